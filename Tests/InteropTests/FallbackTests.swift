@@ -155,7 +155,7 @@ import TransportSFTP
         let told = fixture.log.metadata(of: "An attempt failed: ")
         let preferred = fixture.account.endpoints[0].location
         #expect(told.contains { $0["endpoint"] == preferred && $0["item"] != nil && $0["verdict"] != nil }, "\(told)")
-        let moves = fixture.log.metadata(of: "A session goes on at another endpoint.")
+        let moves = fixture.log.metadata(of: "A session continues at another endpoint.")
         #expect(moves.first?["from"] == preferred && moves.first?["endpoint"] == fixture.account.endpoints[1].location, "\(moves)")
         let items = try await fixture.queue.items(of: session.id)
         #expect(finishedBefore.count == 10)

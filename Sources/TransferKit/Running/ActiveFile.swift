@@ -2,14 +2,14 @@ import Locking
 import Synchronization
 import TransferCore
 
-/// The progress of one file in flight: written from a transport's threads without a lock, read by the session's monitor.
+/// The progress of one file in flight. The transport's threads write it without a lock; the session's monitor reads it.
 package final class ActiveFile: Sendable {
     package let position: Int64
-    /// Where the attempt began.
+    /// The position at which the attempt began, in bytes.
     package let start: Int64
-    /// What was told of the file before: figures never go back, even if the attempt begins before that point.
+    /// The progress reported before the attempt. Statistics never decrease, even if the attempt begins before that position.
     private let floor: Int64
-    /// Less than 0 while it is not known.
+    /// The size in bytes; negative while it is unknown.
     private let knownSize: Atomic<Int64>
     private let sentBytes: Atomic<Int64>
     private let confirmedBytes: Atomic<Int64>
@@ -18,11 +18,12 @@ package final class ActiveFile: Sendable {
     private let sizeWasTold = Atomic(false)
     private let recordWasTold = Atomic(false)
     private let isWaiting = Atomic(false)
-    /// Whether it does something since its last byte was sent first, such as sending that once more.
+    /// Whether the attempt was active again after its last byte was first sent, for example because it sends bytes again.
     private let isBusy = Atomic(false)
-    /// Whether there is nothing to move at a position because an app's stream has no more yet, or because it is not the file's turn.
+    /// Whether there is nothing to move at a position, because an app's stream has no more data yet, or because it is not the file's turn.
     private let isAwaiting: @Sendable (Int64) -> Bool
-    /// Whether only a listing told the size, which is not relied on: bytes beyond it are a sign of life until the transport tells another.
+    /// Whether the size comes from a listing, which may be wrong. Bytes beyond it then count as activity until the transport reports a
+    /// size.
     private let isSizeGuessed: Bool
     private let bytesBeyond = Atomic<Int64>(0)
     private let abandon = Locked<(@Sendable () -> Void)?>(nil)
@@ -42,26 +43,26 @@ package final class ActiveFile: Sendable {
         confirmedBytes = Atomic(start)
     }
 
-    /// Nil while it is not known.
+    /// The size in bytes; nil while it is unknown.
     package var size: Int64? {
         let size = knownSize.load(ordering: .relaxed)
         return size < 0 ? nil : size
     }
 
-    /// The transport told the size in this attempt.
+    /// Records that the transport reported the size in this attempt.
     func noteSizeTold() {
         sizeWasTold.store(true, ordering: .relaxed)
     }
 
-    /// Whether the size is more than what was known before the attempt.
+    /// Whether the transport reported the size in this attempt.
     var isSizeTold: Bool { sizeWasTold.load(ordering: .relaxed) }
 
-    /// Called by the run, which counts it.
+    /// Sets the size. Called by the run, which includes it in the statistics.
     func setSize(_ size: Int64) {
         knownSize.store(size, ordering: .relaxed)
     }
 
-    /// Neither number ever decreases, whatever the transport says.
+    /// Records progress. Neither position ever decreases.
     ///
     /// - Returns: Which of them grew.
     @discardableResult
@@ -81,12 +82,12 @@ package final class ActiveFile: Sendable {
         return grew
     }
 
-    /// The rate limits let nothing through when the attempt asked.
+    /// Records that the rate limits allowed nothing when the attempt asked.
     package func heldBack() {
         signsOfLife.add(1, ordering: .relaxed)
     }
 
-    /// The attempt is busy with something that moves no bytes.
+    /// Records work of the attempt that moves no bytes.
     package func isActive() {
         isBusy.store(true, ordering: .relaxed)
         giveSign()
@@ -97,15 +98,15 @@ package final class ActiveFile: Sendable {
         signsOfLife.add(1, ordering: .relaxed)
     }
 
-    /// The other end has all that it was to get for now, and has yet to say so.
+    /// Records that a request was sent completely and its response is pending.
     package func awaitsAnswer() {
         isWaiting.store(true, ordering: .relaxed)
         isBusy.store(false, ordering: .relaxed)
     }
 
-    /// Whether it is the other end's turn.
+    /// Whether the attempt waits for a response of the other end.
     ///
-    /// After the last byte of a small file only if the transport says so: its server has little to do.
+    /// After the last byte of a small file, only if the transport reports it, because the server has little to do.
     package var isAnswerAwaited: Bool {
         isWaiting.load(ordering: .relaxed)
             || !isBusy.load(ordering: .relaxed) && size.map { $0 > FileWindow.smallSize && sent >= $0 } ?? false
@@ -113,31 +114,31 @@ package final class ActiveFile: Sendable {
 
     package var sent: Int64 { sentBytes.load(ordering: .relaxed) }
     package var confirmed: Int64 { confirmedBytes.load(ordering: .relaxed) }
-    /// How often it was known that the attempt does not hang, though it moves nothing.
+    /// The number of signs that the attempt does not hang, although it moves no bytes.
     package var livelySigns: Int { signsOfLife.load(ordering: .relaxed) }
-    /// Whether it waits for something on this machine: an app's stream that has no more yet, or its turn.
+    /// Whether the attempt waits for a source on this machine: for more data of an app's stream, or for its turn.
     package var awaitsSource: Bool { isAwaiting(sent) }
     package var isStalled: Bool { stalled.load(ordering: .relaxed) }
 
-    /// What is told of the file: what was confirmed is sent, whatever the transport says.
+    /// The confirmed position to report. Confirmed bytes also count as sent, regardless of the transport's report.
     var shownConfirmed: Int64 { max(confirmed, floor) }
     var shownSent: Int64 { max(sent, shownConfirmed) }
-    /// How many bytes this attempt moved.
+    /// The number of bytes that this attempt moved.
     var moved: Int64 { max(0, sent - start) }
 
-    /// The other end keeps a record of the attempt, if it succeeds.
+    /// Records that the other end keeps a record of the attempt if it succeeds.
     func noteRecord() { recordWasTold.store(true, ordering: .relaxed) }
 
-    /// Whether the attempt is better not made twice.
+    /// Whether a repetition of the attempt should be avoided, because the other end keeps a record.
     var leavesRecord: Bool { recordWasTold.load(ordering: .relaxed) }
 
-    /// The attempt begins: from now on it may hang, and this ends it then.
+    /// Records that the attempt begins. From now on it may hang; the action ends it then.
     package func whenStalled(_ action: @escaping @Sendable () -> Void) {
         giveSign()
         abandon.withLock { $0 = action }
     }
 
-    /// The attempt hangs. One that has not begun waits for this process itself.
+    /// Ends the attempt as stalled. Has no effect on an attempt that has not begun, because it waits for this process itself.
     package func stall() {
         guard let action = abandon.withLock({ $0 }) else { return }
         stalled.store(true, ordering: .relaxed)

@@ -1,13 +1,13 @@
 import Locking
 
-/// Lets so many reads of apps and other clients have a connection of the store at once, so that the engine's own reads always find one.
+/// Limits the concurrent reads of apps and other clients, so that the engine's own reads always find a free connection to the store.
 package final class ClientReads: Sendable {
     private struct State: Sendable {
         var free: Int
         var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
-    /// Two less than the store has connections for reading.
+    /// Two less than the store's number of connections for reading.
     static let limit = 2
 
     private let state: Locked<State>

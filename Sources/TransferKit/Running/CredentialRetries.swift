@@ -1,20 +1,20 @@
 import Locking
 import TransferCore
 
-/// Lets the sessions of accounts go on whose delegate says that there are new credentials. Where those are refused as well, again and again, the
-/// delays grow, so that no server is asked without end, and no user is locked out.
+/// Unblocks accounts whose delegate reports new credentials. If credentials are refused again, the delay grows, so that no server is asked
+/// endlessly and no user is locked out.
 final class CredentialRetries: Sendable {
     private struct Row {
         var count = 0
         var end: Duration
     }
 
-    /// Answers with more time between them are not about the same refusal.
+    /// The time after which a further report of new credentials starts a new count.
     private static let memory = Duration.seconds(600)
 
     private let rows = Locked<[String: Row]>([:])
 
-    /// Unblocks an account: at once for the first answer in a row, and otherwise later, without keeping the caller.
+    /// Unblocks an account: at once after the first report of a series, otherwise after a delay. Does not wait for the delay.
     func unblock(_ account: String, of queue: TransferQueue) async {
         let clock = queue.configuration.clock
         let delay = rows.withLock { rows in
@@ -27,7 +27,7 @@ final class CredentialRetries: Sendable {
             rows[account] = row
             return delay
         }
-        // An account that was removed, or a queue that was shut down meanwhile, needs nothing more.
+        // If the account was removed or the queue was shut down, the error needs no handling.
         guard delay > .zero else {
             try? await queue.unblockAccount(account)
             return

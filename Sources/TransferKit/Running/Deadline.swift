@@ -1,15 +1,15 @@
 import Locking
 import TransferCore
 
-/// Runs something that may never end.
+/// Runs work that may never end.
 enum Deadline {
-    /// How long what was told to end may take for it.
+    /// How long cancelled work may take to end.
     private static let grace = Duration.seconds(5)
 
-    /// Runs a body for so long at most. One that does not end although it was told to is left to itself.
+    /// Runs a body with a time limit. Does not wait for a body that ignores its cancellation.
     ///
-    /// - Throws: What the body throws; ``TransferError`` with the code `timedOut` and the given message; `CancellationError` if the body did not
-    ///   end after the task was cancelled.
+    /// - Throws: The error of the body; ``TransferError`` with the code `timedOut` and the given message; `CancellationError` if the body
+    ///   did not end after the task was cancelled.
     static func run(
         for duration: Duration, _ clock: EngineClock, _ message: String, _ body: @escaping @Sendable () async throws -> Void
     ) async throws {
@@ -42,7 +42,7 @@ enum Deadline {
     }
 }
 
-/// What several tasks are waited for: the first one counts.
+/// The first outcome of several tasks.
 private final class FirstOutcome: Sendable {
     private enum State: Sendable {
         case open(CheckedContinuation<Void, any Error>?)
@@ -60,7 +60,7 @@ private final class FirstOutcome: Sendable {
         waiter?.resume(with: result)
     }
 
-    /// For one caller.
+    /// Waits for the outcome. Supports one caller.
     func value() async throws {
         try await withCheckedThrowingContinuation { continuation in
             let result: Result<Void, any Error>? = state.withLock { state in

@@ -13,12 +13,12 @@ package final class DelegateDelivery: Sendable {
 
     package init() {}
 
-    /// Who is to be asked; nil if nobody is set, or is there any more.
+    /// The current delegate; nil if none is set, or if it was released.
     var delegate: (any TransferQueueDelegate)? { recipient.withLock { $0.delegate } }
 
     deinit { task.withLock { $0?.cancel() } }
 
-    /// Ends the delivery to the delegate before, and begins one to this.
+    /// Ends the delivery to the previous delegate, and begins one to the new delegate.
     package func start(_ delegate: (any TransferQueueDelegate)?, of queue: TransferQueue, events: QueueEvents) {
         recipient.withLock { $0 = Recipient(delegate: delegate) }
         task.withLock { task in

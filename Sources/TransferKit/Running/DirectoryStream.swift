@@ -7,7 +7,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// A file on disk, however it is named; only comparable while nobody removes it.
+/// The identity of a file on disk, regardless of its name. Comparable only while the file exists.
 struct FileNumber: Hashable, Sendable {
     let device: UInt64
     let inode: UInt64
@@ -17,7 +17,7 @@ struct FileNumber: Hashable, Sendable {
         inode = UInt64(status.st_ino)
     }
 
-    /// nil if there is nothing at the path.
+    /// nil if there is no file at the path.
     init?(of path: FilePath) {
         var status = stat()
         guard unsafe path.withPlatformString({ unsafe stat($0, &status) }) == 0 else { return nil }
@@ -25,7 +25,7 @@ struct FileNumber: Hashable, Sendable {
     }
 }
 
-/// An open folder, whose entries are read one after the other. Every call blocks.
+/// An open folder that is read entry by entry. Every call blocks.
 ///
 /// Safe: the handle is closed with the object and never leaves it.
 @safe
@@ -53,14 +53,14 @@ final class DirectoryStream {
         try self.init(descriptor)
     }
 
-    /// Opens a folder below another one, by no symbolic link below that.
+    /// Opens a folder below another one without following a symbolic link below that.
     convenience init(opening path: FilePath, below root: FilePath) throws(Errno) {
         var name = path
         guard name.removePrefix(root) else { throw .invalidArgument }
         try self.init(try ConfinedFolder.openForReading(root, name, options: O_DIRECTORY))
     }
 
-    /// - Parameter descriptor: Belongs to this object from now on.
+    /// - Parameter descriptor: The open folder. This object closes it.
     private init(_ descriptor: FileDescriptor) throws(Errno) {
         var status = stat()
         guard unsafe fstat(descriptor.rawValue, &status) == 0, let handle = unsafe fdopendir(descriptor.rawValue) else {
@@ -76,16 +76,16 @@ final class DirectoryStream {
         unsafe closedir(handle)
     }
 
-    /// The next entry's name, in the file system's own order, without "." and ".."; nil after the last.
+    /// Returns the next entry's name, in the order of the file system, without "." and ".."; nil after the last.
     func next() throws(Errno) -> [UInt8]? {
         while true {
-            // readdir(3) tells an error from the end by errno alone.
+            // readdir(3) distinguishes an error from the end only by errno.
             errno = 0
             guard let entry = unsafe readdir(handle) else {
                 guard errno == 0 else { throw Errno(rawValue: errno) }
                 return nil
             }
-            // Not through `d_name` itself: the tuple of 256 bytes would be copied, and some file systems have longer names.
+            // Don't read `d_name` directly: that would copy the tuple of 256 bytes, and some file systems have longer names.
             guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { throw .ioError }
             let start = unsafe UnsafeRawPointer(entry).advanced(by: offset)
             let length = unsafe strlen(start.assumingMemoryBound(to: CChar.self))
@@ -95,7 +95,7 @@ final class DirectoryStream {
         }
     }
 
-    /// What an entry is.
+    /// The status of an entry.
     func status(of name: [UInt8], followsLink: Bool) throws(Errno) -> stat {
         var status = stat()
         let terminated = name + [0]

@@ -1,17 +1,17 @@
 import Locking
 import TransferCore
 
-/// The parts of downloads on this machine.
+/// Removes the part files of downloads on this machine.
 extension DiscardOutbox {
-    /// Removes the parts that are due, until the task is cancelled or the store refuses.
+    /// Removes the part files that are due, until the task is cancelled or the store refuses.
     func removeParts() async {
         while !Task.isCancelled, let found = try? await store.dueDiscards(at: clock.date(), limit: Self.page, isLocalOnly: true),
             !found.due.isEmpty, await discardParts(found.due)
         {}
     }
 
-    /// Removes parts on this machine, all at once, so that their results share a transaction: each download that completes leaves one. Each
-    /// download folder takes one thread, as its disk may hang.
+    /// Removes part files on this machine concurrently, so that their results share a transaction: each completed download leaves one. Each
+    /// download folder uses one thread, because its disk may hang.
     func discardParts(_ items: [PendingDiscard]) async -> Bool {
         let roots = Dictionary(grouping: items.filter(\.isPart)) { parts.root(of: $0.checkpoint) }
         return await withTaskGroup(of: Bool.self) { group in
@@ -25,7 +25,7 @@ extension DiscardOutbox {
     private func discardParts(ofOneDownloadFolder items: [PendingDiscard]) async -> Bool {
         let failures = Locked<[Int: TransferError]>([:])
         let result = await Self.result {
-            let message = "This machine took longer than \(Self.timeout) to remove parts of downloads."
+            let message = "This machine took longer than \(Self.timeout) to remove part files of downloads."
             try await Deadline.run(for: Self.timeout, clock, message) { [parts] in
                 let found = await parts.remove(items.map(\.checkpoint))
                 failures.withLock { $0 = found }

@@ -3,19 +3,20 @@ import Locking
 import Logging
 import TransferCore
 
-/// Removes at servers what cancelled and removed sessions left there, and the parts of downloads on this machine: outside the slots, over restarts.
+/// Removes the remote content of cancelled and removed sessions, and the part files of downloads on this machine. Uses no slots, and
+/// continues after restarts.
 ///
-/// Each host has a worker, which asks it for one removal after the other while the queue is not stopped; a host that hangs or asks for time
-/// holds up no other. Part files are removed at once. What a server will not remove is left to expire there.
+/// Each host has a worker, which requests one removal at a time while the queue is not stopped; a host that hangs or asks to back off
+/// delays no other host. Part files are removed concurrently. Content that a server refuses to remove stays there until it expires.
 final class DiscardOutbox: Sendable {
     private struct State: Sendable {
         var isEnabled = false
         var isClosed = false
-        /// Whether something may be due.
+        /// Whether removals may be due.
         var isDirty = true
-        /// Whether what earlier processes put off is to be tried now.
+        /// Whether to try removals now that earlier processes postponed.
         var isEager = false
-        /// What this process put off.
+        /// The removals that this process postponed.
         var putOff: Set<Int64> = []
         var worker: Task<Void, Never>?
         var alarm: Task<Void, Never>?
@@ -25,13 +26,13 @@ final class DiscardOutbox: Sendable {
     }
 
     static let page = 64
-    /// How many hosts are asked at once.
+    /// The maximum number of concurrent hosts.
     private static let mostHosts = 16
-    /// How long a server may take to remove one thing.
+    /// How long a server may take for one removal.
     static let timeout = Duration.seconds(120)
-    /// How long a disk that hangs may hold up a shutdown.
+    /// How long a hanging disk may delay a shutdown.
     private static let lastRound = Duration.seconds(10)
-    /// How long new removals wait at most for a worker.
+    /// The longest time that new removals wait for a worker.
     private static let longestPause = Duration.seconds(30)
     private static let firstDelay = Duration.seconds(10)
     private static let longestDelay = Duration.seconds(3_600)
@@ -44,7 +45,7 @@ final class DiscardOutbox: Sendable {
     private let logger: Logger
     private let randomFraction: @Sendable () -> Double
     private let mailbox: Mailbox
-    /// When the process opened the queue, on both clocks.
+    /// The time at which the process opened the queue, on both clocks.
     private let opening: Moment
     private let changes = ChangeSignal()
     private let pauses = PausedHosts()
@@ -74,25 +75,27 @@ final class DiscardOutbox: Sendable {
         begin()
     }
 
-    /// Something may have been put in.
+    /// Checks for removals that are due. Call it after removals may have been added.
     func look() {
         state.withLock { $0.isDirty = true }
         begin()
     }
 
-    /// Tries now what earlier processes put off, once, and returns when that is done and nothing is due, or after so long.
+    /// Tries the removals that earlier processes postponed once, now. Returns when that is done and no removal is due, or after the time
+    /// limit.
     ///
-    /// What this process put off has had its try, and a server that asked to be left alone has its time, whichever process was told that.
+    /// Skips removals that this process postponed, because it has tried them, and servers that asked this or an earlier process to back
+    /// off.
     func finish(within limit: Duration) async {
         state.withLock { state in
             state.isEager = true
             state.isDirty = true
         }
         begin()
-        try? await Deadline.run(for: limit, clock, "Some of what sessions left at servers is still there.") { await self.waitUntilQuiet() }
+        try? await Deadline.run(for: limit, clock, "Some remote content has not been removed yet.") { await self.waitUntilQuiet() }
     }
 
-    /// Returns once nothing is due.
+    /// Returns when no removal is due.
     func waitUntilQuiet() async {
         await withCheckedContinuation { continuation in
             let isQuiet = state.withLock { state in
@@ -104,7 +107,7 @@ final class DiscardOutbox: Sendable {
         }
     }
 
-    /// Ends what is going on, but removes the parts that are due, as nobody may ever open this store again. The rest stays there.
+    /// Ends the removals at servers, but completes due removals of part files, because the store may never be opened again. The rest stays.
     func shutdown() async {
         let worker = state.withLock { state in
             state.isClosed = true
@@ -113,7 +116,7 @@ final class DiscardOutbox: Sendable {
             return state.worker
         }
         await worker?.value
-        try? await Deadline.run(for: Self.lastRound, clock, "Some parts of downloads are still there.") { await self.removeParts() }
+        try? await Deadline.run(for: Self.lastRound, clock, "Some part files have not been removed yet.") { await self.removeParts() }
         let waiters = state.withLock { state in
             defer { state.waiters = [] }
             return state.waiters
@@ -132,7 +135,7 @@ final class DiscardOutbox: Sendable {
     private func work() async {
         await pauses.learn(from: store, at: clock.moment)
         var isStored = await workOffHosts()
-        // Read here and not earlier: ``finish(within:)`` may set it while the hosts are worked off.
+        // Read here and not earlier, because ``finish(within:)`` may set it while the hosts are processed.
         let isEager = state.withLock { state in
             defer { state.isEager = false }
             return state.isEager
@@ -142,25 +145,26 @@ final class DiscardOutbox: Sendable {
         end((try? await store.dueDiscards(at: clock.date(), limit: 0, isLocalOnly: !isEnabled))?.next)
     }
 
-    /// What a child task of ``workOffHosts()`` reports.
+    /// An event of a child task of ``workOffHosts()``.
     private enum Report {
         /// The worker of a host has ended; false if a result can't be stored.
         case host(String, Bool)
-        /// Something may have been put in.
+        /// Removals may have been added.
         case change
     }
 
-    /// Runs a worker for each host with due removals until nothing is due.
+    /// Runs a worker for each host with due removals until none is due.
     ///
-    /// - Returns: Whether the store could be read and all results are stored. If not, the hosts are asked again later.
+    /// - Returns: Whether the store could be read and all results are stored. If not, the removals are requested again later.
     private func workOffHosts() async -> Bool {
         await withTaskGroup(of: Report.self) { group in
             var active: Set<String> = []
-            // Hosts with something due, but without a free worker at that time.
+            // Hosts with due removals, but without a free worker at that time.
             var missed: Set<String> = []
             var isStored = true
             var listens = false
-            // Reading the hosts takes longer the more is due. While workers run, it takes at most a twentieth of the time.
+            // The time to read the hosts grows with the number of due removals. While workers run, reading takes at most a twentieth of the
+            // time.
             var pause = Duration.zero
             while isStored, !Task.isCancelled {
                 let version = changes.version
@@ -208,17 +212,17 @@ final class DiscardOutbox: Sendable {
         }
     }
 
-    /// The hosts with due removals, and the endpoints there as the store has them; nil if the store can't be read.
+    /// The hosts with due removals, and the stored endpoints there; nil if the store can't be read.
     private func dueHosts() async -> [String: [String]]? {
         guard let places = try? await store.placesOfDueDiscards(at: clock.date(), isLocalOnly: !isEnabled) else { return nil }
         return Dictionary(grouping: places) { place in
-            // One that can't be read is removed from the outbox.
+            // An unreadable endpoint is removed from the outbox.
             guard let endpoint: Endpoint = try? StoreCoding.decode(from: place) else { return "" }
             return endpoint.transport == LocalParts.transportID ? LocalParts.transportID.rawValue : endpoint.pausedName
         }
     }
 
-    /// Works off what is due at one host, until that is done or the host is left alone.
+    /// Performs the due removals of one host, until all are done or the host is paused.
     ///
     /// - Returns: Whether all results are stored.
     private func workOff(_ host: String, _ places: [String]) async -> Bool {
@@ -228,7 +232,7 @@ final class DiscardOutbox: Sendable {
                     at: clock.date(), limit: Self.page, isLocalOnly: !isEnabled, among: places)
             else { return false }
             guard !found.due.isEmpty || !found.unreadable.isEmpty else { break }
-            // Nobody knows what those meant; what is at their servers is left to expire.
+            // Unreadable removals can't be performed; their content stays at the servers until it expires.
             for key in found.unreadable {
                 guard await store(DiscardResult(key: key, nextAttempt: nil)) else { return false }
             }
@@ -237,7 +241,7 @@ final class DiscardOutbox: Sendable {
                 continue
             }
             guard await discardParts(found.due) else { return false }
-            // The queue may be stopped meanwhile: the rest stays due.
+            // If the queue is stopped in between, the rest stays due.
             for item in found.due where !item.isPart && isEnabled && !Task.isCancelled && pause(of: host) == nil {
                 guard await discard(item) else { return false }
             }
@@ -247,7 +251,7 @@ final class DiscardOutbox: Sendable {
 
     private func pause(of host: String) -> PausedHosts.Pause? { pauses.pause(of: host, at: clock.now()) }
 
-    /// Puts all that is due at a host off until the host may be asked again; what has expired by now is given up.
+    /// Postpones all due removals of a host until its pause ends; gives up those that have expired.
     private func postpone(_ places: [String], _ pause: PausedHosts.Pause) async -> Bool {
         let now = clock.moment
         let until = now.date + (pause.end - now.uptime)
@@ -256,11 +260,13 @@ final class DiscardOutbox: Sendable {
         return (try? await mailbox.send(.postponed(postponement))) != nil
     }
 
-    /// The date that decides which removals are given up: the present date or, if that is earlier, the date of the opening plus the time since.
-    /// A clock that is set ahead, or was ahead at the opening, gives up no removal early.
+    /// The date that decides which removals are given up: the present date or, if that is earlier, the date of the opening plus the time
+    /// since. A clock that is set ahead, or was ahead at the opening, gives up no removal early.
     private var expiryDate: Date { min(clock.date(), opening.date + (clock.now() - opening.uptime)) }
 
-    /// - Returns: Whether what came of it is stored.
+    /// Tries the removals that earlier processes postponed.
+    ///
+    /// - Returns: Whether the results are stored.
     private func tryWhatWasPutOff() async -> Bool {
         var last: Int64?
         while isEnabled, !Task.isCancelled, let found = try? await store.laterDiscards(at: clock.date(), after: last, limit: Self.page) {
@@ -305,15 +311,15 @@ final class DiscardOutbox: Sendable {
         if again { begin() }
     }
 
-    /// - Returns: Whether what came of it is stored.
+    /// - Returns: Whether the result is stored.
     private func discard(_ item: PendingDiscard) async -> Bool {
         guard let transport = transports[item.endpoint.transport] as? any PartialDiscarding else {
-            // Another process may have the transport; without the capability nobody can do it.
+            // Another process may have the transport. A transport that can't remove content can't in any process.
             let isMissing = transports[item.endpoint.transport] == nil
             return await settle(item, isMissing && item.giveUpAt > expiryDate ? clock.date() + delay(item) : nil)
         }
         let result = await Self.result {
-            let message = "\(item.endpoint.location) took longer than \(Self.timeout) to remove what a session left there."
+            let message = "\(item.endpoint.location) took longer than \(Self.timeout) to remove content of a session."
             try await Deadline.run(for: Self.timeout, clock, message) { [credentials] in
                 try await transport.discard(item.checkpoint, at: item.endpoint, credentials: credentials)
             }
@@ -337,20 +343,20 @@ final class DiscardOutbox: Sendable {
             try result.get()
             return await settle(item, nil)
         } catch let error as TransferError where error.failureClass == .unsupported {
-            // A server that removes nothing by its own word is no surprise.
+            // No warning if the server reports that it supports no removal.
             if error.code != .unsupported {
-                logger.warning("What a session left at \(item.endpoint.location) stays there until it expires: \(error)")
+                logger.warning("Content of a session at \(item.endpoint.location) stays there until it expires: \(error)")
             }
             return await settle(item, nil)
         } catch is CancellationError where Task.isCancelled {
             return true
         } catch {
-            logger.info("What a session left at \(item.endpoint.location) can't be removed yet: \(error)")
+            logger.info("Cannot remove content of a session at \(item.endpoint.location) yet: \(error)")
             let error = error as? TransferError
             let now = clock.moment
             let delay = delay(item, retryAfter: error?.retryAfter)
             let asked = error?.retryAfter.map { min($0, RetryPolicy.longestRetryAfter) }
-            // A part has no host: its disk is left alone while a removal there has not returned.
+            // A part file has no host; its folder is busy while a removal there has not returned.
             if !item.isPart, error?.code == .timedOut || asked != nil {
                 let length = asked.map { max($0, Self.firstDelay) } ?? delay
                 pauses.leaveAlone(item.endpoint, PausedHosts.Pause(end: now.uptime + length, isAskedFor: asked != nil))
@@ -365,8 +371,8 @@ final class DiscardOutbox: Sendable {
             .delay(afterFailures: item.attempts + 1, retryAfter: max(.seconds(1), retryAfter ?? .zero), fraction: randomFraction())
     }
 
-    /// - Parameter nextAttempt: When to try again; nil if there is nothing more to do.
-    /// - Returns: Whether that is stored; if not, the server is asked again later, which does no harm.
+    /// - Parameter nextAttempt: The time of the next attempt; nil if the removal is finished.
+    /// - Returns: Whether the result is stored; if not, the server is asked again later, which is harmless.
     private func settle(_ item: PendingDiscard, _ nextAttempt: Date?, leftAloneUntil: Date? = nil) async -> Bool {
         state.withLock { state in
             if nextAttempt == nil { state.putOff.remove(item.key) } else { state.putOff.insert(item.key) }

@@ -1,6 +1,6 @@
 import Dispatch
 
-/// Runs an actor whose methods wait for a disk away from the cooperative thread pool, whose threads must never block.
+/// Runs an actor with blocking disk access outside the cooperative thread pool, whose threads must never block.
 final class DiskExecutor: SerialExecutor {
     private let queue = DispatchQueue(label: "transferkit.disk-actor")
 

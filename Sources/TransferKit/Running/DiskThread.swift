@@ -1,23 +1,23 @@
 import Dispatch
 import Locking
 
-/// Runs calls that may wait for a disk, or for a network behind one, away from the cooperative thread pool, whose threads must never block.
+/// Runs calls that may block on a disk or a network share outside the cooperative thread pool, whose threads must never block.
 ///
-/// Not on a concurrent queue: Dispatch runs that on the threads that the cooperative pool has as well, which are as many as the machine has
-/// cores, and makes up for blocked ones only after a second. Each serial queue gets a thread of its own at once.
+/// Not on a concurrent queue: Dispatch runs it on the threads of the cooperative pool, one for each core, and replaces blocked threads only
+/// after a second. A serial queue immediately gets its own thread.
 package enum DiskThread {
-    /// Calls that share threads. A lane whose calls hang takes no threads from the others.
+    /// A group of calls that share threads. A lane with hanging calls takes no threads from other lanes.
     package enum Lane: CaseIterable {
-        /// Local files of sessions, which may be on a network share that does not answer.
+        /// Local files of sessions, which may be on a network share that does not respond.
         case files
-        /// Part files that are removed, on the same shares.
+        /// Removals of part files, on the same shares.
         case parts
-        /// Files and pipes that hold credentials.
+        /// Files and pipes with credentials.
         case credentials
         /// The storage folder.
         case storage
 
-        /// The most calls of the lane that run at once.
+        /// The maximum number of concurrent calls of the lane.
         package var limit: Int {
             switch self {
             case .files: 64
@@ -32,7 +32,7 @@ package enum DiskThread {
     private static let credentials = BlockingQueues("transferkit.credentials", limit: Lane.credentials.limit)
     private static let storage = BlockingQueues("transferkit.storage", limit: Lane.storage.limit)
 
-    /// Runs a body on a thread that may be blocked. It waits for a thread while all of the lane are in use.
+    /// Runs a body on a thread that may block. Waits while all threads of the lane are in use.
     package static func run<Value: Sendable, Failure: Error>(
         _ lane: Lane = .files, _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
@@ -80,7 +80,7 @@ private final class BlockingQueues: Sendable {
         queue?.async { self.work(on: queue, body) }
     }
 
-    /// Runs a body, and all that waits for a thread then.
+    /// Runs a body, and then all bodies that wait for a thread.
     private func work(on queue: DispatchQueue?, _ first: @Sendable () -> Void) {
         first()
         while let next = next(on: queue) { next() }

@@ -1,18 +1,18 @@
 package import TransferCore
 
-/// Which of an account's endpoints a run may use at present.
+/// The endpoints of an account that a run may use at present.
 package struct EndpointAvailability: Sendable, Equatable {
-    /// The account as it is now.
+    /// The current account.
     package var account: Account
-    /// Of its endpoints, those that this process has a transport for, in order of preference.
+    /// Its endpoints whose transport is registered in this process, in order of preference.
     package var registered: [Endpoint]
-    /// Of these, those that may be asked now.
+    /// The registered endpoints that may be asked now.
     package var available: [Endpoint]
-    /// Those of the others whose host asked to be left alone, and until when, as uptime.
+    /// The other registered endpoints whose host asked to back off, and the uptime until which it did.
     package var busyUntil: [Endpoint: Duration] = [:]
-    /// Those that failed too often, and that one run alone may ask.
+    /// The endpoints that failed too often and that only one run may ask.
     package var toBeProbed: Set<Endpoint> = []
-    /// The last failure at one of them, if any.
+    /// The last failure at one of the endpoints, if any.
     package var failure: TransferError?
 
     package init(
@@ -27,13 +27,13 @@ package struct EndpointAvailability: Sendable, Equatable {
         self.failure = failure
     }
 
-    /// All endpoints that there are transports for.
+    /// All endpoints with a registered transport, as available.
     package init(_ account: Account, transports: Set<TransportID>) {
         let registered = account.endpoints.filter { transports.contains($0.transport) }
         self.init(account: account, registered: registered, available: registered)
     }
 
-    /// The same with those first that the account's rules prefer for a file.
+    /// The same endpoints, starting with those that the account's rules prefer for a file.
     func preferring(_ direction: TransferDirection, size: Int64?) -> EndpointAvailability {
         guard let rule = account.rules.first(where: { $0.fits(direction, size: size) }) else { return self }
         var copy = self
@@ -42,7 +42,7 @@ package struct EndpointAvailability: Sendable, Equatable {
         return copy
     }
 
-    /// The same without all others.
+    /// Only the endpoints that satisfy the predicate.
     func keeping(_ isKept: (Endpoint) -> Bool) -> EndpointAvailability {
         var copy = self
         copy.registered = registered.filter(isKept)
@@ -50,12 +50,12 @@ package struct EndpointAvailability: Sendable, Equatable {
         return copy
     }
 
-    /// Another run probes an endpoint.
+    /// Removes an endpoint that another run probes.
     mutating func leave(_ endpoint: Endpoint) {
         available.removeAll { $0 == endpoint }
     }
 
-    /// The same with those first, in their order, that are so.
+    /// The same endpoints, starting with those that satisfy the predicate, in their order.
     func putting(first isFirst: (Endpoint) -> Bool) -> EndpointAvailability {
         var copy = self
         copy.registered = registered.filter(isFirst) + registered.filter { !isFirst($0) }
@@ -63,29 +63,29 @@ package struct EndpointAvailability: Sendable, Equatable {
         return copy
     }
 
-    /// Why no endpoint can be used.
+    /// The error if no endpoint can be used.
     var error: TransferError {
         registered.isEmpty
             ? TransferError(.unsupported, .unsupported, "No transport of this process serves the account \"\(account.name)\".")
             : TransferError(
                 .unreachable, .connectionRefused,
-                "Each endpoint of the account \"\(account.name)\" failed too often, or asked to be left alone."
+                "Each endpoint of the account \"\(account.name)\" failed too often or asked to back off."
                     + (failure.map { " \($0.message)" } ?? ""), cause: failure?.cause)
     }
 }
 
-/// Decides which endpoint the next attempt for a file uses. Pure.
+/// Chooses the endpoint of the next attempt for a file. Pure.
 package enum EndpointChoice: Equatable {
     case use(Endpoint)
-    /// The file has bytes at an endpoint that can't be used until then, as uptime, at the earliest.
+    /// The file has bytes at an endpoint that is unavailable at least until an uptime.
     case wait(Endpoint, until: Duration)
-    /// No endpoint may be asked.
+    /// No endpoint is available.
     case none
 
     /// - Parameters:
-    ///   - confirmed: What checkpoints vouch for, by the endpoint's address.
-    ///   - avoided: Endpoints that the session's other files could not reach just now.
-    ///   - preferred: The app's choice: goes before the account's order, not before what is known of the endpoints.
+    ///   - confirmed: The number of bytes that checkpoints cover, by the endpoint's address.
+    ///   - avoided: Endpoints that were just unreachable for the session's other files.
+    ///   - preferred: The app's choice. Overrides the account's order, but not the knowledge about endpoints.
     init(
         _ availability: EndpointAvailability, confirmed: [String: Int64], history: FileHistory, avoided: Set<Endpoint> = [],
         preferred: Endpoint? = nil, uptime: Duration
@@ -112,7 +112,7 @@ package enum EndpointChoice: Equatable {
                 self = .wait(bound, until: until)
                 return
             }
-            // The queue itself leaves the endpoint alone, so that there are no attempts to count: time alone decides.
+            // The queue itself avoids the endpoint, so there are no attempts to count: only the time decides.
             let since = history.outages[bound]?.since ?? uptime
             let patience = since + availability.account.fallbackAfter
             if uptime < patience {

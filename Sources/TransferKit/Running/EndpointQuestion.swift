@@ -2,13 +2,13 @@ import Locking
 package import Logging
 package import TransferCore
 
-/// Asks an app which endpoint a session is to use, once for each set of endpoints that there is to choose from.
+/// Asks the app which endpoint a session uses, once for each set of available endpoints.
 ///
-/// Belongs to one run: however long the app takes, no other session waits for it.
+/// Belongs to one run, so other sessions never wait for the app's response.
 package final class EndpointQuestion: Sendable {
     private let ask: @Sendable ([Endpoint]) async -> Endpoint?
     private let logger: Logger
-    /// The answers by what was offered, in whatever order: nil within for the queue's own choice.
+    /// The responses by the offered endpoints, in any order; the inner nil is the queue's own choice.
     private let answers = Locked<[Set<Endpoint>: Endpoint?]>([:])
 
     package init(logger: Logger, ask: @escaping @Sendable ([Endpoint]) async -> Endpoint?) {
@@ -16,9 +16,9 @@ package final class EndpointQuestion: Sendable {
         self.ask = ask
     }
 
-    /// The app's choice; nil if it leaves that to the queue, or there is nothing to choose.
+    /// The app's choice; nil if it leaves the choice to the queue, or if there is only one endpoint.
     ///
-    /// - Throws: `CancellationError` when the run is interrupted, whether there is an answer or not.
+    /// - Throws: `CancellationError` when the run is interrupted, with or without a response.
     package func choice(among endpoints: [Endpoint]) async throws(CancellationError) -> Endpoint? {
         guard endpoints.count > 1 else { return nil }
         let offered = Set(endpoints)
@@ -27,7 +27,7 @@ package final class EndpointQuestion: Sendable {
         let isOffered = answer.map { endpoints.contains($0) } ?? true
         if !isOffered, let answer {
             logger.warning(
-                "The delegate chose an endpoint that was not offered; the queue chooses itself.",
+                "The delegate chose an endpoint that was not offered. The queue uses its own choice.",
                 metadata: ["endpoint": "\(answer.location)"])
         }
         let chosen = isOffered ? answer : nil
@@ -35,14 +35,14 @@ package final class EndpointQuestion: Sendable {
         return chosen
     }
 
-    /// Waits for the answer or for the run's interruption, whatever comes first. An app that never answers must not keep the run.
+    /// Waits for the response or the run's interruption, whichever comes first. An app that never responds must not keep the run.
     private func answer(to endpoints: [Endpoint]) async throws(CancellationError) -> Endpoint? {
         let (answers, continuation) = AsyncStream.makeStream(of: Endpoint?.self)
         Task { [ask] in
             continuation.yield(await ask(endpoints))
             continuation.finish()
         }
-        // The stream ends without an element when the task that waits is cancelled.
+        // The stream ends without an element when the waiting task is cancelled.
         for await answer in answers { return answer }
         throw CancellationError()
     }

@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// The endpoints that accepted an attempt in this process.
+/// The endpoints that accepted the account's credentials in this process.
 package final class ProvenEndpoints: Sendable {
     private let endpoints = Locked<Set<Endpoint>>([])
 
@@ -11,7 +11,7 @@ package final class ProvenEndpoints: Sendable {
         endpoints.withLock { _ = $0.insert(endpoint) }
     }
 
-    /// What they accept is not known any more.
+    /// Forgets that endpoints accepted credentials.
     func remove(_ refused: [Endpoint]) {
         endpoints.withLock { $0.subtract(refused) }
     }
@@ -21,38 +21,38 @@ package final class ProvenEndpoints: Sendable {
     }
 }
 
-/// What one run learns of endpoints, over all of its files.
+/// The knowledge of one run about endpoints, shared by all of its files.
 final class EndpointRecord: Sendable {
     private struct Known: Sendable {
-        /// How many failures were told: files in flight together fail together, and that is one failure of the endpoint.
+        /// The number of reported failures. Concurrent files fail together, which counts as one failure of the endpoint.
         var failures = 0
         var avoidedUntil: Duration?
-        /// Whether it could not be reached since it last worked, or since all were to be tried again.
+        /// Whether the endpoint was unreachable since it last worked, or since all endpoints were retried.
         var isDown = false
     }
 
     private struct State: Sendable {
         var known: [Endpoint: Known] = [:]
         var announced: Endpoint?
-        /// The location of the endpoint of the last attempt, of an earlier run too.
+        /// The location of the endpoint of the last attempt, including attempts of earlier runs.
         var location: String?
-        /// Set while no endpoint could be reached.
+        /// The uptime until which unreachable endpoints are not asked; nil unless all were unreachable.
         var restsUntil: Duration?
     }
 
-    /// How long the other files of a session keep away from an endpoint that could not be reached, if they have another.
+    /// How long the other files of a session avoid an unreachable endpoint if they have another one.
     private static let avoidance = Duration.seconds(30)
 
     private let state = Locked(State())
 
-    /// - Parameter location: Of the endpoint that the session used last.
+    /// - Parameter location: The location of the endpoint that the session used last.
     init(location: String?) {
         state.withLock { $0.location = location }
     }
 
-    /// An attempt begins.
+    /// Records the start of an attempt.
     ///
-    /// - Returns: Whether the endpoint is another one than that of the run's last attempt, and where the session was before if that is elsewhere.
+    /// - Returns: Whether the endpoint differs from that of the run's last attempt, and the session's previous location if it changed.
     func announce(_ endpoint: Endpoint) -> (isNew: Bool, before: String?) {
         state.withLock { state in
             defer {
@@ -66,7 +66,7 @@ final class EndpointRecord: Sendable {
     func avoided(at uptime: Duration) -> Set<Endpoint> {
         state.withLock { state in
             if let end = state.restsUntil, end <= uptime {
-                // All of them are tried again, in their order.
+                // All endpoints are retried in their order.
                 state.restsUntil = nil
                 for endpoint in state.known.keys {
                     state.known[endpoint]?.avoidedUntil = nil
@@ -77,12 +77,12 @@ final class EndpointRecord: Sendable {
         }
     }
 
-    /// How many failures were told of an endpoint until now; an attempt asks as it begins.
+    /// The number of failures reported for an endpoint so far. Read it when an attempt begins.
     func failures(of endpoint: Endpoint) -> Int {
         state.withLock { $0.known[endpoint]?.failures ?? 0 }
     }
 
-    /// An attempt moved something.
+    /// Records that an attempt moved bytes.
     func works(_ endpoint: Endpoint) {
         state.withLock { state in
             state.known[endpoint]?.avoidedUntil = nil
@@ -91,8 +91,8 @@ final class EndpointRecord: Sendable {
         }
     }
 
-    /// A file that could reach none of several endpoints is tried again at a time: the others wait for that, rather than find out the same one by
-    /// one.
+    /// Records a file that could reach none of several endpoints and is retried at an uptime. The other files wait until then, rather than
+    /// find out the same one at a time.
     func rest(from endpoints: [Endpoint], until end: Duration, at uptime: Duration) {
         _ = avoided(at: uptime)
         state.withLock { state in
@@ -103,12 +103,13 @@ final class EndpointRecord: Sendable {
         }
     }
 
-    /// Until when nobody asks endpoints that could not be reached; nil if that may be done now.
+    /// The uptime until which unreachable endpoints are not asked; nil if they may be asked now.
     func rest(at uptime: Duration) -> Duration? {
         state.withLock { $0.restsUntil.flatMap { $0 > uptime ? $0 : nil } }
     }
 
-    /// An attempt that began after so many failures failed in a way that tells of the endpoint; true if that is news.
+    /// Records a failure that concerns the endpoint, of an attempt that began after `failures` reported failures. True if it must be
+    /// reported.
     func failed(_ endpoint: Endpoint, since failures: Int, isUnreachable: Bool, at uptime: Duration) -> Bool {
         state.withLock { state in
             var known = state.known[endpoint] ?? Known()

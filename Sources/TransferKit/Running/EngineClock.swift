@@ -1,6 +1,6 @@
 package import Foundation
 
-/// The engine's only source of time, so that tests can be in charge of it.
+/// The engine's only source of time, which tests can replace.
 package struct EngineClock: Sendable {
     /// Time since an arbitrary point; never jumps.
     package var now: @Sendable () -> Duration
@@ -18,7 +18,7 @@ package struct EngineClock: Sendable {
         self.sleep = sleep
     }
 
-    /// The machine's own time.
+    /// The clocks of the machine.
     package static let system: EngineClock = {
         let start = ContinuousClock.now
         return EngineClock(

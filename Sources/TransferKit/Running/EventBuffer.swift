@@ -2,20 +2,20 @@ import Foundation
 import Locking
 import TransferCore
 
-/// The events that one subscriber has yet to take: bounded, whatever happens.
+/// The pending events of one subscriber, in bounded memory.
 final class EventBuffer: Sendable {
     private struct State {
         var events: [QueueEvent] = []
         var head = 0
-        /// What the events that wait cost together.
+        /// The total cost of the pending events.
         var cost = 0
         var waiters: [(id: Int, continuation: CheckedContinuation<QueueEvent?, Never>)] = []
         var nextWaiter = 0
-        /// The events that there was no room for.
+        /// The range of events that were dropped because the buffer was full.
         var missed: ClosedRange<UInt64>?
         var isFinished = false
 
-        /// The next event; a gap where events are missing.
+        /// Removes and returns the next event; a gap in place of dropped events.
         mutating func pop(at time: Date) -> QueueEvent? {
             guard head < events.count else { return takeGap(at: time) }
             defer {
@@ -40,10 +40,10 @@ final class EventBuffer: Sendable {
             cost += event.cost
         }
 
-        /// Events without a number of their own are dropped in silence by a subscriber that is behind: others follow.
+        /// Adds an event without a number. Dropped without a gap if the buffer is full, because others follow.
         mutating func appendUnnumbered(_ event: QueueEvent, capacity: Int) {
             if event.isProgress {
-                // The newer figures of a session replace those that were not taken yet.
+                // Newer statistics of a session replace pending ones.
                 for index in events[head...].indices.reversed() {
                     guard events[index].isProgress else { break }
                     guard events[index].session == event.session else { continue }
@@ -54,10 +54,12 @@ final class EventBuffer: Sendable {
             if missed == nil, cost < capacity { append(event) }
         }
 
+        /// Adds a unit of events.
+        ///
         /// - Parameter unit: Events of which a subscriber gets all or none.
         mutating func append(_ unit: ArraySlice<QueueEvent>, capacity: Int) {
             guard let first = unit.first, let last = unit.last else { return }
-            // Room for a gap beside the unit. A unit that is larger than the capacity finds its way once all before it is taken.
+            // Leaves room for a gap in addition to the unit. A unit that exceeds the capacity is added once all earlier events were taken.
             guard head == events.count || cost + unit.reduce(0, { $0 + $1.cost }) < capacity else {
                 missed = (missed?.lowerBound ?? first.revision)...last.revision
                 return
@@ -70,7 +72,7 @@ final class EventBuffer: Sendable {
     private let state = Locked(State())
     private let capacity: Int
 
-    /// - Parameter capacity: How many events are kept, as 256 sessions that an event names count as another one.
+    /// - Parameter capacity: The number of events to keep; each 256 sessions that an event names count as another one.
     init(capacity: Int) {
         self.capacity = capacity
     }
@@ -131,7 +133,7 @@ final class EventBuffer: Sendable {
 }
 
 extension QueueEvent {
-    /// What it costs a buffer to keep it: 256 IDs of 16 bytes take a page of memory.
+    /// The cost of an event in a buffer: 256 IDs of 16 bytes take a page of memory.
     fileprivate var cost: Int {
         switch kind {
         case .added(let ids, _), .removed(let ids, _), .changed(let ids, _), .cancelled(let ids): 1 + ids.count / 256

@@ -2,10 +2,10 @@ package import Foundation
 import Locking
 import TransferCore
 
-/// Numbers events and hands them to any number of subscribers, each with a bounded buffer of its own: a slow one never slows the queue.
+/// Numbers events and distributes them to any number of subscribers. Each has its own bounded buffer, so a slow one never slows the queue.
 ///
-/// The one writer calls ``number(_:at:)``, stores the events with the change that they tell of, and calls ``publish(_:)`` once that is durable.
-/// If the store refuses, it just does not publish them: their numbers are given again.
+/// The writer calls ``number(_:at:)``, stores the events with the change that they report, and calls ``publish(_:)`` once that is durable.
+/// If the store refuses, it does not publish them, and their numbers are used again.
 package final class EventHub: Sendable {
     private struct Subscriber: Sendable {
         weak let buffer: EventBuffer?
@@ -15,7 +15,7 @@ package final class EventHub: Sendable {
         var revision: UInt64 = 0
         var isFinished = false
         var subscribers: [Subscriber] = []
-        /// Those that listen to one session only: a queue of 100,000 of them must not wake all for each event.
+        /// Subscribers of one session only. A queue of 100,000 sessions must not wake all of them for each event.
         var sessionSubscribers: [SessionID: [Subscriber]] = [:]
         var nextSweep = 64
 
@@ -32,17 +32,17 @@ package final class EventHub: Sendable {
     private let state = Locked(State())
     private let capacity: Int
 
-    /// - Parameter capacity: How many events are kept for a subscriber that does not take them, at least 4.
+    /// - Parameter capacity: The number of events to keep for a subscriber that does not take them, at least 4.
     package init(capacity: Int = 4_096) {
         self.capacity = max(4, capacity)
     }
 
     deinit { finish() }
 
-    /// The number of the last event that was published.
+    /// The number of the last published event.
     package var revision: UInt64 { state.withLock { $0.revision } }
 
-    /// Goes on counting where an earlier process ended. Called before anything is published.
+    /// Continues the numbering of an earlier process. Called before the first event is published.
     package func begin(after revision: UInt64) {
         state.withLock { $0.revision = revision }
     }
@@ -53,13 +53,13 @@ package final class EventHub: Sendable {
         QueueEvents(buffer: newBuffer { $0.subscribers.append($1) }.buffer)
     }
 
-    /// All after a revision: what is past is read from the log.
+    /// Subscribes to all events after a revision; past events are read from the log.
     package func subscribe(after revision: UInt64, in log: QueueStore) -> QueueEvents {
         let (buffer, present) = newBuffer { $0.subscribers.append($1) }
         return QueueEvents(buffer: buffer, replay: EventReplay(log: log, after: revision, present: present))
     }
 
-    /// The events that name this session; those that name others too are narrowed to it.
+    /// Subscribes to the events of one session; events of several sessions are narrowed to it.
     package func subscribe(to id: SessionID) -> QueueEvents {
         let (buffer, _) = newBuffer { state, subscriber in
             if state.sessionSubscribers.count >= state.nextSweep {
@@ -86,13 +86,13 @@ package final class EventHub: Sendable {
 
     // MARK: Events
 
-    /// Gives numbers to what is about to be stored, and publishes nothing yet.
+    /// Numbers events that are about to be stored, without publishing them.
     package func number(_ kinds: [QueueEvent.Kind], at time: Date) -> [QueueEvent] {
         let last = revision
         return kinds.enumerated().map { QueueEvent(revision: last + UInt64($0.offset) + 1, time: time, kind: $0.element) }
     }
 
-    /// Sends what ``number(_:at:)`` gave, now that it is durable.
+    /// Publishes numbered events that are durable.
     package func publish(_ events: [QueueEvent]) {
         guard let last = events.last else { return }
         state.withLock { state in
@@ -109,7 +109,7 @@ package final class EventHub: Sendable {
         }
     }
 
-    /// Sends something that is never stored, and has no number of its own: figures, or that the store refuses.
+    /// Publishes an event that is never stored and has no number of its own, such as statistics or a failure of the store.
     package func publishUnnumbered(_ kind: QueueEvent.Kind, at time: Date) {
         state.withLock { state in
             let event = QueueEvent(revision: state.revision, time: time, kind: kind)
@@ -119,7 +119,7 @@ package final class EventHub: Sendable {
         }
     }
 
-    /// Ends all subscriptions, once what was published is taken.
+    /// Ends all subscriptions once the published events were taken.
     package func finish() {
         let subscribers = state.withLock { state in
             state.isFinished = true
@@ -134,7 +134,7 @@ package final class EventHub: Sendable {
 }
 
 extension ArraySlice<QueueEvent> {
-    /// The first event, which announces a change of the order, up to the one that ends it.
+    /// The events from the first one, which announces a change of the order, through the one that ends it.
     fileprivate var throughEndOfChange: ArraySlice<QueueEvent> {
         let end = firstIndex { if case .didChangeQueue = $0.kind { true } else { false } }
         return end.map { self[...$0] } ?? prefix(1)
@@ -142,7 +142,7 @@ extension ArraySlice<QueueEvent> {
 }
 
 extension QueueEvent.Kind {
-    /// Leaves one of several sessions.
+    /// Keeps one of several sessions.
     fileprivate mutating func narrow(to offset: Int) {
         switch self {
         case .added(let ids, let index) where ids.count > 1: self = .added([ids[offset]], index: index + offset)

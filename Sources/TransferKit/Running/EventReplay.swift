@@ -1,7 +1,7 @@
 import Foundation
 import TransferCore
 
-/// Reads from the change log what a subscriber has yet to see of the past.
+/// Reads a subscriber's past events from the change log.
 struct EventReplay: Sendable {
     private let log: QueueStore
     private var range: ClosedRange<UInt64>?
@@ -15,17 +15,17 @@ struct EventReplay: Sendable {
         if revision < present {
             range = revision + 1...present
         } else if revision > present {
-            // Only a store that was put back to an earlier state has not come that far.
+            // The revision is in the future only if the store was restored to an earlier state.
             page = [.gap(present + 1...revision, at: Date())]
         }
     }
 
-    /// Reads these next: the subscriber did not take them in time.
+    /// Reads these events next, because the subscriber did not take them in time.
     mutating func read(_ missed: ClosedRange<UInt64>) {
         range = missed
     }
 
-    /// The next event of the past; nil if the log has been read as far as was asked for.
+    /// The next past event; nil if the requested part of the log has been read.
     ///
     /// - Throws: `CancellationError`.
     mutating func next() async throws -> QueueEvent? {
@@ -36,7 +36,7 @@ struct EventReplay: Sendable {
         } catch let error as CancellationError {
             throw error
         } catch {
-            // The subscriber learns that it has to look elsewhere; the store tells of its trouble itself.
+            // The subscriber gets a gap. The store reports its failure itself.
             page = [.gap(range, at: Date())]
         }
         let last = page.last?.revision ?? range.upperBound

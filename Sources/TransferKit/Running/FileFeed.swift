@@ -1,4 +1,4 @@
-/// A session's unfinished files in order, read from the store one page ahead of those that are started.
+/// The unfinished files of a session in order, read from the store one page ahead of the files that start.
 struct FileFeed {
     static let pageSize = 256
 
@@ -7,7 +7,7 @@ struct FileFeed {
     private var ahead: FilePage?
     private var lastPosition: Int64 = -1
     private var isReading = false
-    /// How many files the session had when there were no more to be read.
+    /// The number of files of the session when all were read; nil before that.
     private(set) var filesSeen: Int64?
 
     /// The next file; nil if there is none, or none has been read yet.
@@ -16,7 +16,7 @@ struct FileFeed {
     /// Whether all files were taken.
     var isFinished: Bool { filesSeen != nil && next == nil && ahead == nil }
 
-    /// From where on the next page has to be read now; nil if none has to be.
+    /// The position from which the next page must be read now; nil if none is needed.
     mutating func pageToRead() -> Int64? {
         guard !isReading, filesSeen == nil, ahead == nil else { return nil }
         isReading = true
@@ -35,7 +35,7 @@ struct FileFeed {
         }
     }
 
-    /// Takes the next file, with what earlier attempts left of it.
+    /// Takes the next file, with the checkpoints of earlier attempts.
     mutating func take() -> (file: PendingFile, checkpoints: [String: StoredCheckpoint])? {
         guard let file = next else { return nil }
         nextIndex += 1

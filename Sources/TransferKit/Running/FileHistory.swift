@@ -1,64 +1,65 @@
 package import TransferCore
 
-/// What happened to one file in this process, over all of its attempts and runs, as far as it decides what happens next.
+/// The history of one file in this process, over all of its attempts and runs, as far as it affects decisions.
 package struct FileHistory: Equatable, Sendable {
-    /// Attempts that could not reach one endpoint, in a row.
+    /// Consecutive attempts that could not reach one endpoint.
     struct Outage: Equatable, Sendable {
-        /// When the first of them failed, as uptime.
+        /// The uptime at which the first of them failed.
         var since: Duration
         var attempts = 0
     }
 
-    /// How many attempts in a row have to fail before bytes at an endpoint are given up.
+    /// The number of consecutive failed attempts before the file may abandon its bytes at an endpoint.
     static let attemptsBeforeFallback = 3
 
-    /// A server that keeps losing what it has just taken gets no further however often the file begins anew.
+    /// The maximum number of restarts without new progress, for a server that keeps losing the bytes it accepted.
     private static let mostFruitlessRestarts = 5
 
-    /// Attempts of the file's present life.
+    /// The number of attempts since the file last restarted.
     var attempts = 0
-    /// Attempts that failed in a row. Those at several endpoints with no delay between them count as one, and those that reached no server as
-    /// none.
+    /// The number of consecutive failed attempts. Those at several endpoints without a delay in between count as one, and those that
+    /// reached no server as none.
     package var failures = 0
-    /// Answers that make no sense, in a row.
+    /// The number of consecutive protocol violations.
     var violations = 0
-    /// Whether the last attempt got a sign of life from its endpoint.
+    /// Whether the last attempt's endpoint confirmed anything.
     var hasMoved = false
-    /// Whether the last attempt's endpoint performed a request of it.
+    /// Whether the last attempt's endpoint performed one of its requests.
     private(set) var isAnswered = false
-    /// Whether the last attempt moved so much that an outage is no reason to repeat it soon.
+    /// Whether the last attempt moved so many bytes that an outage does not justify an early repetition.
     private(set) var isCostly = false
-    /// Whether the last attempt failed for the endpoint, and not for the file.
+    /// Whether the last attempt failed because of the endpoint, not the file.
     private(set) var isOutage = false
-    /// How often each endpoint had answered when the file last failed there in a way that may be an outage; none once it answered the file.
+    /// The number of responses of each endpoint when the file last failed there with a possible outage. Removed once the endpoint responds
+    /// to the file.
     private var answersAtFailure: [Endpoint: Int] = [:]
     private var hasRestarted = false
-    /// How often the file began anew since it last got further than ever.
+    /// The number of restarts since the file last exceeded its furthest position.
     private var fruitlessRestarts = 0
-    /// The most that any endpoint confirmed in any of the file's lives.
+    /// The largest position, in bytes, that any endpoint has confirmed, including before restarts.
     private var furthest: Int64 = 0
     var sourceChanges = 0
-    /// How often all of it had moved and had another checksum, in all of the file's lives.
+    /// The number of times that the transferred content had a wrong checksum, including before restarts.
     var mismatches = 0
-    /// Endpoints that failed since the last delay, and how.
+    /// The endpoints that failed since the last delay, and the class of the failure.
     var passedOver: [Endpoint: FailureClass] = [:]
     var outages: [Endpoint: Outage] = [:]
-    /// Endpoints that the file left since all attempts were used up there.
+    /// The endpoints that the file left because all attempts there were used up.
     var exhausted: Set<Endpoint> = []
-    /// The most that each endpoint confirmed in the file's present life.
+    /// The largest position that each endpoint confirmed since the file last restarted.
     var confirmed: [Endpoint: Int64] = [:]
-    /// What each endpoint had confirmed when the present row of failures began: gains of several attempts add up.
+    /// The confirmed position of each endpoint when the current row of failures began, so that progress of several attempts adds up.
     var rowStart: [Endpoint: Int64] = [:]
     /// The endpoint that the file used last.
     var home: Endpoint?
-    /// When the next attempt is due, as uptime; nil if at once.
+    /// The uptime at which the next attempt is due; nil for at once.
     private(set) var dueAt: Duration?
-    /// The failure that it waits after; nil if it waits for an endpoint that can't be asked.
+    /// The failure after which the file waits; nil if it waits for an unavailable endpoint.
     private(set) var waitsAfter: TransferError?
 
     package init() {}
 
-    /// Notes how far an attempt got.
+    /// Records the progress of an attempt.
     package mutating func progressed(to position: Int64, of size: Int64?, at endpoint: Endpoint, from start: Int64) {
         let best = max(confirmed[endpoint] ?? 0, start)
         guard position > best else { return }
@@ -79,10 +80,10 @@ package struct FileHistory: Equatable, Sendable {
         exhausted = []
     }
 
-    /// Notes that an attempt failed.
+    /// Records a failed attempt.
     ///
     /// - Parameters:
-    ///   - liveness: What the endpoint did for other files.
+    ///   - liveness: The endpoint's results for other files.
     package mutating func failed(
         _ error: TransferError, at endpoint: Endpoint, uptime: Duration, liveness: EndpointLiveness.Row = .init()
     ) {
@@ -98,13 +99,13 @@ package struct FileHistory: Equatable, Sendable {
         outages[endpoint, default: Outage(since: uptime)].attempts += 1
     }
 
-    /// Whether the last failure says that its endpoint can't serve this file now.
+    /// Whether the last failure means that its endpoint can't serve this file now.
     func isUnreachable(_ error: TransferError) -> Bool {
         isOutage || FailureVerdict.isUnreachable(error, violations: violations)
     }
 
-    /// Whether a failure is the file's own: its endpoint answered in the attempt, or has answered other files since the file's last failure there,
-    /// and no other file has failed there since.
+    /// Whether a failure concerns only the file: its endpoint responded in the attempt, or it has responded to other files since the file's
+    /// last failure there, and no other file has failed there since.
     private mutating func isOwn(_ error: TransferError, at endpoint: Endpoint, _ liveness: EndpointLiveness.Row) -> Bool {
         guard FailureVerdict.isOutage(error), FailureVerdict.mayConcernOneFile(error) else {
             answersAtFailure[endpoint] = nil
@@ -115,26 +116,26 @@ package struct FileHistory: Equatable, Sendable {
         return liveness.answers > known && !liveness.isShared
     }
 
-    /// An attempt begins.
+    /// Records the start of an attempt.
     package mutating func began() {
         hasMoved = false
         isAnswered = false
         isCostly = false
     }
 
-    /// What an attempt that did not complete the file got from its endpoint.
+    /// Records the end of an attempt that did not complete the file.
     ///
     /// - Parameters:
-    ///   - isAnswered: Whether the endpoint performed a request of it.
-    ///   - moved: How many bytes moved.
+    ///   - isAnswered: Whether the endpoint performed one of its requests.
+    ///   - moved: The number of bytes that moved.
     package mutating func ended(at endpoint: Endpoint, isAnswered: Bool, moved: Int64) {
         self.isAnswered = isAnswered
         isCostly = moved > FileWindow.smallSize
-        // What the endpoint answered this file is no sign that it serves others.
+        // A response to this file does not show that the endpoint serves others.
         if isAnswered { answersAtFailure[endpoint] = nil }
     }
 
-    /// The next attempt is due at a time, as uptime.
+    /// Sets the uptime at which the next attempt is due.
     mutating func wait(until uptime: Duration, after error: TransferError?) {
         dueAt = uptime
         waitsAfter = error
@@ -145,26 +146,26 @@ package struct FileHistory: Equatable, Sendable {
         waitsAfter = nil
     }
 
-    /// Whether an endpoint could not be reached for so long; false if a session waits for ever.
+    /// Whether an endpoint was unreachable for longer than `patience`; false if the session waits without a limit.
     func isOutage(of endpoint: Endpoint, longerThan patience: Duration?, uptime: Duration) -> Bool {
         guard let outage = outages[endpoint], let patience else { return false }
         return uptime - outage.since >= patience
     }
 
-    /// Whether what an endpoint has of the file may be left behind.
+    /// Whether the file may abandon its bytes at an endpoint.
     func mayFallBack(from endpoint: Endpoint, after patience: Duration, uptime: Duration) -> Bool {
         guard let outage = outages[endpoint] else { return false }
         return outage.attempts >= Self.attemptsBeforeFallback && uptime - outage.since >= patience
     }
 
-    /// Whether the file may begin anew because its endpoint lost what it had.
+    /// Whether the file may restart because its endpoint lost its bytes.
     package var mayRestart: Bool { !hasRestarted && fruitlessRestarts < Self.mostFruitlessRestarts }
 
-    /// The file goes on at another endpoint without a delay.
+    /// Records that the file continues at another endpoint without a delay.
     mutating func moved(from endpoint: Endpoint, _ error: TransferError, isExhausted: Bool) {
         passedOver[endpoint] = error.failureClass
-        // One round over all endpoints counts as one failure. Where bytes are left behind, or the server was there, the next endpoint gets a row
-        // of its own.
+        // One round over all endpoints counts as one failure. If the file abandons bytes, or if the server was reachable, the next endpoint
+        // gets a new count.
         let isUnreachable = isUnreachable(error)
         if isExhausted, !isUnreachable || confirmed[endpoint, default: 0] > 0, exhausted.insert(endpoint).inserted {
             failures = 0
@@ -175,7 +176,7 @@ package struct FileHistory: Equatable, Sendable {
         home = nil
     }
 
-    /// The file begins anew.
+    /// Records that the file restarts.
     package mutating func startedOver(becauseSourceChanged: Bool) {
         if becauseSourceChanged {
             sourceChanges += 1

@@ -4,7 +4,7 @@ import SystemPackage
 import TransferCore
 
 extension FileRunner {
-    /// Looks at what moves, and makes the attempt; nil if another run probes the endpoint.
+    /// Inspects the source or destination, and creates the attempt; nil if another run probes the endpoint.
     mutating func prepare(at endpoint: Endpoint) async throws -> PreparedAttempt? {
         history.began()
         guard let transport = context.transports[endpoint.transport] else {
@@ -31,7 +31,7 @@ extension FileRunner {
             })
         file.size = moving.size
         if let growth = moving.stream?.growth {
-            // Of a stream the size is known at its end.
+            // The size of a stream is known at its end.
             growth.whenReadable(at: .max) { [self] in
                 if case .complete(let total) = growth.extent { setSize(of: active, total) }
             }
@@ -43,20 +43,20 @@ extension FileRunner {
             signs: SignsOfLife(context: context, record: record, endpoint: endpoint))
     }
 
-    /// Tells which endpoint is used from now on, if that is news.
+    /// Reports the endpoint that is used from now on, if it is a new one.
     func announce(_ endpoint: Endpoint) {
         let (isNew, before) = record.announce(endpoint)
         if isNew { context.post(.endpoint(endpoint)) }
         guard let before else { return }
         context.logger.notice(
-            "A session goes on at another endpoint.", metadata: ["from": "\(before)", "endpoint": "\(endpoint.location)"])
+            "A session continues at another endpoint.", metadata: ["from": "\(before)", "endpoint": "\(endpoint.location)"])
         context.post(.endpointChanged(from: before, to: endpoint.location))
     }
 
-    /// One life of the file's transfer.
+    /// The ID of the file's transfer, which changes at each restart.
     var transferID: String { "\(context.id)-\(file.position)-\(file.generation)" }
 
-    /// Lets the transport do it, and tells when the file is complete.
+    /// Runs the transport, and reports the file as complete.
     mutating func perform(_ prepared: PreparedAttempt) async throws {
         let active = prepared.active
         do {
@@ -66,15 +66,15 @@ extension FileRunner {
                     .protocolViolation, .badAnswer,
                     "\(prepared.endpoint.location) reports an impossible size of \(file.source): \(receipt.bytes) bytes.")
             }
-            // What a listing tells is not relied on: the file may be another since.
+            // The size in a listing may be wrong, because the file may have changed since.
             if active.size == nil || file.isListed && !active.isSizeTold { setSize(of: active, receipt.bytes) }
             guard let size = active.size, receipt.bytes == size else {
                 throw TransferError(
                     .protocolViolation, .badAnswer,
-                    "\(file.source) has \(active.size ?? 0) bytes, but \(receipt.bytes) are said to have arrived.")
+                    "\(file.source) has \(active.size ?? 0) bytes, but \(receipt.bytes) bytes arrived according to the receipt.")
             }
             let report = Report.Content.file(position: file.position, .completed(receipt, endpoint: prepared.endpoint))
-            // Of a stream, the bytes are kept until it is stored that nobody needs them.
+            // The bytes of a stream are kept until the completion is stored.
             let isAwaited = prepared.stream != nil || active.leavesRecord
             if isAwaited { try await context.tell(report) }
             if prepared.stream != nil {
@@ -89,7 +89,7 @@ extension FileRunner {
             context.live.end(active, confirmed: active.shownConfirmed)
             file.size = active.size
             history.hasMoved = prepared.signs.hasAnswered
-            // What may have left a record is not repeated without end.
+            // Attempts that may have left a record are not repeated endlessly.
             history.ended(
                 at: prepared.endpoint, isAnswered: prepared.signs.hasServed || active.leavesRecord && active.moved > 0, moved: active.moved)
             history.progressed(
@@ -99,7 +99,7 @@ extension FileRunner {
         }
     }
 
-    /// Runs the transport in a task of its own, which the stall watch can end without ending the run.
+    /// Runs the transport in its own task, which the stall watch can end without ending the run.
     private func send(_ prepared: PreparedAttempt) async throws -> TransferReceipt {
         if let preparation = prepared.preparation {
             try await preparation.value
@@ -125,21 +125,21 @@ extension FileRunner {
                 active.isAnswerAwaited
                 ? "\(max(options.stallTimeout, options.responseTimeout)) (the response timeout)"
                 : "\(options.stallTimeout) (the stall timeout)"
-            // A server that never answered and has at most little of the file: the account's next endpoint may do better.
+            // If the server never responded and has at most a small part of the file, the account's next endpoint may work better.
             let isSilent = !prepared.signs.hasAnswered && active.moved <= FileWindow.smallSize
             throw TransferError(
                 isSilent ? .unreachable : .transient, .stalled,
-                "Nothing moved between this machine and \(attempt.endpoint.location) for \(limit) while \(file.source) was transferred.")
+                "The transfer of \(file.source) stalled: no bytes moved to or from \(attempt.endpoint.location) for \(limit).")
         } catch is CancellationError where Task.isCancelled {
             throw CancellationError()
         } catch {
             throw TransferError(
-                .transient, .internalFailure, "The transport \"\(transport.id)\" failed in a way that it does not explain.",
+                .transient, .internalFailure, "The transport \"\(transport.id)\" failed with an unknown error.",
                 cause: "\(error)")
         }
     }
 
-    /// A task that has begun when this returns, where the system can do that.
+    /// Returns a task that has already begun, if the system supports that.
     private static func begin(_ attempt: FileAttempt, with transport: any Transport, _ reporter: AttemptReporter)
         -> Task<TransferReceipt, any Error>
     {
@@ -159,7 +159,7 @@ extension FileRunner {
             progress: { sent, confirmed in
                 let grew = active.report(sent: sent, confirmed: confirmed)
                 stream?.confirm(confirmed)
-                // What a download brings was sent by the other end.
+                // The bytes of a download were sent by the other end.
                 if grew.confirmed || isDownload && grew.sent {
                     signs.answered()
                 } else if grew.sent {
@@ -180,7 +180,7 @@ extension FileRunner {
                     defer { saved = StoredCheckpoint(checkpoint: checkpoint, identity: identity) }
                     return saved?.checkpoint
                 }
-                // A transport may save what it is about to ask for, or what was not answered; only more bytes say that somebody answered.
+                // A transport may save a request before it sends it or gets a response; only more confirmed bytes prove a response.
                 if checkpoint.confirmed > before?.confirmed ?? 0 { signs.answered() }
                 if before == nil { try await turns.wait(for: position) }
             },
@@ -198,7 +198,7 @@ extension FileRunner {
             record: { active.noteRecord() }, wait: { active.awaitsAnswer() }, answer: { signs.served() })
     }
 
-    /// The size turned out.
+    /// Sets the size once it is known.
     private func setSize(of active: ActiveFile, _ size: Int64) {
         context.live.setSize(of: active, size) { tellSize(size) }
     }

@@ -1,26 +1,27 @@
 import SystemPackage
 import TransferCore
 
-/// What a ``FileRunner`` does that lists a folder.
+/// The work of a ``FileRunner`` that lists a folder.
 struct FolderListingWork: Sendable {
     var resolvesLinks: Bool
-    /// Takes the entries of one attempt from its beginning; what those before it brought is forgotten.
+    /// Creates a catalogue for the entries of one attempt, and discards the entries of earlier attempts.
     var begin: @Sendable () async throws -> FolderCatalogue
 }
 
 extension EndpointAvailability {
-    /// The account with its endpoints in the order in which they are tried for a file. A folder is listed by those that can, if there is one.
+    /// The account with its endpoints in the order in which they are tried for a file. If any endpoint can list folders, only those list a
+    /// folder.
     func ordered(for file: PendingFile, _ transports: [TransportID: any Transport]) -> EndpointAvailability {
         let preferred = preferring(file.kind.isReceived ? .download : .upload, size: file.size)
         let canList = { (endpoint: Endpoint) in transports[endpoint.transport] is any FolderListing }
         if file.kind == .remoteFolder { return preferred.registered.contains(where: canList) ? preferred.keeping(canList) : preferred }
-        // What one endpoint has in a folder is looked for at those that may have listed it, and not where the name may mean something else.
+        // A listed file is first requested from endpoints that may have listed it, because its name may refer to another file elsewhere.
         return file.isListed ? preferred.putting(first: canList) : preferred
     }
 }
 
 extension FileRunner {
-    /// Whether an attempt failed because what is to be received is a folder, and so is listed once this run has found no other file to do.
+    /// Whether an attempt failed because the remote item is a folder. If so, the run lists it once it has no other file left.
     func isFolder(_ error: TransferError, at endpoint: Endpoint) async throws(QueueError) -> Bool {
         guard error.code == .isFolder, file.kind == .download, !file.isListed, context.options.expectedChecksum == nil,
             context.transports[endpoint.transport] is any FolderListing
@@ -30,7 +31,7 @@ extension FileRunner {
         return true
     }
 
-    /// Lists the folder, and returns when all of it is taken.
+    /// Lists the folder, and returns when all entries were taken.
     mutating func list(at endpoint: Endpoint) async throws {
         guard let listing else { return }
         history.began()
@@ -38,7 +39,7 @@ extension FileRunner {
         guard let transport = context.transports[endpoint.transport] as? any FolderListing else {
             throw TransferError(
                 .unsupported, .unsupported,
-                "The transport \"\(endpoint.transport)\" can't list folders, so \(path) can't be received as one; name the files in it.")
+                "The transport \"\(endpoint.transport)\" can't list folders, so it can't download \(path). Add the files in it one by one.")
         }
         announce(endpoint)
         history.attempts += 1
@@ -53,7 +54,7 @@ extension FileRunner {
         let task = Task {
             try await transport.list(attempt) { entries in
                 signs.answered()
-                // A transport that goes on after an error is ended as one that hangs.
+                // A transport that continues after an error is ended as stalled.
                 try await catalogue.check()
                 active.isActive()
                 try await catalogue.take(entries)
@@ -75,27 +76,27 @@ extension FileRunner {
         }
     }
 
-    /// What a failed listing means for the run.
+    /// Returns the run's error for a failed listing.
     private func failure(
         _ error: any Error, of catalogue: FolderCatalogue, _ active: ActiveFile, _ path: RemotePath, at endpoint: Endpoint
     ) async -> any Error {
-        // What this side refused, however the transport puts it.
+        // An error of this side takes precedence over the transport's error.
         if let own = await catalogue.ownFailure { return own is CancellationError && !Task.isCancelled ? stalled(path, at: endpoint) : own }
         switch error {
         case is CancellationError where Task.isCancelled: return CancellationError()
         case is CancellationError where active.isStalled: return stalled(path, at: endpoint)
         case let error as TransferError where [.resumeLost, .sourceChanged, .sourceLost].contains(error.failureClass):
-            // There is nothing that could begin anew.
+            // A listing has no content that could restart.
             return TransferError(.protocolViolation, error.code, error.message, cause: error.cause)
         case is TransferError, is QueueError: return error
         default:
             return TransferError(
-                .transient, .internalFailure, "The transport \"\(endpoint.transport)\" failed in a way that it does not explain.",
+                .transient, .internalFailure, "The transport \"\(endpoint.transport)\" failed with an unknown error.",
                 cause: "\(error)")
         }
     }
 
     private func stalled(_ path: RemotePath, at endpoint: Endpoint) -> TransferError {
-        TransferError(.transient, .stalled, "\(endpoint.location) told nothing for too long while the folder \(path) was listed.")
+        TransferError(.transient, .stalled, "The listing of \(path) stalled: \(endpoint.location) sent no entries for too long.")
     }
 }

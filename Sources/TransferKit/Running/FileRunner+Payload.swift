@@ -2,26 +2,26 @@ import Foundation
 import SystemPackage
 import TransferCore
 
-/// What an attempt moves, as it is now.
+/// The source or destination of an attempt in its current state.
 struct MovingFile: Sendable {
     var payload: FileAttempt.Payload
-    /// Nil while it is not known.
+    /// The size in bytes; nil while it is unknown.
     var size: Int64?
-    /// Of the file that is sent; nil of a download.
+    /// The identity of the source file; nil for a download.
     var identity: SourceIdentity?
-    /// The stream whose bytes are sent.
+    /// The stream of an upload, if its source is one.
     var stream: StreamSpool?
-    /// Makes durable what the store has to know before the attempt begins.
+    /// Stores what must be durable before the attempt begins.
     var preparation: Task<Void, any Error>?
 }
 
 extension PendingFile {
-    /// The name of the file in the spool that a stream goes through.
+    /// The name of a stream's file in the spool.
     var streamName: Data { Data((source.lastComponent?.string ?? "").utf8) }
 }
 
 extension FileRunner {
-    /// Looks at what is to be moved: compares a file that is sent with what earlier attempts sent of it.
+    /// Inspects the file to transfer. Compares the source of an upload with the state that earlier attempts sent.
     mutating func moving(at endpoint: Endpoint) async throws -> MovingFile {
         if file.kind == .download { return receiving(from: endpoint) }
         if file.kind == .stream { return try await streaming(to: endpoint) }
@@ -29,7 +29,7 @@ extension FileRunner {
         let identity: SourceIdentity
         do throws(TransferError) {
             identity = try await DiskThread.run { () throws(TransferError) in
-                // Many a file system answers stat(2) sooner than open(2), but only that can be kept from following links.
+                // Many file systems respond to stat(2) faster than to open(2), but only open(2) can refuse to follow links.
                 guard confinement != nil else { return try SourceIdentity(ofFileAt: path) }
                 let descriptor = try SourceConfinement.open(path, within: confinement)
                 defer { try? descriptor.close() }
@@ -39,7 +39,7 @@ extension FileRunner {
             guard file.kind == .blob, error.code == .noSuchFile else { throw error }
             throw TransferError(
                 .sourceLost, .noSuchFile,
-                "The bytes of \(String(decoding: file.destination, as: UTF8.self)) are gone: those from memory are kept until they have arrived, and no longer. Enqueue them anew.",
+                "The data of \(String(decoding: file.destination, as: UTF8.self)) no longer exists: data from memory is kept only until it has arrived. Enqueue it again.",
                 cause: error.cause)
         }
         guard identity.size <= FileSize.maximum else { throw FileSize.tooLarge(path) }
@@ -48,20 +48,20 @@ extension FileRunner {
         return MovingFile(payload: .upload(source), size: identity.size, identity: identity)
     }
 
-    /// The stream of an app in this process, from where the other end has it.
+    /// The payload of an app's stream in this process, from the position that the other end has.
     private func streaming(to endpoint: Endpoint) async throws -> MovingFile {
         let name = String(decoding: file.destination, as: UTF8.self)
         guard let stream = context.streams.find(file.streamName) else {
             throw TransferError(
                 .sourceLost, .producerGone,
-                "The bytes of \(name) were a stream of a process that has ended, or that failed before. Enqueue it anew with another stream."
+                "The data of \(name) was a stream that failed, or of a process that has ended. Enqueue it again with another stream."
             )
         }
         let released = stream.released
         guard checkpoints[endpoint.address]?.checkpoint.confirmed ?? 0 >= released else {
             throw TransferError(
                 .sourceLost, .producerGone,
-                "\(name) can't begin anew: the first \(released) bytes of its stream had arrived, and are not kept. Enqueue it anew.")
+                "Cannot restart \(name): the first \(released) bytes of its stream had arrived and are no longer kept. Enqueue it again.")
         }
         try await stream.begin()
         var size = file.size
@@ -77,7 +77,7 @@ extension FileRunner {
             stream: stream)
     }
 
-    /// The store knows of the part that the attempt will make before there is one.
+    /// The destination of a download. The store records the part file before it exists.
     private mutating func receiving(from endpoint: Endpoint) -> MovingFile {
         let name = file.localName ?? FilePath()
         let folder = FilePath(bytes: file.source.bytes.dropLast(name.bytes.count + 1))
@@ -96,7 +96,7 @@ extension FileRunner {
         return moving
     }
 
-    /// Makes sure that what was sent is the beginning of what the file is now.
+    /// Checks that the bytes sent before are still the beginning of the file.
     private mutating func settle(_ identity: SourceIdentity, against stored: StoredCheckpoint) async throws {
         guard let earlier = stored.identity else { return }
         switch identity.difference(from: earlier) {
@@ -108,13 +108,13 @@ extension FileRunner {
             let confirmed = stored.checkpoint.confirmed
             guard confirmed > 0 else { return }
             guard let digest = earlier.prefixDigest else {
-                // By size and time it is the same file, so nobody needs to be asked; but what was sent can't be compared.
-                try await startOver(changed("it was replaced by another file"))
+                // The file has the same size and time, so no decision of the user is needed; but the bytes sent before can't be compared.
+                try await startOver(changed("another file replaced it"))
                 return
             }
             let source = UploadSource(path: file.source, identity: identity, confinement: file.confinement)
             guard await PrefixDigest.make(of: source, confirmed: confirmed) == digest else {
-                throw changed("it was replaced by another file with other content")
+                throw changed("another file with different content replaced it")
             }
         }
     }

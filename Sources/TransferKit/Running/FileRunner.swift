@@ -1,7 +1,8 @@
 import Logging
 import TransferCore
 
-/// Moves one file, or lists one folder: attempt after attempt, until it is done, was given up, or has to wait for longer than a slot is kept.
+/// Transfers one file, or lists one folder, with repeated attempts until it is done, was given up, or must wait for longer than a slot is
+/// kept.
 struct FileRunner: Sendable {
     enum Outcome: Sendable {
         case completed
@@ -14,10 +15,10 @@ struct FileRunner: Sendable {
         case noSpace(TransferError)
     }
 
-    /// What comes next.
+    /// The next step.
     enum Step: Sendable {
         case attempt(PreparedAttempt)
-        /// The file is a folder, which is to be listed there.
+        /// The item is a folder, which the endpoint lists.
         case listing(at: Endpoint)
         /// The attempt failed before it began.
         case failed(TransferError, at: Endpoint)
@@ -28,12 +29,12 @@ struct FileRunner: Sendable {
     let record: EndpointRecord
     let turns: RequestTurns
     var file: PendingFile
-    /// What earlier attempts left at each endpoint, by its address.
+    /// The checkpoints of earlier attempts, by the endpoint's address.
     var checkpoints: [String: StoredCheckpoint]
     var history: FileHistory
-    /// The account as it was for the present attempt, with its endpoints in the order in which they are tried.
+    /// The account, as it was for the current attempt, with its endpoints in the order in which they are tried.
     private(set) var availability: EndpointAvailability
-    /// Set if it is not a file but a folder, which is listed.
+    /// The work for a folder that is listed; nil for a file.
     let listing: FolderListingWork?
 
     init(
@@ -50,9 +51,9 @@ struct FileRunner: Sendable {
         self.availability = availability.ordered(for: file, context.transports)
     }
 
-    /// Goes on from a step until the file needs nothing more from this run.
+    /// Runs from a step until the file needs nothing more from this run.
     ///
-    /// Its first attempt has begun when it first suspends, so that who calls it in order starts files in order.
+    /// Its first attempt has begun when the method first suspends, so a caller that calls it in order starts files in order.
     ///
     /// - Throws: `CancellationError` when the run was interrupted; ``QueueError`` when the store can't be used.
     mutating func run(from first: Step) async throws -> Outcome {
@@ -89,7 +90,7 @@ struct FileRunner: Sendable {
         }
     }
 
-    /// Chooses an endpoint, and looks at the file as it is now.
+    /// Chooses an endpoint, and inspects the file in its current state.
     mutating func next() async throws -> Step {
         try Task.checkCancellation()
         let preferred = try await context.endpointQuestion.choice(among: availability.available)
@@ -104,7 +105,7 @@ struct FileRunner: Sendable {
             return .over(.endpointsUnavailable(availability.error))
         case .wait(let endpoint, let until):
             if history.outages[endpoint] == nil { history.outages[endpoint] = FileHistory.Outage(since: now) }
-            // What says that the endpoint can't be used may be a little older than the time.
+            // The availability may be slightly older than the current time.
             history.wait(until: max(until, now + RetryPolicy.slotKept), after: nil)
             return .over(.waits(nil))
         case .use(let endpoint):
@@ -118,7 +119,7 @@ struct FileRunner: Sendable {
         }
     }
 
-    /// Nil if another run probes the endpoint.
+    /// Prepares an attempt or a listing; nil if another run probes the endpoint.
     private mutating func step(at endpoint: Endpoint) async throws -> Step? {
         guard listing == nil else { return try await mayAsk(endpoint) ? .listing(at: endpoint) : nil }
         do {
@@ -128,14 +129,14 @@ struct FileRunner: Sendable {
         }
     }
 
-    /// Whether this run may ask an endpoint now: one that failed too often is asked by one run alone, which holds the others up no earlier than
-    /// with its first attempt.
+    /// Whether this run may ask an endpoint now. Only one run asks an endpoint that failed too often, and it blocks other runs only from
+    /// its first attempt on.
     func mayAsk(_ endpoint: Endpoint) async throws(QueueError) -> Bool {
         guard availability.toBeProbed.contains(endpoint) else { return true }
         return try await context.tell(.probe(endpoint)).isGranted
     }
 
-    /// Does what the error's class asks for; nil to try again.
+    /// Reacts to an error according to its class; nil to try again.
     private mutating func react(to error: TransferError, at endpoint: Endpoint, failuresBefore: Int) async throws -> Outcome? {
         let options = context.options
         let now = context.clock.now()
@@ -157,7 +158,7 @@ struct FileRunner: Sendable {
             history.passedOver = [:]
             if isUnreachable { record.rest(from: availability.available, until: now + delay, at: now) }
             guard delay <= RetryPolicy.slotKept else {
-                // A host that is busy is so from when that was told.
+                // A host is busy from the time of its report.
                 history.wait(until: context.clock.now() + delay, after: error)
                 return .waits(error)
             }
@@ -178,19 +179,19 @@ struct FileRunner: Sendable {
         case .blockAccount:
             return .accountBlocked(error, availability.account)
         case .waitForSpace:
-            // This machine's fault alone: it costs the file none of its attempts.
+            // Only this machine is at fault, so the file loses no attempt.
             history.failures -= 1
             return .noSpace(error)
         }
     }
 
     private func situation(at endpoint: Endpoint, isUnreachable: Bool, uptime: Duration) -> FailureVerdict.History {
-        // What was given back of a stream can be sent to nobody else.
+        // Released bytes of a stream can't be sent to another endpoint.
         let isBound = file.kind == .stream && context.streams.find(file.streamName).map { $0.released > 0 } ?? false
         var others =
             isBound
             ? [] : availability.available.filter { $0 != endpoint && history.passedOver[$0] == nil && !history.exhausted.contains($0) }
-        // One that has no attempts left here has nothing to wait for.
+        // A file without further attempts here need not wait.
         if isUnreachable, record.rest(at: uptime) != nil, history.failures < context.options.retry.maximumAttempts {
             let avoided = record.avoided(at: uptime)
             others.removeAll(where: avoided.contains)
@@ -207,18 +208,18 @@ struct FileRunner: Sendable {
     }
 
     private func tellOfEndpoint(_ error: TransferError, _ endpoint: Endpoint, failuresBefore: Int, at uptime: Duration) async {
-        // Known before any wait for it begins, so that nobody who waited finds the host still busy.
+        // Recorded before any wait for the host begins, so that it has ended for each file that waited for it.
         if let pause = error.retryAfter, pause > .zero { _ = try? await context.tell(.hostBusy(endpoint, pause)) }
         let isUnreachable = history.isUnreachable(error)
         guard isUnreachable || FailureVerdict.isTransient(error) && !history.hasMoved else { return }
         if record.failed(endpoint, since: failuresBefore, isUnreachable: isUnreachable, at: uptime) {
             context.post(.endpointFailed(endpoint, error))
-            // After it was told, so that what moves from now on is told later.
+            // After the report, so that later activity is reported after it.
             context.liveEndpoints.of(endpoint).noteFailure()
         }
     }
 
-    /// The file begins anew at byte 0, with a transfer ID of its own.
+    /// Restarts the file at byte 0, with a new transfer ID.
     mutating func startOver(_ error: TransferError) async throws(QueueError) {
         history.startedOver(becauseSourceChanged: error.failureClass == .sourceChanged)
         file.generation += 1

@@ -1,17 +1,17 @@
-/// Which files of a session may be in flight together.
+/// Which files of a session may be in flight concurrently.
 ///
-/// With a number given by the app, that many, whatever their size. Without: as many small ones as the transport wants, whose time goes into
-/// waiting for answers; a large one fills the connection by itself, so it waits until it is alone and nothing starts beside it, which also
-/// keeps what is done in order.
+/// If the app sets a number, that many files of any size. Otherwise, as many small files as the transport wants, because their time is
+/// mostly latency. A large file saturates the connection alone, so it waits until it is the only one and no other starts, which also
+/// preserves the order of completion.
 package struct FileWindow: Sendable {
-    /// The largest file that is small, in bytes.
+    /// The maximum size of a small file, in bytes.
     package static let smallSize: Int64 = 1 << 20
     private static let mostFiles = 64
 
-    /// How many small files the transport wants in flight; see ``TransferCore/Transport/smallFilesInFlight``.
+    /// The number of small files that the transport wants in flight; see ``TransferCore/Transport/smallFilesInFlight``.
     package var smallFiles: Int
 
-    /// How many more may be prepared; see ``TransferCore/Transport/smallFilesAhead``.
+    /// The number of further small files to prepare; see ``TransferCore/Transport/smallFilesAhead``.
     package var smallFilesAhead = 0
 
     private var sizes: [Int64: Int64] = [:]
@@ -24,7 +24,7 @@ package struct FileWindow: Sendable {
 
     /// Whether one more file of this size may start.
     ///
-    /// - Parameter limit: What the app wants; see ``SessionOptions/filesInFlight``.
+    /// - Parameter limit: The app's number; see ``SessionOptions/filesInFlight``.
     package func admits(size: Int64, limit: Int?) -> Bool {
         if let limit { return sizes.count < min(max(limit, 1), Self.mostFiles) }
         guard !sizes.isEmpty else { return true }
@@ -36,7 +36,7 @@ package struct FileWindow: Sendable {
         sizes[position] = size
     }
 
-    /// The size of a file in flight turned out.
+    /// Records the size of a file in flight.
     package mutating func learn(_ position: Int64, size: Int64) {
         if sizes[position] != nil { sizes[position] = size }
     }

@@ -2,34 +2,35 @@ import Foundation
 import SystemPackage
 import TransferCore
 
-/// Makes rows for the manifest of what a transport lists of one remote folder, and holds no more of it than 16,384 entries.
+/// Creates manifest rows from a transport's listing of one remote folder. Keeps at most 16,384 entries in memory.
 ///
-/// Nothing that a server says is relied on: each name has to be a single one, no name counts twice, and there is an end to how many there are.
+/// Validates the server's listing: each name must be a single path component, repeated names are ignored, and their number is limited.
 actor FolderCatalogue {
     /// Takes rows, and makes them durable before it returns unless they are the folder's last.
     typealias Receiver = @Sendable (ManifestBatch, _ areLast: Bool) async throws -> Void
 
-    /// What there may be in all, and where the next rows go.
+    /// The limits for further rows, and the numbers of the next rows.
     struct Place: Sendable {
         var position: Int64
         var directory: Int64
-        /// How many bytes the sizes that servers list may still come to: sums of what they make up must not overflow.
+        /// The remaining bytes for the listed sizes, so that the sum of invented sizes can't overflow.
         var bytes: Int64
     }
 
     private static let chunk = 16_384
     private static let batch = 1_000
-    /// Servers may list a name a second time while somebody renames things there; those that do it all the time have no end.
+    /// The maximum number of repeated names. A name may repeat after a rename during the listing; a server that always repeats names never
+    /// ends.
     private static let mostRepeats = 1_000
-    /// What some servers list of the folder itself and of the one that it is in.
+    /// The names that some servers list for the folder itself and its parent.
     private static let ownNames: [[UInt8]] = [[UInt8(ascii: ".")], [UInt8(ascii: "."), UInt8(ascii: ".")]]
-    /// PATH_MAX (limits.h), which no server's path is longer than.
+    /// PATH_MAX (limits.h). Longer paths are invalid at any server.
     private static let longestPath = 4_096
 
     private let folder: ListedFolder
     private let key: SessionKey
     private let store: QueueStore
-    /// How many names a session may have from remote folders.
+    /// The maximum number of names of a session from remote folders.
     private let mostNames: Int64
     private let receiver: Receiver
     private var entries: [RemoteEntry] = []
@@ -37,7 +38,7 @@ actor FolderCatalogue {
     private var failure: (any Error)?
     private(set) var place: Place
     private(set) var totals = ManifestTotals()
-    /// Whether the receiver was given anything.
+    /// Whether the receiver got any rows.
     private(set) var hasRows = false
 
     init(
@@ -51,9 +52,9 @@ actor FolderCatalogue {
         self.receiver = receiver
     }
 
-    /// Takes entries as the transport hands them over.
+    /// Takes entries from the transport.
     ///
-    /// - Throws: ``TransferError`` if the listing can't be right, `CancellationError`, ``QueueError``; all later calls throw the same.
+    /// - Throws: ``TransferError`` if the listing is invalid, `CancellationError`, ``QueueError``; all later calls throw the same error.
     func take(_ listed: [RemoteEntry]) async throws {
         try check()
         for entry in listed {
@@ -66,17 +67,19 @@ actor FolderCatalogue {
         }
     }
 
-    /// - Throws: What the listing failed with on this side.
+    /// Throws the error of this side, if there is one.
+    ///
+    /// - Throws: The error with which the listing failed on this side.
     func check() throws {
         if let failure { throw failure }
     }
 
-    /// The listing has come to its end: the last rows go to the receiver.
+    /// Ends the listing: passes the last rows to the receiver.
     func finish() async throws {
         try await store(isLast: true)
     }
 
-    /// What the listing failed with on this side.
+    /// The error with which the listing failed on this side.
     var ownFailure: (any Error)? { failure }
 
     private func store(isLast: Bool) async throws {
@@ -111,7 +114,7 @@ actor FolderCatalogue {
         }
     }
 
-    /// Of the item itself, which is not in the manifest before it is listed.
+    /// The row of the item itself, which is not in the manifest before the listing.
     private var ownRow: [ManifestDirectory] {
         guard folder.number == place.directory else { return [] }
         place.directory += 1
@@ -123,7 +126,7 @@ actor FolderCatalogue {
         guard repeats > Self.mostRepeats else { return }
         let error = TransferError(
             .permanent, .badAnswer,
-            "The server lists the same names in \(shownFolder) again and again, such as \"\(Self.shown(entry.name))\"; nothing of it is received."
+            "The server keeps listing the same names in \(shownFolder), such as \"\(Self.shown(entry.name))\". The folder is not downloaded."
         )
         failure = error
         throw error
@@ -133,13 +136,13 @@ actor FolderCatalogue {
         guard place.position + place.directory < mostNames else {
             throw TransferError(
                 .permanent, .tooLarge,
-                "The server lists more names in \(shownFolder) than a session takes, which is \(mostNames) in all; download its folders one by one."
+                "The listing of \(shownFolder) exceeds the \(mostNames) names that a session may have. Download its folders one by one."
             )
         }
         if let problem = problem(with: entry.name) {
             let error = TransferError(
                 .permanent, .unsafeName,
-                "The server lists a name in \(shownFolder) that \(problem): \"\(Self.shown(entry.name))\". It is not received.")
+                "The server lists a name in \(shownFolder) that \(problem): \"\(Self.shown(entry.name))\". It is not downloaded.")
             return append(Self.replacement(for: entry.name), state: .failed, error: error, isStandIn: true, &batch)
         }
         switch entry.kind {
@@ -157,7 +160,7 @@ actor FolderCatalogue {
     }
 
     private func skip(_ name: [UInt8], _ what: String, _ batch: inout ManifestBatch) {
-        let message = "\(shownFolder)/\(Self.shown(name)) is \(what) at the server, and is not received."
+        let message = "\(shownFolder)/\(Self.shown(name)) is \(what) at the server and is not downloaded."
         append(name, state: .skipped, error: TransferError(.unsupported, .notARegularFile, message), &batch)
     }
 
@@ -177,16 +180,16 @@ actor FolderCatalogue {
         if state == .failed { totals.failed += 1 }
     }
 
-    /// Why a name can't be that of something in its folder, here or there.
+    /// The reason why a name is invalid in its folder, at the server or on this machine.
     private func problem(with name: [UInt8]) -> String? {
         if name.isEmpty { return "is empty" }
-        if name.contains(0) { return "holds a NUL byte" }
-        if name.contains(UInt8(ascii: "/")) { return "leads to another folder" }
-        if folder.remotePath.count + 1 + name.count > Self.longestPath { return "makes too long a path" }
+        if name.contains(0) { return "contains a NUL byte" }
+        if name.contains(UInt8(ascii: "/")) { return "refers to another folder" }
+        if folder.remotePath.count + 1 + name.count > Self.longestPath { return "makes the path too long" }
         return nil
     }
 
-    /// A name to store in place of one that can't be stored.
+    /// A valid name to store in place of an invalid one.
     private static func replacement(for name: [UInt8]) -> [UInt8] {
         let safe = name.prefix(255).map { $0 == 0 || $0 == UInt8(ascii: "/") ? UInt8(ascii: "_") : $0 }
         return safe.isEmpty ? [UInt8(ascii: "_")] : safe

@@ -1,14 +1,14 @@
 import SystemPackage
 import TransferCore
 
-/// Brings all items of a session into its manifest, the list of files in the order in which they go. Folders are read for that.
+/// Expands all items of a session into its manifest, the ordered list of files. Reads folders for that.
 ///
-/// Called by the run of a session before its first file, and again when no file is left, as items may have been added. Nothing of a folder is
-/// held in memory but a piece: rows go to the store in batches, and a batch is durable before the next is read. Remote folders are the part of
-/// ``RemoteFolderExpansion``.
+/// A run calls it before its first file, and again when no file is left, because items may have been added. It keeps only a part of a
+/// folder in memory: rows go to the store in batches, and a batch is durable before the next is read. ``RemoteFolderExpansion`` handles
+/// remote folders.
 package struct FolderExpansion: Sendable {
     private static let batch = 1_000
-    /// Rows that are deleted take less time than rows that are made.
+    /// The maximum number of rows to delete in one step. Deletion takes less time than insertion.
     static let discardedBatch = 10_000
 
     private let key: SessionKey
@@ -20,10 +20,11 @@ package struct FolderExpansion: Sendable {
     private let bytesKnown: @Sendable () -> Int64
     private let noteSkipped: @Sendable (FilePath, Int) -> Void
 
+    /// `tell` makes a step durable.
+    ///
     /// - Parameters:
-    ///   - fault: What goes wrong with reading; for tests.
-    ///   - tell: Makes a step durable.
-    ///   - grow: Told by how much the session's figures grew; its folders were counted as one file each.
+    ///   - fault: Injects read errors; for tests.
+    ///   - grow: Receives the growth of the session's statistics; its folders were counted as one file each.
     package init(
         of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, tell: @escaping @Sendable (ExpansionStep) async throws -> Void,
         grow: @escaping @Sendable (ManifestTotals) -> Void = { _ in }
@@ -32,9 +33,9 @@ package struct FolderExpansion: Sendable {
     }
 
     /// - Parameters:
-    ///   - bytesKnown: How many bytes the session's files come to now.
-    ///   - remote: Brings the remote folder of an item into the manifest as a whole; returns how the run ends if it can't now.
-    ///   - noteSkipped: Called with each folder in which entries were left out, and how many.
+    ///   - bytesKnown: Returns the current total size of the session's files, in bytes.
+    ///   - remote: Expands the remote folder of an item into the manifest; returns the outcome of the run if it can't now.
+    ///   - noteSkipped: Receives each folder with skipped entries, and their number.
     init(
         of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, bytesKnown: @escaping @Sendable () -> Int64 = { 0 },
         remote: (@Sendable (PendingItem, ManifestStart) async throws -> RunOutcome?)?,
@@ -51,17 +52,17 @@ package struct FolderExpansion: Sendable {
         self.grow = grow
     }
 
-    /// Returns when no item is left that is not in the manifest.
+    /// Returns when the manifest contains all items.
     ///
-    /// - Returns: How the run ends, if a remote folder can't be listed now.
+    /// - Returns: The outcome of the run, if a remote folder can't be listed now.
     /// - Throws: `CancellationError` when the run was interrupted or the session is gone; ``QueueError`` when the store can't be used;
-    ///   ``TransferError`` when this machine lacks descriptors. The next run goes on from there.
+    ///   ``TransferError`` when this machine lacks descriptors. The next run resumes from there.
     @discardableResult @concurrent
     package func run() async throws -> RunOutcome? {
         var last: Int64?
         while let item = try await store.pendingItem(of: key) {
             try Task.checkCancellation()
-            // The queue takes no more from a run that it has ended.
+            // The queue accepts nothing more from a run that it has ended.
             guard item.sequence != last else { throw CancellationError() }
             last = item.sequence
             guard item.kind.isFolder else {
@@ -97,7 +98,7 @@ package struct FolderExpansion: Sendable {
         grow(ManifestTotals(files: totals.files - 1, failed: totals.failed, bytes: totals.bytes))
     }
 
-    /// Takes out the rows of a folder that could not be read to its end.
+    /// Deletes the rows of a folder that could not be read completely.
     private func withdraw(_ rows: WithdrawnRows) async throws {
         for _ in stride(from: 0, to: rows.count, by: Self.discardedBatch) {
             try Task.checkCancellation()
@@ -105,7 +106,7 @@ package struct FolderExpansion: Sendable {
         }
     }
 
-    /// Notes where the folder's rows begin, and takes out those of a reading that was cut off.
+    /// Records where the folder's rows begin, and deletes those of an interrupted reading.
     private func begin(_ item: PendingItem) async throws -> ManifestStart {
         if item.start == nil { try await tell(.begin(item: item.sequence)) }
         while true {

@@ -2,21 +2,21 @@ import Foundation
 package import SystemPackage
 import TransferCore
 
-/// What goes wrong with the folder at a path after so many of its entries were read: an error of the system (errno(3)), or nil.
+/// Injects an error into the reading of a folder after the given number of entries: a system error (errno(3)), or nil.
 package typealias FolderFault = @Sendable (FilePath, _ entries: Int) -> Errno?
 
-/// Rows that were handed out of a folder that turned out to be unreadable.
+/// Rows of an unreadable folder that were already returned.
 struct WithdrawnRows: Sendable {
     var start: ManifestStart
-    /// How many there are at most, of either kind.
+    /// The maximum number of them, of either kind.
     var count: Int
 }
 
-/// Reads a folder with all that is in it, in pieces: depth first, the entries of each folder in the order of their names' bytes.
+/// Reads a folder and all its contents in parts: depth first, the entries of each folder sorted by the bytes of their names.
 ///
-/// Holds the entries of the folders on the way down only, and of each at most 16,384; a larger folder is in order within each such chunk.
-/// A folder that can't be read to its end is told of as one that failed, with nothing of what is in it: whoever reads it again later finds
-/// all of it, and lists nothing twice.
+/// Keeps only the entries of the folders on the current path in memory, at most 16,384 of each; a larger folder is sorted only within each
+/// such chunk. A folder that can't be read completely is reported as failed, without its contents, so a later reading finds all of them and
+/// lists none twice.
 actor FolderWalk {
     private static let chunk = 16_384
 
@@ -24,13 +24,13 @@ actor FolderWalk {
         let row: ManifestDirectory
         let path: [UInt8]
         let file: FileNumber
-        /// Open as long as there are entries that were not read yet.
+        /// Open until all entries were read.
         var stream: DirectoryStream?
-        /// What was read, last entry first.
+        /// The entries that were read, last one first.
         var entries: [FoundEntry] = []
-        /// How many entries were read in all.
+        /// The number of entries read so far.
         var count = 0
-        /// Where its rows begin, and what was found before it.
+        /// The start of the folder's rows, and the totals before it.
         let start: ManifestStart
         let totalsBefore: ManifestTotals
     }
@@ -39,19 +39,19 @@ actor FolderWalk {
     private let executor = DiskExecutor()
     private let root: PendingItem
     private let ancestors: [FileNumber]
-    /// The queue's own storage, which is never sent: what is in it gives access to uploads.
+    /// The queue's storage folder, which is never sent: its contents give access to uploads.
     private let excluded: FileNumber?
-    /// How many bytes its files may come to.
+    /// The maximum total size of the files, in bytes.
     private let mostBytes: Int64
     private var stack: [Frame] = []
     private var isBegun = false
     private var nextPosition: Int64
     private var nextDirectory: Int64
     private(set) var totals = ManifestTotals()
-    /// How many entries were left out: links, and what is neither a file nor a folder.
+    /// The number of skipped entries: links, and entries that are neither files nor folders.
     private(set) var skipped = 0
     private let fault: FolderFault?
-    /// Where the rows of the batch that is being made begin, and of those that were handed out, what is to be taken back.
+    /// The start of the current batch's rows, and the rows of earlier batches to withdraw.
     private var batchStart: ManifestStart
     private var withdrawn: WithdrawnRows?
 
@@ -69,9 +69,9 @@ actor FolderWalk {
         nextDirectory = start.directory
     }
 
-    /// The next rows for the manifest, at most so many; none at the end. Waits for the disk.
+    /// Returns the next rows for the manifest, at most `limit`; none at the end. Blocks on the disk.
     ///
-    /// - Returns: The rows, and what of the earlier ones has to be taken out before they are put in.
+    /// - Returns: The rows, and the earlier rows that must be deleted before they are added.
     /// - Throws: `CancellationError`; a ``TransferError`` of the class ``FailureClass/noSpace`` if this machine lacks descriptors.
     func next(_ limit: Int) throws -> (ManifestBatch, withdrawn: WithdrawnRows?) {
         var batch = ManifestBatch()
@@ -95,7 +95,7 @@ actor FolderWalk {
         return (batch, withdrawn)
     }
 
-    /// Goes down into a folder.
+    /// Enters a folder.
     private func enter(
         _ path: [UInt8], isLink: Bool, directory: Int64?, source: Data, destination: Data, _ batch: inout ManifestBatch
     ) throws {
@@ -108,15 +108,15 @@ actor FolderWalk {
                 if root.symbolicLinks == .follow {
                     try DirectoryStream(opening: shown, followsLink: isLink)
                 } else {
-                    // What was looked at may be a link by now, as may each folder above it.
+                    // The entry may have become a link since it was inspected, as may each parent folder.
                     try DirectoryStream(opening: shown, below: root.ancestors.last ?? root.path)
                 }
             if stream.number == excluded {
-                let message = "\(shown) is where the queue itself is stored, and is never sent."
+                let message = "\(shown) is the storage folder of the queue, which is never uploaded."
                 return add(.skipped, TransferError(.unsupported, .notReadable, message))
             }
             guard !ancestors.contains(stream.number), !stack.contains(where: { $0.file == stream.number }) else {
-                let message = "\(shown) leads back to a folder that it is in, so that sending it would have no end."
+                let message = "\(shown) is the same folder as one of its parent folders, so its upload would never end."
                 return add(.failed, TransferError(.sourceLost, .notReadable, message))
             }
             let row = ManifestDirectory(number: nextDirectory, parent: directory, source: source, destination: destination)
@@ -132,7 +132,7 @@ actor FolderWalk {
         }
     }
 
-    /// Reads the next chunk of the folder at the top.
+    /// Reads the next chunk of the top folder.
     private func read(_ top: Int, _ batch: inout ManifestBatch) throws {
         guard let stream = stack[top].stream else { return }
         let shown = FilePath(bytes: stack[top].path)
@@ -154,7 +154,7 @@ actor FolderWalk {
         stack[top].entries.sort { $1.name.lexicographicallyPrecedes($0.name) }
     }
 
-    /// Takes back all rows since a folder was entered, and tells of it as of one that can't be read.
+    /// Withdraws all rows since a folder was entered, and reports it as unreadable.
     private func giveUp(_ frame: Frame, _ error: TransferError, _ batch: inout ManifestBatch) {
         batch.entries.removeAll { $0.position >= frame.start.position }
         batch.directories.removeAll { $0.number >= frame.start.directory }
@@ -163,7 +163,7 @@ actor FolderWalk {
             withdrawn = WithdrawnRows(start: frame.start, count: Int(count))
         }
         totals = frame.totalsBefore
-        // Numbers that were told of are not given again.
+        // Numbers of reported rows are not used again.
         add(.folder, frame.row.parent, frame.row.source, frame.row.destination, state: .failed, error: error, &batch)
     }
 

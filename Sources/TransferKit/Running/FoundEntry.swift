@@ -7,12 +7,12 @@ import TransferCore
     import Darwin
 #endif
 
-/// An entry of a folder, looked at.
+/// An inspected entry of a folder.
 struct FoundEntry {
     enum Kind {
         case file(size: Int64)
         case folder(isLink: Bool)
-        /// Nothing that can be sent: the session goes on without it.
+        /// An entry that can't be sent; the session continues without it.
         case skipped(TransferError)
         case failed(TransferError)
     }
@@ -20,7 +20,7 @@ struct FoundEntry {
     let name: [UInt8]
     let kind: Kind
 
-    /// Looks at an entry; a link that the policy leaves out is skipped.
+    /// Inspects an entry. Skips a link that the policy excludes.
     init(_ name: [UInt8], in folder: DirectoryStream, at path: [UInt8], _ policy: SymbolicLinkPolicy) {
         self.name = name
         var shown: FilePath { FilePath(bytes: path + [UInt8(ascii: "/")] + name) }
@@ -54,7 +54,7 @@ struct FoundEntry {
     private static func skippedLink(_ path: FilePath) -> TransferError {
         TransferError(
             .unsupported, .notARegularFile,
-            "\(path) is a symbolic link, and the session does not follow it. To send what it leads to, add it with another policy for links."
+            "\(path) is a symbolic link that the session does not follow. To upload its target, add it with another policy for symbolic links."
         )
     }
 }

@@ -2,7 +2,7 @@ import Locking
 import Synchronization
 import TransferCore
 
-/// Which endpoints gave a sign of life since the last failure there that was told; one for all runs of a queue.
+/// The endpoints that showed activity since their last reported failure. Shared by all runs of a queue.
 package final class LiveEndpoints: Sendable {
     private let endpoints = Locked<[EndpointHealth.Key: EndpointLiveness]>([:])
 
@@ -19,7 +19,7 @@ package final class LiveEndpoints: Sendable {
     }
 }
 
-/// What one endpoint does for all files of a queue. Asked as often as bytes move.
+/// The activity of one endpoint for all files of a queue. Called each time bytes move.
 package final class EndpointLiveness: Sendable {
     /// One file of one session.
     struct File: Hashable, Sendable {
@@ -27,11 +27,11 @@ package final class EndpointLiveness: Sendable {
         var position: Int64
     }
 
-    /// The failures at an endpoint since its last answer.
+    /// The failures at an endpoint since its last response.
     package struct Row: Sendable {
-        /// How often the endpoint answered after a failure.
+        /// The number of responses of the endpoint after a failure.
         package var answers = 0
-        /// Whether several files failed since the last answer.
+        /// Whether several files failed since the last response.
         package var isShared = false
         fileprivate var file: File?
 
@@ -42,17 +42,17 @@ package final class EndpointLiveness: Sendable {
     private let isAnswered = Atomic(false)
     private let row = Locked(Row())
 
-    /// Something moved; true if that is news.
+    /// Records activity. True if it must be reported.
     func noteSign() -> Bool {
         !isSeen.load(ordering: .relaxed) && !isSeen.exchange(true, ordering: .relaxed)
     }
 
-    /// A failure was told: the next byte is news.
+    /// Records a reported failure: the next activity must be reported.
     func noteFailure() {
         isSeen.store(false, ordering: .relaxed)
     }
 
-    /// The endpoint answered: it did something for a file.
+    /// Records a response: the endpoint performed a request for a file.
     func answered() {
         guard !isAnswered.load(ordering: .relaxed), !isAnswered.exchange(true, ordering: .relaxed) else { return }
         row.withLock { row in
@@ -62,9 +62,9 @@ package final class EndpointLiveness: Sendable {
         }
     }
 
-    /// A file failed in a way that may be the endpoint's fault.
+    /// Records a failure of a file that may be the endpoint's fault.
     ///
-    /// - Returns: The failures since the endpoint's last answer, this one included.
+    /// - Returns: The failures since the endpoint's last response, including this one.
     func failed(_ file: File) -> Row {
         isAnswered.store(false, ordering: .relaxed)
         return row.withLock { row in

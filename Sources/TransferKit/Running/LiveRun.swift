@@ -3,24 +3,24 @@ import Locking
 import Synchronization
 import TransferCore
 
-/// What is known of a running session: its options, and its figures, from the store at first, then kept up to date in memory; progress never
-/// writes to the store.
+/// The options and statistics of a running session. They come from the store and are then kept up to date in memory; progress never writes
+/// to the store.
 package final class LiveRun: Sendable {
     private struct State: Sendable {
         var base: SessionStatistics
         var options: SessionOptions
-        /// The app's own value.
+        /// The app's context value.
         var context: Data?
         var active: [Int64: ActiveFile] = [:]
-        /// How much of each file that was attempted in this run, and is not finished, is part of the base at present.
+        /// The bytes of each unfinished file that was attempted in this run, as far as the base currently includes them.
         var counted: [Int64: Int64] = [:]
         var meter = RateMeter()
         /// Whether the session's folders are being read.
         var isPreparing = false
         var isHistoryForgotten = false
-        /// Bytes that attempts of this run moved that are over.
+        /// The bytes that ended attempts of this run moved.
         var moved: Int64 = 0
-        /// What was shown so far: figures fall only when a file begins again at byte 0.
+        /// The statistics shown so far. They decrease only when a file restarts at byte 0.
         var shown: ShownFigures
     }
 
@@ -34,8 +34,8 @@ package final class LiveRun: Sendable {
     private let state: Locked<State>
 
     /// - Parameters:
-    ///   - base: The figures before this run. Its ``SessionStatistics/secondsElapsed`` goes on from there.
-    ///   - shown: What the session's last run in this process showed.
+    ///   - base: The statistics before this run. Its ``SessionStatistics/secondsElapsed`` continues from there.
+    ///   - shown: The values that the session's last run in this process showed.
     package init(
         id: SessionID, activation: UInt64, endpointBefore: String? = nil, base: SessionStatistics, options: SessionOptions,
         context: Data? = nil, shown: ShownFigures = ShownFigures(), at uptime: Duration
@@ -47,35 +47,35 @@ package final class LiveRun: Sendable {
         state = Locked(State(base: base, options: options, context: context, shown: shown))
     }
 
-    /// The queue waits for the run no longer: its later reports have no effect.
+    /// Abandons the run: the queue no longer waits for it, and its later reports have no effect.
     func abandon() {
         wasAbandoned.store(true, ordering: .sequentiallyConsistent)
     }
 
     var isAbandoned: Bool { wasAbandoned.load(ordering: .sequentiallyConsistent) }
 
-    /// What the session wants now.
+    /// The session's current options.
     package var options: SessionOptions { state.withLock { $0.options } }
 
-    /// Changes what the session wants; the stall watch sees it at its next sample, everything else at its next decision.
+    /// Changes the options. They apply to the stall watch at its next sample, and elsewhere at the next decision.
     package func update(_ options: SessionOptions) {
         state.withLock { $0.options = options }
     }
 
-    /// The app's own value of the session, as it is now.
+    /// The session's current context value.
     package var context: Data? { state.withLock { $0.context } }
 
-    /// Changes the app's own value; attempts that begin later see it.
+    /// Changes the context value for later attempts.
     package func update(context: Data?) {
         state.withLock { $0.context = context }
     }
 
-    /// The session's folders are being read.
+    /// Records that the reading of the session's folders begins.
     func prepare() {
         state.withLock { $0.isPreparing = true }
     }
 
-    /// What was read of the session's folders made its figures grow.
+    /// Adds files found in the session's folders to the statistics.
     func found(_ growth: ManifestTotals) {
         state.withLock {
             $0.base.files.addSaturated(Int(clamping: growth.files))
@@ -85,12 +85,12 @@ package final class LiveRun: Sendable {
         }
     }
 
-    /// The session's folders were read, as far as they can be now.
+    /// Records that the session's folders were read, as far as possible now.
     func prepared() {
         state.withLock { $0.isPreparing = false }
     }
 
-    /// Items were added to the session.
+    /// Adds items of the session to the statistics.
     func grow(_ items: ItemFigures) {
         state.withLock {
             $0.base.files.addSaturated(items.files)
@@ -99,12 +99,12 @@ package final class LiveRun: Sendable {
         }
     }
 
-    /// The session changed before anything of this run was counted.
+    /// Replaces the statistics, because the session changed before this run counted anything.
     func rebase(_ statistics: SessionStatistics) {
         state.withLock { $0.base = statistics }
     }
 
-    /// The session was told to begin anew: what this run remembers of failures no longer counts.
+    /// Forgets the failures that this run recorded, because the session was restarted.
     func forgetHistory() {
         state.withLock { $0.isHistoryForgotten = true }
     }
@@ -115,12 +115,12 @@ package final class LiveRun: Sendable {
 
     package var activeFiles: [ActiveFile] { state.withLock { Array($0.active.values) } }
 
-    /// An attempt begins.
+    /// Records the start of an attempt.
     ///
     /// - Parameters:
-    ///   - counted: How much of the file was part of the figures when the run began.
-    ///   - stored: What its checkpoint at the present endpoint vouches for. Another one, or an earlier attempt, may have told of more, and
-    ///     figures never go back.
+    ///   - counted: The bytes of the file in the statistics when the run began.
+    ///   - stored: The bytes that its checkpoint at the current endpoint covers. Another checkpoint or an earlier attempt may have reported
+    ///     more, and statistics never decrease.
     func begin(
         position: Int64, size: Int64?, knownSize: Int64?, counted: Int64, stored: Int64, isSizeGuessed: Bool = false,
         isAwaiting: @escaping @Sendable (Int64) -> Bool = { _ in false }
@@ -142,12 +142,12 @@ package final class LiveRun: Sendable {
         base.filesUnsized += (size == nil ? 1 : 0) - (known == nil ? 1 : 0)
     }
 
-    /// Confirmed bytes of a file no longer count.
+    /// Removes confirmed bytes of a file from the statistics.
     private static func takeBack(_ bytes: Int64, in base: inout SessionStatistics) {
         base.bytesDone = max(0, base.bytesDone.subtractingSaturated(bytes))
     }
 
-    /// Whether the files of the session may come to so many more bytes.
+    /// Whether the total size of the session's files may grow by that of a file.
     func admits(_ size: Int64, insteadOf known: Int64?) -> Bool {
         Self.admits(size, insteadOf: known, bytesKnown)
     }
@@ -157,9 +157,9 @@ package final class LiveRun: Sendable {
             && bytesKnown.subtractingSaturated(known ?? 0).addingSaturated(size) <= FileSize.sessionMaximum
     }
 
-    /// The size of a file in flight became known. That of an attempt that is over counts when the next one begins.
+    /// Sets the size of a file in flight. The size of an attempt that has ended counts when the next one begins.
     ///
-    /// - Parameter body: Called under the lock if that is news, so that what it tells comes in the order of what happened.
+    /// - Parameter body: Called under the lock if the size is new, so that its reports are in the order of the changes.
     func setSize(of file: ActiveFile, _ size: Int64, _ body: () -> Void) {
         guard file.size != size else { return }
         state.withLock { state in
@@ -172,7 +172,7 @@ package final class LiveRun: Sendable {
         }
     }
 
-    /// An attempt ended with so many bytes confirmed.
+    /// Records the end of an attempt and its confirmed bytes.
     func end(_ file: ActiveFile, confirmed: Int64) {
         state.withLock {
             $0.active[file.position] = nil
@@ -182,17 +182,17 @@ package final class LiveRun: Sendable {
         }
     }
 
-    /// A file is finished, in one way or the other.
+    /// Records that a file completed or failed.
     func finish(position: Int64, isCompleted: Bool, isSized: Bool = true) {
         state.withLock {
-            // What failed before its size was known is not waited for any more.
+            // A file that failed before its size was known no longer counts as unsized.
             if !isSized { $0.base.filesUnsized -= 1 }
             $0.counted[position] = nil
             if isCompleted { $0.base.filesDone += 1 } else { $0.base.filesFailed += 1 }
         }
     }
 
-    /// What was to be received as a file is a folder, whose files are yet to be found.
+    /// Records that the remote item is a folder, whose files are not known yet.
     func foundFolder(position: Int64, size: Int64?) {
         state.withLock {
             Self.count(0, insteadOf: size, in: &$0.base)
@@ -202,7 +202,7 @@ package final class LiveRun: Sendable {
         }
     }
 
-    /// A file begins anew at byte 0: what its abandoned life had confirmed is taken out of the figures.
+    /// Restarts a file at byte 0: removes the bytes confirmed before from the statistics.
     func restart(_ file: PendingFile) {
         state.withLock {
             Self.takeBack($0.counted[file.position] ?? file.confirmed, in: &$0.base)
@@ -213,9 +213,9 @@ package final class LiveRun: Sendable {
 
     // MARK: Connection
 
-    /// Something moved: calls the body if that is news, since the run began or since its last connection was lost.
+    /// Records activity. Calls the body for the first activity since the run began or since its last connection was lost.
     ///
-    /// The body is called under the lock, as that of ``disconnect(_:)``, so that what they tell comes in the order of what happened.
+    /// The body is called under the lock, as in ``disconnect(_:)``, so that their reports are in the order of the changes.
     func connect(_ body: () -> Void) {
         guard !isConnected.load(ordering: .relaxed) else { return }
         state.withLock { _ in
@@ -224,9 +224,9 @@ package final class LiveRun: Sendable {
         }
     }
 
-    /// An attempt failed.
+    /// Records a failed attempt.
     ///
-    /// - Parameter body: Told whether no other attempt goes on.
+    /// - Parameter body: Receives whether no other attempt is active.
     func disconnect(_ body: (_ wasLast: Bool) -> Void) {
         state.withLock { state in
             if state.active.isEmpty { isConnected.store(false, ordering: .relaxed) }
@@ -264,15 +264,15 @@ package final class LiveRun: Sendable {
         }
     }
 
-    /// What the files of known size come to, in bytes.
+    /// The total size of the files with a known size, in bytes.
     var bytesKnown: Int64 { state.withLock { $0.base.bytesKnown } }
 
-    /// Bytes per second at present; nil if not known.
+    /// The current rate in bytes per second; nil if unknown.
     var rate: Double? { state.withLock { $0.meter.rate } }
 
     func duration(at uptime: Duration) -> Duration { uptime - startedAt }
 
-    /// Bytes that attempts of this run moved; what was sent twice counts twice.
+    /// The bytes that attempts of this run moved. Bytes sent twice count twice.
     var moved: Int64 { state.withLock { Self.moved($0) } }
 
     private static func moved(_ state: State) -> Int64 {
@@ -292,7 +292,7 @@ package final class LiveRun: Sendable {
         return statistics
     }
 
-    /// What the run showed last.
+    /// The last statistics that the run showed.
     var shown: ShownFigures {
         state.withLock { state in
             var shown = state.shown
@@ -302,13 +302,14 @@ package final class LiveRun: Sendable {
     }
 }
 
-/// Bytes of a session that were shown as sent and as confirmed.
+/// The bytes of a session that were shown as sent and as confirmed.
 ///
-/// What a connection had taken, and the other end had not confirmed, is sent again after a pause. A person does not see the figures fall for it.
+/// Bytes that a connection accepted, but the other end had not confirmed, are sent again after a pause. The shown statistics do not
+/// decrease for that.
 package struct ShownFigures: Sendable {
     fileprivate(set) var done: Int64 = 0
     fileprivate(set) var sent: Int64 = 0
-    /// What the store has of them, once the run is over.
+    /// The part of them that is stored once the run is over.
     fileprivate(set) var confirmed: Int64 = 0
 
     package init() {}
@@ -320,12 +321,12 @@ package struct ShownFigures: Sendable {
 }
 
 extension SessionStatistics {
-    /// Keeps the bytes from falling below those shown before, or rising above the known size.
+    /// Raises the bytes to those shown before, and limits them to the known size.
     mutating func neverFall(below shown: ShownFigures) {
         bytesDone = max(bytesDone, shown.done)
         bytesSent = max(bytesSent, bytesDone, shown.sent)
         guard filesUnsized == 0 else {
-            // Of a stream as much is known as was sent.
+            // The known size of a stream is at least the number of bytes sent.
             bytesKnown = max(bytesKnown, bytesSent)
             return
         }

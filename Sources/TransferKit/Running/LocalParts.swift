@@ -9,51 +9,53 @@ package import TransferCore
     import Darwin
 #endif
 
-/// The unfinished files of downloads on this machine, removed as what uploads left at servers is: by rows of the discard outbox, over restarts.
+/// The unfinished part files of downloads on this machine. They are removed like the remote content of uploads: by rows of the discard
+/// outbox, which survive restarts.
 ///
-/// Before the first attempt at an endpoint, a file gets a checkpoint of nothing, at an address of its own, that names the part which that
-/// attempt will make. Whatever becomes of the file then, the store knows what may be on the disk.
+/// Before the first attempt at an endpoint, a file gets an empty checkpoint at an address of its own that names the future part file. So
+/// the store always knows which part files may exist on the disk.
 package struct LocalParts: Sendable {
     static let transportID: TransportID = "transferkit-parts"
     private static let scheme = "part:"
 
     private let sources: SourceFolders
     private let sync: @Sendable (FileDescriptor) -> CInt
-    /// The download folders in which a removal runs.
+    /// The download folders with a removal in progress.
     private let busy = Locked<Set<FilePath>>([])
 
-    /// - Parameter sync: Makes removals in a folder durable, as fsync(2) does by default; injected by tests.
+    /// - Parameter sync: Makes removals in a folder durable, by default with fsync(2); tests inject it.
     package init(sources: SourceFolders, sync: @escaping @Sendable (FileDescriptor) -> CInt = { fsync($0.rawValue) }) {
         self.sources = sources
         self.sync = sync
     }
 
-    /// Where the part of a file is, that is received from an endpoint.
+    /// The place of the part file of a download from an endpoint.
     static func place(for endpoint: Endpoint) -> Endpoint {
         Endpoint(transport: transportID, address: scheme + endpoint.address)
     }
 
-    /// The place that a checkpoint's address names; nil if it is that of a server.
+    /// The place in a checkpoint's address; nil if it is the address of a server.
     static func place(at address: String) -> Endpoint? {
         address.hasPrefix(scheme) ? Endpoint(transport: transportID, address: address) : nil
     }
 
-    /// Beside the final name, hidden, and of its own for each life of the file and each endpoint: what one sent is never continued with another's.
+    /// A hidden name next to the final one, unique for each transfer ID and endpoint: bytes from one endpoint are never continued with
+    /// those of another.
     static func name(for name: FilePath, transferID: String, at endpoint: Endpoint) -> FilePath {
         let own = name.lastComponent.map { FilePath(root: nil, components: $0).bytes } ?? []
-        // FNV-1a with 64 bits; a name has at most 255 bytes (NAME_MAX, limits.h), and is to have some left.
+        // FNV-1a with 64 bits. A name has at most 255 bytes (NAME_MAX, limits.h), and part of the final name must remain.
         let hash = endpoint.address.utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
         let suffix = Array(".\(transferID)-\(String(hash, radix: 16)).part".utf8)
         let part = Array(".".utf8) + own.prefix(240 - suffix.count) + suffix
         return name.removingLastComponent().pushing(FilePath(bytes: part))
     }
 
-    /// What is stored of a part.
+    /// The stored checkpoint of a part file.
     package func checkpoint(of part: FilePath, below root: FilePath) -> Checkpoint {
         Checkpoint(data: Data(sources.stored(root) + [0] + part.bytes), confirmed: 0)
     }
 
-    /// The download folder that a part is in or below; nil for a checkpoint of something else.
+    /// The download folder of a part file; nil for any other checkpoint.
     func root(of checkpoint: Checkpoint) -> FilePath? { place(checkpoint)?.root }
 
     private func place(_ checkpoint: Checkpoint) -> (root: FilePath, part: FilePath)? {
@@ -63,12 +65,13 @@ package struct LocalParts: Sendable {
         )
     }
 
-    /// Removes parts of one download folder. Those in the same folder share its sync. A part that is gone already counts as removed, as does one
-    /// that is no longer below the download folder.
+    /// Removes part files of one download folder. Parts in the same folder share its sync. A part that does not exist counts as removed, as
+    /// does one that is no longer below the download folder.
     ///
-    /// Fails at once with the code `timedOut` while an earlier removal there has not returned: on a disk that hangs, each would take a thread.
+    /// Fails immediately with the code `timedOut` while an earlier removal there has not returned: on a disk that hangs, each removal would
+    /// block a thread.
     ///
-    /// - Returns: An error for each part that is not removed, by its index.
+    /// - Returns: The error of each part that was not removed, by its index.
     package func remove(_ checkpoints: [Checkpoint]) async -> [Int: TransferError] {
         guard let root = checkpoints.lazy.compactMap({ root(of: $0) }).first else { return [:] }
         guard busy.withLock({ $0.insert(root).inserted }) else {
@@ -107,7 +110,7 @@ package struct LocalParts: Sendable {
                 if error.code != .noSuchFile, error.code != .unsafeName { failures[index] = error }
             }
         }
-        // The store forgets the parts next. Without this, their names may come back after a loss of power (fsync(2), on directories).
+        // The store forgets the parts next. Without the sync, their names may reappear after a power loss (fsync(2), on directories).
         for (parent, folder) in folders {
             guard let parts = removed[parent], sync(folder) != 0 else { continue }
             let code = errno

@@ -1,58 +1,58 @@
 import Locking
 import TransferCore
 
-/// Where everything that may change the queue waits for the one writer. Inputs are taken in the order in which they were put in, from any
-/// thread; all that wait together share one transaction.
+/// The inputs that wait for the queue's writer. It takes them in the order in which any thread added them; inputs that wait together share
+/// one transaction.
 package final class Mailbox: Sendable {
     package struct Envelope: Sendable {
         package let input: Input
-        /// Told once the input's effect is durable, or why it has none.
+        /// Receives the result once the input's effect is durable, or the error.
         package let reply: (@Sendable (Result<Answer, QueueError>) -> Void)?
 
-        /// Whether it changes nothing by itself.
+        /// Whether the input itself changes nothing.
         var isTick: Bool {
             if case .tick = input { true } else { false }
         }
     }
 
-    /// Whether it is closed: nothing is taken any more.
+    /// Whether the mailbox is closed and accepts no more inputs.
     package var isClosed: Bool { state.withLock { $0.isClosed } }
 
-    /// Lets the writer look at what waits, and returns when it has.
+    /// Returns when the writer has handled the inputs that wait.
     func tick() async {
         _ = try? await send(.tick)
     }
 
     private struct State: Sendable {
         var envelopes: [Envelope] = []
-        /// How many of them nobody is in a hurry for, and what rings when they have waited long enough.
+        /// The number of deferrable inputs that wait.
         var unhurried = 0
-        /// When the first of them came.
+        /// The uptime at which the first of them was added.
         var unhurriedSince = Duration.zero
         var timer: Task<Void, Never>?
         var refusesCommands = false
         var isClosed = false
     }
 
-    /// How many inputs that nobody is in a hurry for share a transaction, and for how long one waits for others.
+    /// The number of deferrable inputs that share a transaction, and the longest time that one waits for others.
     private static let groupSize = 64
     private static let groupDelay = Duration.milliseconds(20)
 
     private let state = Locked(State())
     private let bell: AsyncStream<Void>.Continuation
-    /// Rings when something was put in; the one writer listens.
+    /// Yields an element after an input was added; the writer listens.
     package let rings: AsyncStream<Void>
 
     package init() {
         (rings, bell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// Puts an input in, without waiting for it.
+    /// Adds an input without waiting for its effect.
     package func post(_ input: Input) {
         put(Envelope(input: input, reply: nil))
     }
 
-    /// Puts an input in that may wait for others, or for 20 ms, so that they share a transaction. Whatever is put in later comes after it.
+    /// Adds a deferrable input, which may wait up to 20 ms for others to share a transaction. Later inputs come after it.
     package func postUnhurried(_ input: Input, clock: EngineClock) {
         state.withLock { state in
             if state.isClosed { return }
@@ -61,7 +61,7 @@ package final class Mailbox: Sendable {
             state.unhurried += 1
             if state.unhurried == Self.groupSize { bell.yield() }
             guard state.timer == nil else { return }
-            // It goes on when what it was set for is taken earlier: setting one for each group costs more than waking up for nothing.
+            // It keeps running if its inputs are taken earlier: a new timer for each group would cost more than an unnecessary wake-up.
             state.timer = Task { [weak self] in
                 var delay: Duration? = Self.groupDelay
                 while let time = delay, (try? await clock.sleep(time)) != nil { delay = self?.timeIsOver(at: clock.now()) }
@@ -69,9 +69,9 @@ package final class Mailbox: Sendable {
         }
     }
 
-    /// Rings if the oldest of what nobody is in a hurry for waited long enough.
+    /// Wakes the writer if the oldest deferrable input has waited long enough.
     ///
-    /// - Returns: For how long it has to wait yet.
+    /// - Returns: The remaining time; nil if the timer has ended.
     private func timeIsOver(at now: Duration) -> Duration? {
         state.withLock { state in
             let left = Self.groupDelay - (now - state.unhurriedSince)
@@ -82,7 +82,7 @@ package final class Mailbox: Sendable {
         }
     }
 
-    /// Puts an input in, and returns when its effect is durable.
+    /// Adds an input, and returns when its effect is durable.
     @discardableResult
     package func send(_ input: Input) async throws(QueueError) -> Answer {
         let result: Result<Answer, QueueError> = await withCheckedContinuation { continuation in
@@ -96,17 +96,17 @@ package final class Mailbox: Sendable {
             if state.isClosed { return false }
             if state.refusesCommands, case .command = envelope.input { return false }
             state.envelopes.append(envelope)
-            // Under the lock, so that no envelope comes after the last ring.
+            // Under the lock, so that no input is added after the last wake-up.
             bell.yield()
             return true
         }
-        if !isTaken { envelope.reply?(.failure(QueueError(.shutDown, "The queue was shut down."))) }
+        if !isTaken { envelope.reply?(.failure(QueueError(.shutDown, "The queue is shut down."))) }
     }
 
-    /// How many inputs wait.
+    /// The number of inputs that wait.
     var count: Int { state.withLock { $0.envelopes.count } }
 
-    /// Takes all that waits.
+    /// Takes all inputs that wait.
     package func take() -> [Envelope] {
         state.withLock { state in
             defer { state.envelopes = [] }
@@ -115,17 +115,17 @@ package final class Mailbox: Sendable {
         }
     }
 
-    /// Puts what the store refused back, before all that came since, to be taken at the next ring.
+    /// Puts inputs that the store refused back, before all later ones, for the next wake-up.
     package func putBack(_ envelopes: [Envelope]) {
         state.withLock { $0.envelopes.insert(contentsOf: envelopes, at: 0) }
     }
 
-    /// Refuses commands from now on; what runs tell is still taken.
+    /// Refuses commands from now on, but accepts run events.
     package func refuseCommands() {
         state.withLock { $0.refusesCommands = true }
     }
 
-    /// Refuses everything from now on; what waits is still taken.
+    /// Refuses all inputs from now on. Inputs that wait can still be taken.
     package func close() {
         state.withLock { state in
             state.isClosed = true

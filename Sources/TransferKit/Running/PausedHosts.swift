@@ -2,25 +2,25 @@ import Foundation
 import Locking
 import TransferCore
 
-/// Hosts that took too long to remove something, or asked to be left alone: everything else there waits as well.
+/// The hosts that took too long for a removal, or asked to back off. All other removals there wait too.
 final class PausedHosts: Sendable {
     struct Pause: Sendable {
-        /// As uptime.
+        /// The uptime at which the pause ends.
         var end: Duration
-        /// Whether the host asked for it; otherwise it took too long.
+        /// Whether the host asked to back off; otherwise it took too long.
         var isAskedFor: Bool
     }
 
     /// Nil until the store was read.
     private let pauses = Locked<[String: Pause]?>(nil)
 
-    /// Takes from the store, once, which servers asked earlier processes to be left alone.
+    /// Reads, once, which servers asked earlier processes to back off.
     func learn(from store: QueueStore, at now: Moment) async {
         guard pauses.withLock({ $0 == nil }), let known = try? await store.serversLeftAlone(at: now.date) else { return }
         pauses.withLock { pauses in
             var learnt: [String: Pause] = [:]
             for (endpoint, date) in known {
-                // A date that is farther away was stored while this machine had another date.
+                // A later date was stored while this machine had another date.
                 let length = min(Duration.seconds(max(0, date.timeIntervalSince(now.date))), RetryPolicy.longestRetryAfter)
                 let end = max(now.uptime + length, learnt[endpoint.pausedName]?.end ?? .zero)
                 learnt[endpoint.pausedName] = Pause(end: end, isAskedFor: true)
@@ -40,6 +40,6 @@ final class PausedHosts: Sendable {
 }
 
 extension Endpoint {
-    /// What is left alone together.
+    /// The name of the group of endpoints that are paused together.
     var pausedName: String { host ?? address }
 }

@@ -2,15 +2,16 @@ import Foundation
 import SystemPackage
 import TransferCore
 
-/// Tells whether a file that replaced another of the same size and modification time begins with the bytes that were sent of the other.
+/// A digest that shows whether a file that replaced another one, of the same size and modification time, begins with the same bytes that
+/// were sent.
 ///
-/// Made of the first and the last 64 KiB of what is confirmed, as the file was when the checkpoint was saved: the whole of it would have to be
-/// read a second time. So it does not tell a file apart whose size, modification time (in nanoseconds) and both ends are the same and that
-/// differs only in between. FNV-1a with 64 bits: it guards against accidents, not against the owner of the file.
+/// It covers the first and the last 64 KiB of the confirmed bytes, as they were when the checkpoint was saved, because a digest of all
+/// bytes would require a second reading. So it misses a file that differs only in between, with the same size, modification time (in
+/// nanoseconds) and both ends. FNV-1a with 64 bits: it detects accidents, not deliberate changes by the owner of the file.
 enum PrefixDigest {
     private static let sampleSize = 64 << 10
 
-    /// Reads the samples and hashes them; nil if the file at the path is no longer the one that was sent. On a thread that may wait for the disk.
+    /// Reads and hashes the samples; nil if the file at the path is no longer the one that was sent. Runs on a thread that may block.
     static func make(of source: UploadSource, confirmed: Int64) async -> String? {
         await DiskThread.run { try? read(source, confirmed: confirmed) }
     }

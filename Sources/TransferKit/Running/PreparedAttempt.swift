@@ -5,24 +5,24 @@ import TransferCore
 /// An attempt that is ready to begin.
 struct PreparedAttempt: Sendable {
     let attempt: FileAttempt
-    /// Of the file that is sent; nil of a download.
+    /// The identity of the source file; nil for a download.
     let identity: SourceIdentity?
     let stream: StreamSpool?
     let transport: any Transport
     let active: ActiveFile
-    /// What the transport has saved so far.
+    /// The last checkpoint that the transport saved.
     let saved: Locked<StoredCheckpoint?>
-    /// How many failures of the endpoint were told before.
+    /// The number of failures reported for the endpoint before.
     let failuresBefore: Int
-    /// What has to be durable before the attempt begins.
+    /// The work that must be durable before the attempt begins.
     let preparation: Task<Void, any Error>?
     let signs: SignsOfLife
 
     var endpoint: Endpoint { attempt.endpoint }
 }
 
-/// Tells that an attempt's endpoint answers: once, and again after each failure that was told of it. Called from a transport's threads, as often
-/// as bytes move.
+/// Reports the activity of an attempt's endpoint: once, and again after each reported failure. The transport's threads call it each time
+/// bytes move.
 final class SignsOfLife: Sendable {
     private let context: RunContext
     private let record: EndpointRecord
@@ -44,16 +44,16 @@ final class SignsOfLife: Sendable {
     /// Whether the other end confirmed anything, or performed a request that needed the account's credentials.
     var hasServed: Bool { hasAnswered || wasServed.load(ordering: .relaxed) }
 
-    /// So many bytes without an answer are a sign of life: the buffers on the way hold no more.
+    /// The number of bytes sent without a response that counts as activity, because network buffers hold less.
     private static let mostBuffered: Int64 = 1 << 20
 
-    /// The network took bytes, in this attempt so many until now.
+    /// Records the total bytes that the network accepted in this attempt.
     func sent(_ bytes: Int64) {
         connected()
         if bytes >= Self.mostBuffered { works() }
     }
 
-    /// The other end confirmed something.
+    /// Records that the other end confirmed something.
     func answered() {
         connected()
         if !wasSeen.load(ordering: .relaxed), !wasSeen.exchange(true, ordering: .relaxed) {
@@ -64,7 +64,8 @@ final class SignsOfLife: Sendable {
         works()
     }
 
-    /// The other end performed a request that needed the account's credentials: the endpoint works, though nothing of the file may have moved.
+    /// Records that the other end performed a request that needed the account's credentials. The endpoint works, even if no bytes of the
+    /// file moved.
     func served() {
         wasServed.store(true, ordering: .relaxed)
         liveness.answered()
@@ -81,7 +82,7 @@ final class SignsOfLife: Sendable {
 }
 
 extension AttemptOptions {
-    /// What a session asks of a transport, as things are now.
+    /// The transport options for a session's current options.
     init(_ options: SessionOptions, uploadURL: Capability? = nil) {
         self.init(
             metadata: options.metadata, headers: options.headers, verification: options.verification, creation: options.creation,

@@ -1,18 +1,18 @@
 import Locking
 import TransferCore
 
-/// The recent rate of all runs together. Fed ten times a second by each run that moves something, and at its end, so that many short runs
-/// count as much as a long one.
+/// The recent rate of all runs together. Each run that moves bytes reports ten times a second and at its end, so that many short runs count
+/// as much as a long one.
 package final class QueueThroughput: Sendable {
     private struct State: Sendable {
         var meter = RateMeter()
         var sampledAt = Duration.zero
-        /// What each run had moved when it was last seen.
+        /// The bytes that each run had moved at its last sample.
         var seen: [UInt64: Int64] = [:]
         var moved: Int64 = 0
     }
 
-    /// After such a time without any run, what moved before says nothing about now.
+    /// The time without any run after which earlier samples no longer count.
     private static let memory = Duration.seconds(3)
 
     private let state = Locked(State())
@@ -30,7 +30,7 @@ package final class QueueThroughput: Sendable {
         }
     }
 
-    /// A run has moved so many bytes since it began; one that is over is ignored.
+    /// Records the bytes that a run has moved since it began. Ignored if the run is over.
     package func sample(_ run: UInt64, moved: Int64, at uptime: Duration) {
         state.withLock { state in
             guard let seen = state.seen[run] else { return }
@@ -46,11 +46,11 @@ package final class QueueThroughput: Sendable {
         state.withLock { $0.seen[run] = nil }
     }
 
-    /// Bytes per second; nil if nothing runs, or nothing is known yet.
+    /// Bytes per second; nil if no session runs, or if there are no samples yet.
     package func rate(at uptime: Duration) -> Double? {
         state.withLock { state in
             guard !state.seen.isEmpty else { return nil }
-            // What moves nothing tells nothing.
+            // Without moved bytes there is no information.
             state.meter.sample(bytes: state.moved, at: uptime)
             state.sampledAt = uptime
             return state.meter.rate

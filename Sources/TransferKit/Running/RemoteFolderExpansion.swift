@@ -2,35 +2,36 @@ import Foundation
 import SystemPackage
 import TransferCore
 
-/// Brings a remote folder into a session's manifest: lists it, and then the folders in it, each when those found before it are done.
+/// Expands a remote folder into a session's manifest: lists it, and then its subfolders, each after those found before it.
 ///
-/// The folders that have yet to be listed are rows of the store, so that neither how many they are nor how deep they go costs memory. A folder
-/// whose last rows are stored is not listed again, whatever happens to the process; they are when the run ends in order, and otherwise soon.
+/// The folders that have not been listed yet are rows of the store, so neither their number nor their depth costs memory. A folder whose
+/// last rows are stored is not listed again, even after a crash. They are stored when the run ends normally, and otherwise after at most a
+/// short delay.
 actor RemoteFolderExpansion {
-    /// Stands for the folder that is being listed among the positions of files.
+    /// The position that represents the listed folder among the positions of files.
     static let position: Int64 = -1
 
-    /// So many rows wait at most for others to be stored with them, and for so long.
+    /// The maximum number of rows that wait to be stored together, and the longest time that they wait.
     private static let batch = 1_000
     private static let longestWait = Duration.seconds(1)
-    /// So many folders are asked of the store at once.
+    /// The number of folders to read from the store at a time.
     private static let page = 256
 
     private let context: RunContext
     private let record: EndpointRecord
-    /// What happened to the folder that could not be listed yet; nil if none has waited.
+    /// The history of the folder that could not be listed yet; nil if no folder waits.
     private(set) var history: FileHistory?
 
     private var place = FolderCatalogue.Place(position: 0, directory: 0, bytes: 0)
-    /// Of the last attempt for the present folder.
+    /// The catalogue of the last attempt for the current folder.
     private var catalogue: FolderCatalogue?
-    /// Steps that are not stored yet, how many rows they have, and by how much the session's figures grow with them.
+    /// The steps that are not stored yet, their number of rows, and the growth of the session's statistics with them.
     private var steps: [ExpansionStep] = []
     private var rows = 0
     private var growth = ManifestTotals()
     private var flushedAt: Duration
 
-    /// - Parameter history: What happened to a folder that an earlier run of this process could not list.
+    /// - Parameter history: The history of a folder that an earlier run of this process could not list.
     init(context: RunContext, history: FileHistory?) {
         self.context = context
         self.history = history
@@ -38,10 +39,10 @@ actor RemoteFolderExpansion {
         record = EndpointRecord(location: context.live.endpointBefore)
     }
 
-    /// Lists an item's folders, from where an earlier run got to.
+    /// Lists an item's folders, resuming after those that an earlier run listed.
     ///
-    /// - Parameter start: Where the next rows go; there are none from there on.
-    /// - Returns: How the run ends, if the item can't be listed to its end now.
+    /// - Parameter start: The numbers of the next rows; no later rows exist.
+    /// - Returns: The outcome of the run, if the item can't be listed completely now.
     /// - Throws: `CancellationError`; ``QueueError`` when the store can't be used.
     func run(_ item: PendingItem, from start: ManifestStart) async throws -> RunOutcome? {
         let room = FileSize.maximum.subtractingSaturated(context.live.bytesKnown)
@@ -86,7 +87,7 @@ actor RemoteFolderExpansion {
             outcome = try await runner.run(from: try await runner.next())
         } catch is CancellationError {
             history = runner.history
-            // What was listed is not to be listed again: the queue still takes it from a run that it has told to end.
+            // Listed folders must not be listed again. The queue still accepts this step from an interrupted run.
             try? await flush()
             throw CancellationError()
         }
@@ -115,7 +116,7 @@ actor RemoteFolderExpansion {
         }
     }
 
-    /// An attempt begins: what an earlier one brought is taken out.
+    /// Begins an attempt: withdraws the rows of an earlier one.
     private func begin(_ folder: ListedFolder, of item: PendingItem) async throws -> FolderCatalogue {
         try await withdraw(item)
         let new = FolderCatalogue(
@@ -143,7 +144,7 @@ actor RemoteFolderExpansion {
             growth: totals)
     }
 
-    /// Takes out the rows of a folder that was not listed to its end.
+    /// Withdraws the rows of a folder that was not listed completely.
     private func withdraw(_ item: PendingItem) async throws {
         guard let catalogue, await catalogue.hasRows else { return }
         self.catalogue = nil

@@ -1,18 +1,18 @@
 import Locking
 import TransferCore
 
-/// Lets so many files of a session ask the other end at once, and keeps those that are prepared beyond that until it is their turn.
+/// Limits the files of a session that make requests at the same time. Further prepared files wait for their turn.
 ///
-/// What a file costs on this machine, before anything is asked for it, is so done while others wait for their answers.
+/// So the preparation of a file on this machine takes place while others wait for responses.
 package final class RequestTurns: Sendable {
     private struct State: Sendable {
         var limit = Int.max
-        /// The positions of those whose turn it is.
+        /// The positions of the files whose turn it is.
         var asking: Set<Int64> = []
         var waiting: [Int: (position: Int64, continuation: CheckedContinuation<Void, any Error>)] = [:]
         var nextTicket = 0
 
-        /// Those that need not wait any more, the first of the session first.
+        /// Returns the files that no longer need to wait, in the order of the session.
         mutating func admit() -> [CheckedContinuation<Void, any Error>] {
             guard !waiting.isEmpty else { return [] }
             var admitted: [CheckedContinuation<Void, any Error>] = []
@@ -35,7 +35,7 @@ package final class RequestTurns: Sendable {
 
     package init() {}
 
-    /// How many there are from now on.
+    /// Sets the maximum number of files from now on.
     package func setLimit(_ limit: Int) {
         let admitted = state.withLock { state in
             state.limit = limit
@@ -68,7 +68,7 @@ package final class RequestTurns: Sendable {
         }
     }
 
-    /// A file's attempt is over.
+    /// Ends the turn of a file whose attempt is over.
     package func end(_ position: Int64) {
         let admitted = state.withLock { state in
             state.asking.remove(position)
@@ -77,7 +77,7 @@ package final class RequestTurns: Sendable {
         for continuation in admitted { continuation.resume() }
     }
 
-    /// Whether a file is kept here.
+    /// Whether a file waits here.
     package func isKept(_ position: Int64) -> Bool {
         state.withLock { state in state.waiting.values.contains { $0.position == position } }
     }

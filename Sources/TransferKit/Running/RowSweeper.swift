@@ -2,11 +2,11 @@ import Locking
 import Logging
 import TransferCore
 
-/// Works off the rows of large sessions that are out of the queue, piece by piece, while the queue goes on.
+/// Deletes the rows of large sessions that have left the queue, in parts, while the queue continues.
 package final class RowSweeper: Sendable {
     private struct State: Sendable {
         var isClosed = false
-        /// Whether there may be rows.
+        /// Whether there may be rows to delete.
         var isDue = false
         var worker: Task<Void, Never>?
     }
@@ -20,9 +20,9 @@ package final class RowSweeper: Sendable {
     private let tell: @Sendable (String) -> Void
     private let state = Locked(State())
 
-    /// - Parameters:
-    ///   - discardsMayBeDue: Called after each round of work, which may have put removals into the discard outbox.
-    ///   - tell: Takes a sentence about what was deleted because the store had reached a limit.
+    /// `tell` receives a sentence about rows that were deleted because the store had reached a limit.
+    ///
+    /// - Parameter discardsMayBeDue: Called after each round, which may have added removals to the discard outbox.
     init(
         store: QueueStore, clock: EngineClock, logger: Logger, discardsMayBeDue: @escaping @Sendable () -> Void,
         tell: @escaping @Sendable (String) -> Void
@@ -34,7 +34,7 @@ package final class RowSweeper: Sendable {
         self.logger = logger
     }
 
-    /// There are rows.
+    /// Begins the work after rows may have been added.
     func look() {
         state.withLock { state in
             guard !state.isClosed else { return }
@@ -43,12 +43,12 @@ package final class RowSweeper: Sendable {
         }
     }
 
-    /// Returns once no row is left, or none that can be worked off.
+    /// Returns when no row is left, or none that can be deleted.
     package func waitUntilDone() async {
         await state.withLock { $0.worker }?.value
     }
 
-    /// Ends; what is left is worked off after the next opening.
+    /// Ends the work. The next opening continues with the remaining rows.
     func shutdown() async {
         let worker = state.withLock { state in
             state.isClosed = true
@@ -58,7 +58,7 @@ package final class RowSweeper: Sendable {
         await worker?.value
     }
 
-    /// Whether to look at the store; otherwise the work is over.
+    /// Whether to look into the store; otherwise the work is over.
     private func begin() -> Bool {
         state.withLock { state in
             guard state.isDue, !state.isClosed else {
@@ -72,13 +72,13 @@ package final class RowSweeper: Sendable {
 
     private func trim() async throws(QueueError) {
         let counts = Locked((sessions: 0, removals: 0))
-        // Also if a later piece fails.
+        // Also if a later part fails.
         defer { tell(of: counts.withLock { $0 }) }
         while try await store.trim(
             StoreLimits(),
             { [logger] trimmed in
                 for reason in trimmed.sessions {
-                    logger.error("The oldest session in quarantine was deleted, as there are too many. It had been set aside: \(reason)")
+                    logger.error("Deleted the oldest session in quarantine, because there are too many. \(reason)")
                 }
                 counts.withLock {
                     $0.sessions += trimmed.sessions.count
@@ -89,10 +89,12 @@ package final class RowSweeper: Sendable {
     }
 
     private func tell(of deleted: (sessions: Int, removals: Int)) {
-        if deleted.sessions > 0 { tell("\(deleted.sessions) of the oldest sessions in quarantine were deleted, as there were too many.") }
+        if deleted.sessions > 0 {
+            tell("\(deleted.sessions) of the oldest sessions in quarantine were deleted because there were too many.")
+        }
         guard deleted.removals > 0 else { return }
         let sentence =
-            "\(deleted.removals) of the oldest removals at servers were given up, as there were too many. What is there is left to expire."
+            "\(deleted.removals) of the oldest removals at servers were given up because there were too many. Their content stays there until it expires."
         logger.warning("\(sentence)")
         tell(sentence)
     }
@@ -114,7 +116,7 @@ package final class RowSweeper: Sendable {
             } catch {
                 state.withLock { $0.isDue = true }
                 guard !Task.isCancelled else { continue }
-                logger.error("Rows of a session that was removed can't be deleted. \(error.error.message)")
+                logger.error("Cannot delete rows of a removed session. \(error.error.message)")
                 if error.isLasting, let session = error.session {
                     skipped.insert(session)
                 } else {

@@ -1,20 +1,21 @@
 package import Logging
 package import TransferCore
 
-/// What a run of a session works with.
+/// The dependencies of a session's run.
 package struct RunContext: Sendable {
     package var key: SessionKey
     package var id: SessionID
     package var run: UInt64
-    /// The session's account as it is now, and what this run may ask of it; nil once the session is gone. Asked before each attempt.
+    /// Returns the session's current account and the endpoints that this run may use; nil once the session is removed. Called before each
+    /// attempt.
     package var currentEndpoints: @Sendable () async -> EndpointAvailability?
     package var transports: [TransportID: any Transport]
     package var credentials: any CredentialProvider
-    /// The endpoints that accepted the credentials in this process; one for all runs of a queue.
+    /// The endpoints that accepted the credentials in this process. Shared by all runs of a queue.
     package var proven: ProvenEndpoints
-    /// Which endpoints gave a sign of life; one for all runs of a queue.
+    /// The endpoints that showed activity. Shared by all runs of a queue.
     package var liveEndpoints: LiveEndpoints
-    /// How many of the next bytes the rate limits let through now.
+    /// Returns the number of bytes, up to a limit, that the rate limits allow now.
     package var allowance: @Sendable (Int) -> Allowance
     package var store: QueueStore
     package var mailbox: Mailbox
@@ -23,9 +24,9 @@ package struct RunContext: Sendable {
     package var logger: Logger
     package var live: LiveRun
     package var streams: StreamRegistry
-    /// Tells everybody that the store is damaged where the session needs it.
+    /// Reports that the store is damaged where the session needs it.
     var storageFailed: @Sendable (QueueError) -> Void = { _ in }
-    /// How many names a session takes from remote folders.
+    /// The maximum number of names of a session from remote folders.
     package var mostListedNames: Int64 = 10_000_000
     let endpointQuestion: EndpointQuestion
 
@@ -56,22 +57,22 @@ package struct RunContext: Sendable {
         endpointQuestion = EndpointQuestion(logger: logger, ask: chooseEndpoint)
     }
 
-    /// What the session wants now.
+    /// The session's current options.
     var options: SessionOptions { live.options }
 
-    /// Puts a report into the mailbox: stored in this order, without waiting for it.
+    /// Adds a report to the mailbox without waiting. Reports are stored in this order.
     func post(_ content: Report.Content) {
         guard !live.isAbandoned || content.isEnd else { return }
         mailbox.post(input(content))
     }
 
-    /// Puts a report into the mailbox that may wait for others, so that they share a transaction.
+    /// Adds a deferrable report to the mailbox, which may wait for others to share a transaction.
     func postUnhurried(_ content: Report.Content) {
         guard !live.isAbandoned else { return }
         mailbox.postUnhurried(input(content), clock: clock)
     }
 
-    /// Puts a report into the mailbox, and returns when it is durable.
+    /// Adds a report to the mailbox, and returns when it is durable.
     ///
     /// - Throws: ``QueueError`` if the store fails, or with the code `shutDown` if the queue abandoned the run.
     @discardableResult
@@ -79,7 +80,7 @@ package struct RunContext: Sendable {
         let answer = live.isAbandoned ? nil : try await mailbox.send(input(content))
         // The queue drops a report that comes after it abandoned the run.
         guard let answer, !live.isAbandoned else {
-            throw QueueError(.shutDown, "The queue waits no longer for the interrupted run of session \(id).")
+            throw QueueError(.shutDown, "The queue abandoned the interrupted run of session \(id).")
         }
         return answer
     }

@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// What happened to the files of sessions in their earlier runs of this process.
+/// The histories of sessions' files in earlier runs of this process.
 final class RunHistories: Sendable {
     private let histories = Locked<[SessionKey: [Int64: FileHistory]]>([:])
 
@@ -9,12 +9,13 @@ final class RunHistories: Sendable {
         histories.withLock { $0[key] ?? [:] }
     }
 
-    /// A run is about to tell that it is over; it calls this first, as the session's next run may begin as soon as it told.
+    /// Keeps the histories of a run that is about to report its end. Called before the report, because the session's next run may begin
+    /// immediately after it.
     func keep(_ remembered: [Int64: FileHistory], of key: SessionKey, by run: LiveRun) {
         histories.withLock { $0[key] = remembered.isEmpty || run.isHistoryForgotten ? nil : remembered }
     }
 
-    /// Files wait no longer for their next attempts.
+    /// Ends the waits of files for their next attempts.
     func hurry(_ key: SessionKey) {
         histories.withLock { histories in
             guard let present = histories[key] else { return }
@@ -22,7 +23,7 @@ final class RunHistories: Sendable {
         }
     }
 
-    /// What was remembered no longer counts, nor what the present run has yet to tell.
+    /// Forgets the histories, and those that the current run has not reported yet.
     func forget(_ key: SessionKey, _ run: LiveRun?) {
         run?.forgetHistory()
         histories.withLock { $0[key] = nil }

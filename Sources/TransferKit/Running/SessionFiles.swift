@@ -1,15 +1,15 @@
 import TransferCore
 
-/// The files of one run: which are in flight, which wait, and which come next.
+/// The files of one run: those in flight, those that wait, and the next ones.
 ///
-/// Files start strictly in order of position. One that waits for longer than a slot is kept makes room for those after it, and goes first when
-/// it is due.
+/// Files start strictly in order of position. A file that waits for longer than a slot is kept lets later ones pass, and goes first when it
+/// is due.
 struct SessionFiles {
-    /// What the run waits for.
+    /// An event that the run waits for.
     enum Happening: Sendable {
         case file(FileRunner, Result<FileRunner.Outcome, any Error>)
         case page(Result<FilePage, any Error>)
-        /// The store knows what it has to know of so many files that are about to begin.
+        /// The preparations of this many files are stored, so they can begin.
         case prepared(Int)
         /// A waiting file may be due.
         case due
@@ -19,7 +19,7 @@ struct SessionFiles {
         let file: PendingFile
         let checkpoints: [String: StoredCheckpoint]
         var dueAt: Duration
-        /// What it waits for, if an attempt failed.
+        /// The error of the failed attempt after which the file waits, if any.
         let error: TransferError?
     }
 
@@ -27,37 +27,37 @@ struct SessionFiles {
         let runner: FileRunner
         let step: FileRunner.Step
 
-        /// What has to be durable before it begins.
+        /// The work that must be durable before it begins.
         var preparation: Task<Void, any Error>? {
             if case .attempt(let attempt) = step { attempt.preparation } else { nil }
         }
     }
 
-    /// When so many files wait, no further one is tried: what is wrong is not theirs.
+    /// The number of waiting files above which no further file is tried, because the cause is not the files.
     private static let mostWaiting = 16
 
     let context: RunContext
     let record: EndpointRecord
-    /// What happened to files that are not finished and not in flight.
+    /// The histories of files that are neither finished nor in flight.
     private(set) var histories: [Int64: FileHistory]
 
     private var feed = FileFeed()
     private var window = FileWindow()
     private let turns = RequestTurns()
     private var waiting: [Int64: Waiting] = [:]
-    /// Those that begin as soon as the store knows of them, in order.
+    /// The files that begin as soon as their preparation is stored, in order.
     private var prepared: [Starting] = []
-    /// Whether something rings when the store does.
+    /// Whether a task waits for the store.
     private var isPreparing = false
-    /// When it was last decided which of the waiting files are due.
+    /// The uptime at which the run last determined which waiting files are due.
     private var lookedAt = Duration.zero
-    /// The next time that something rings for.
+    /// The uptime of the next alarm.
     private var alarmAt: Duration?
-    /// Why a file that could start has no endpoint to ask.
+    /// The error of a file that could start, but has no available endpoint.
     private var unavailable: TransferError?
-    /// The first file that failed, by position; one that failed in an earlier run comes first.
+    /// The first failed file, by position; one that failed in an earlier run comes first.
     private var failure: (position: Int64, error: TransferError)?
-    /// Files of which it was reported that they lack space.
+    /// The files for which a lack of space was reported.
     private var shortOfSpace: Set<Int64> = []
     /// Whether the run was interrupted before a file was finished.
     private var leavesFiles = false
@@ -69,7 +69,7 @@ struct SessionFiles {
         self.histories = histories
     }
 
-    /// Runs until the run has to end. No attempt goes on when it returns.
+    /// Runs until the run has to end. No attempt is active when it returns.
     ///
     /// - Parameter failure: The error of a file that failed in an earlier run.
     /// - Throws: `CancellationError`; ``QueueError`` when the store can't be used.
@@ -89,13 +89,13 @@ struct SessionFiles {
                 }
             }
             group.cancelAll()
-            // They end as those do that have begun.
+            // They end in the same way as files that have begun.
             for starting in prepared { begin(starting, &group) }
             for await happening in group { handle(happening) }
         }
         for (position, waiting) in waiting { histories[position]?.wait(until: waiting.dueAt, after: waiting.error) }
         if let end { return try end.get() }
-        // What was told to end may have been done all the same.
+        // All files may have been completed despite the interruption.
         guard feed.isFinished, waiting.isEmpty, !leavesFiles else { throw CancellationError() }
         return .finished(failure: summary, itemsSeen: feed.filesSeen ?? 0)
     }
@@ -118,7 +118,7 @@ struct SessionFiles {
         await prepareWhatMay(&group)
         guard !isPreparing else { return }
         guard let last = prepared.last(where: { $0.preparation != nil })?.preparation else {
-            // They came while others waited for the store, and have nothing to wait for.
+            // They were added while others waited for the store, and need no preparation.
             for starting in prepared { begin(starting, &group) }
             prepared = []
             return
@@ -131,11 +131,11 @@ struct SessionFiles {
         }
     }
 
-    /// Begins the first of those that waited for the store, which share its transactions with all that came meanwhile.
+    /// Begins the first of the files that waited for the store. Their preparations share its transactions with other inputs.
     private mutating func beginPrepared(_ count: Int, _ group: inout TaskGroup<Happening>) async {
         isPreparing = false
         for starting in prepared.prefix(count) {
-            // Stored in their order, so it is no more than a moment behind the last one's.
+            // Stored in order, so it is durable at nearly the same time as the last one's.
             _ = await starting.preparation?.result
             begin(starting, &group)
         }
@@ -207,14 +207,14 @@ struct SessionFiles {
         }
     }
 
-    /// The first file that is due; otherwise the next one of all, unless too many wait already.
+    /// The first file that is due; otherwise the next file, unless too many wait already.
     private var firstDue: Waiting? {
         waiting.values.filter { $0.dueAt <= lookedAt }.min { $0.file.position < $1.file.position }
     }
 
     private var mayTakeNew: Bool { waiting.count < Self.mostWaiting }
 
-    /// What is not known to be large counts as small, until it is.
+    /// Whether a file may start. A file of unknown size counts as small.
     private mutating func admits(_ size: Int64, limit: Int?) -> Bool {
         if limit == nil { for file in context.live.activeFiles { window.learn(file.position, size: file.size ?? 0) } }
         return window.admits(size: size, limit: limit)
@@ -279,14 +279,14 @@ struct SessionFiles {
         case .accountBlocked(let error, let account):
             stop(with: .success(.accountBlocked(error, account)))
         case .noSpace(let error) where !window.isEmpty:
-            // It may fit when those in flight are done, whose space is reserved.
+            // It may fit when those in flight are done, because their space is reserved.
             waitForSpace(runner, error)
         case .noSpace(let error):
             stop(with: .success(.noSpace(error)))
         }
     }
 
-    /// Until a file that lacks space is tried again while the same others are in flight.
+    /// The time until a file that lacks space is tried again while the same others are in flight.
     private static let spaceInterval = Duration.seconds(30)
 
     private mutating func waitForSpace(_ runner: FileRunner, _ error: TransferError) {
@@ -296,7 +296,7 @@ struct SessionFiles {
         wait(waiting, error, isNews: shortOfSpace.insert(runner.file.position).inserted)
     }
 
-    /// A file in flight has ended: what lacks space may fit now.
+    /// Makes files that lack space due, because a file in flight has ended.
     private mutating func retryForSpace() {
         let now = context.clock.now()
         for (position, file) in waiting where file.error?.failureClass == .noSpace { waiting[position]?.dueAt = min(file.dueAt, now) }
@@ -308,7 +308,7 @@ struct SessionFiles {
         let now = context.clock.now()
         let dueAt = runner.history.dueAt ?? now
         waiting[position] = Waiting(file: runner.file, checkpoints: runner.checkpoints, dueAt: dueAt, error: error)
-        // A failure that ends the run is told with its end.
+        // A failure that ends the run is reported with its end.
         guard let error, isNews, end == nil, !window.isEmpty || mayTakeNew && !feed.isFinished else { return }
         context.live.disconnect { context.post(.attemptFailed(error, retryIn: dueAt - now, endsRun: $0)) }
     }
@@ -320,7 +320,7 @@ struct SessionFiles {
         if failure.map({ file.position < $0.position }) ?? true { failure = (file.position, error) }
     }
 
-    /// The first reason counts.
+    /// Ends the run; the first reason counts.
     private mutating func stop(with result: Result<RunOutcome, any Error>) {
         if end == nil { end = result }
     }
@@ -340,14 +340,14 @@ struct SessionFiles {
         return .backoff(
             delay,
             error
-                ?? TransferError(.unreachable, .connectionRefused, "The endpoint that has a part of \(next.file.source) can't be used now.")
+                ?? TransferError(.unreachable, .connectionRefused, "The endpoint that has a part of \(next.file.source) is unavailable.")
         )
     }
 
-    /// Rings when the first waiting file is due, and soon for one that is due and has no endpoint to ask.
+    /// Sets the alarm for the first waiting file, and a short one for a due file without an available endpoint.
     private mutating func setAlarm(_ group: inout TaskGroup<Happening>) {
         let now = context.clock.now()
-        // One that became due since it was looked at rings, too; one that was due by then waits for a place.
+        // Includes files that became due since the last check; those that were due before wait for a place.
         var times = waiting.values.map(\.dueAt).filter { $0 > lookedAt }
         if unavailable != nil { times.append(now + RetryPolicy.slotKept) }
         guard let next = times.min(), alarmAt.map({ next < $0 }) ?? true else { return }
@@ -359,14 +359,15 @@ struct SessionFiles {
         }
     }
 
-    /// A session of one file fails with that file's own error; a larger one says how many failed, and why the first did.
+    /// The error of the session. A session of one file fails with that file's error; a larger one reports the number of failed files and
+    /// the first error.
     private var summary: TransferError? {
         guard let failure = failure?.error else { return nil }
         let statistics = context.live.statistics(at: context.clock.now())
         guard statistics.files > 1 else { return failure }
         return TransferError(
             failure.failureClass, .itemsFailed,
-            "\(statistics.filesFailed) of \(statistics.files) files failed, the first because: \(failure.message)",
+            "\(statistics.filesFailed) of \(statistics.files) files failed. First error: \(failure.message)",
             cause: failure.cause)
     }
 }

@@ -1,10 +1,10 @@
-/// Samples the progress of the files in flight: for the figures, and to end attempts that hang.
+/// Samples the progress of the files in flight, for the statistics and to end stalled attempts.
 struct SessionMonitor {
     let live: LiveRun
     let clock: EngineClock
 
     private static let interval = Duration.milliseconds(100)
-    /// A longer gap between two samples comes from this machine, for example from a suspend.
+    /// The longest plausible gap between two samples. A longer one comes from this machine, for example from a suspend.
     private static let longestGap = Duration.seconds(5)
 
     /// Runs until its task is cancelled.
@@ -14,7 +14,7 @@ struct SessionMonitor {
         var sampledAt = clock.now()
         while (try? await clock.sleep(Self.interval)) != nil {
             let now = clock.now()
-            // No attempt is seen to hang in a gap: all begin a new watch.
+            // A gap does not count as a stall: all attempts begin a new watch.
             if now - sampledAt > Self.longestGap { watches = [:] }
             sampledAt = now
             let options = live.options

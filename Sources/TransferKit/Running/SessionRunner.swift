@@ -6,23 +6,23 @@ public import TransferCore
 package struct SessionRunner: Sendable {
     let context: RunContext
 
-    /// After the store could not be read or written.
+    /// The delay after the store could not be read or written.
     private static let storeRetryDelay = Duration.seconds(10)
-    /// After the store turned out to be damaged, which does not pass by itself.
+    /// The delay after the store was found to be damaged, which does not resolve without an action.
     static let damageRetryDelay = Duration.seconds(60)
 
     package init(context: RunContext) {
         self.context = context
     }
 
-    /// Runs until no file is left, the session has to wait, or the task is cancelled; the last thing it does is to report how it ended.
+    /// Runs until no file is left, the session has to wait, or the task is cancelled. Its last action is to report the outcome.
     ///
-    /// When it returns, no attempt goes on.
+    /// No attempt is active when it returns.
     ///
     /// - Parameters:
-    ///   - histories: What happened to the session's files in earlier runs of this process, by position.
-    ///   - remember: Takes the histories for the next run, before that can begin.
-    ///   - publish: Takes the figures, at most ten times a second.
+    ///   - histories: The histories of the session's files in earlier runs of this process, by position.
+    ///   - remember: Receives the histories for the next run, before that can begin.
+    ///   - publish: Receives the statistics, at most ten times a second.
     @concurrent
     package func run(
         _ histories: [Int64: FileHistory], remember: @Sendable ([Int64: FileHistory]) -> Void,
@@ -42,7 +42,7 @@ package struct SessionRunner: Sendable {
             let damage = (error as? QueueError).flatMap { $0.code == .storageDamaged ? $0 : nil }
             if let damage { context.storageFailed(damage) }
             let error = TransferError(
-                .transient, damage == nil ? .internalFailure : .storageDamaged, "The session can't continue. \(error)")
+                .transient, damage == nil ? .internalFailure : .storageDamaged, "The session cannot continue. \(error)")
             outcome = Task.isCancelled ? .interrupted : .backoff(damage == nil ? Self.storeRetryDelay : Self.damageRetryDelay, error)
         }
         monitor.cancel()
@@ -67,7 +67,7 @@ package struct SessionRunner: Sendable {
 
     /// Reads the session's folders.
     ///
-    /// - Returns: How the run ends, if that can't be done now.
+    /// - Returns: The outcome of the run, if they can't be read now.
     private func prepare(_ listing: RemoteFolderExpansion) async throws -> RunOutcome? {
         guard try await context.store.hasPendingItems(of: context.key) else { return nil }
         context.live.prepare()
@@ -78,7 +78,7 @@ package struct SessionRunner: Sendable {
             tell: { [context] in try await context.tell(.expansion($0)) }, grow: { [context] in context.live.found($0) },
             noteSkipped: { [context] folder, count in
                 context.logger.warning(
-                    "\(count) entries of \(folder) are not sent, as they are symbolic links, or neither files nor folders.",
+                    "\(count) entries of \(folder) are not uploaded, because they are symbolic links, or neither files nor folders.",
                     metadata: ["session": "\(context.id)"])
             }
         ).run()
@@ -86,6 +86,6 @@ package struct SessionRunner: Sendable {
 }
 
 extension TransferError.Code {
-    /// What the store has of the session can't be read, as the database is damaged.
+    /// The session can't be read from the store, because the database is damaged.
     public static let storageDamaged = Self(rawValue: "storageDamaged")
 }

@@ -1,7 +1,7 @@
-/// Decides when an attempt hangs: neither a byte taken by the network nor one confirmed for too long, while the rate limits let bytes through, it is
-/// not busy with something else and, of a stream, there are bytes to be sent.
+/// Detects stalled attempts: for too long, the network accepted no byte and the other end confirmed none, although the rate limits allowed
+/// bytes, the attempt did no other work and, for a stream, there were bytes to send.
 ///
-/// After the last byte of a request was sent, the server may take longer: a PATCH is confirmed at its end only.
+/// After the last byte of a request, the server may take longer, because it confirms a PATCH only at its end.
 package struct StallWatch {
     private struct Sample: Equatable {
         let sent: Int64
@@ -27,7 +27,7 @@ package struct StallWatch {
         lastChange = uptime
     }
 
-    /// Takes a sample; true if the attempt hangs.
+    /// Takes a sample; true if the attempt is stalled.
     package mutating func sample(_ file: ActiveFile, at uptime: Duration) -> Bool {
         let sample = Sample(file)
         guard sample == last, !file.awaitsSource else {

@@ -1,28 +1,28 @@
 import TransferCore
 
-/// What the writer makes of all that waits, before it is stored.
+/// The writer's decisions on all pending inputs, before they are stored.
 struct WriterRound {
-    /// What to do about a change that the store would refuse however often it is asked.
+    /// The reaction to a change that the store will always refuse.
     enum Remedy: Equatable {
-        /// Nothing of the input at this index happens; whoever waits for it is told.
+        /// Drops the input at this index; its caller gets the error.
         case refuse(Int)
-        /// The session is taken out of the queue.
+        /// Quarantines the session.
         case setAside(SessionKey)
     }
 
     private(set) var transaction = Transaction()
     private(set) var answers: [(envelope: Mailbox.Envelope, result: Result<Answer, QueueError>)] = []
-    /// How many writes there were before the first input, and after each.
+    /// The number of writes before the first input, and after each.
     private var start = 0
     private var ends: [Int] = []
 
     /// Decides.
     ///
     /// - Parameters:
-    ///   - free: What is left on the disk of the store, if that is news.
-    ///   - refused: Inputs, by index, that the store will not have, and why.
+    ///   - free: The free space on the store's disk, in bytes, if there is a new value.
+    ///   - refused: The errors of inputs, by index, that the store refuses.
     init(_ envelopes: [Mailbox.Envelope], free: Int64?, refused: [Int: QueueError], _ scheduler: inout Scheduler, at now: Moment) {
-        // Nothing but commands is ever refused.
+        // Only commands are ever refused.
         if let free, let part = try? scheduler.handle(.diskSpace(free), at: now) { transaction.append(part) }
         start = transaction.writes.count
         for (index, envelope) in envelopes.enumerated() {
@@ -39,10 +39,10 @@ struct WriterRound {
         transaction.append(scheduler.schedule(at: now))
     }
 
-    /// Who is at fault when the store refuses a change for good: a call that concerns one session alone is told so; otherwise the session
-    /// whose row it is has to leave, so that everything else goes on. Nil if it is neither.
+    /// Finds the cause of a change that the store refuses permanently. A call that concerns only one session fails; otherwise the session
+    /// of the row is quarantined, so that the others continue. Nil if it is neither.
     ///
-    /// - Parameter scheduler: As it was before the round.
+    /// - Parameter scheduler: The state before the round.
     func remedy(for culprit: StoreRefusal.Culprit, _ scheduler: Scheduler) -> Remedy? {
         guard transaction.writes.indices.contains(culprit.index) else { return nil }
         let known = transaction.writes[culprit.index].session.flatMap { scheduler.roster[$0] == nil ? nil : $0 }
@@ -54,7 +54,7 @@ struct WriterRound {
             guard let known, (try? scheduler.resolve(reference)) != known else { return .refuse(input) }
             return .setAside(known)
         case .command:
-            // Too large is what the caller sent, not what is stored.
+            // If a value is too large, it came from the caller, not from the store.
             guard let known, !culprit.isTooLarge else { return .refuse(input) }
             return .setAside(known)
         case .discarded, .postponed: return .refuse(input)

@@ -45,7 +45,7 @@ import TransportTesting
         let error = await #expect(throws: TransferError.self) { try await session.value }
         #expect(error?.failureClass == .unsupported)
         #expect(
-            error?.message == "The transport \"memory\" can't list folders, so trip can't be received as one; name the files in it.")
+            error?.message == "The transport \"memory\" can't list folders, so it can't download trip. Add the files in it one by one.")
         #expect(memory.attempts.isEmpty && listings.isEmpty)
         #expect(try fixture.names() == [])
         await queue.shutdown()

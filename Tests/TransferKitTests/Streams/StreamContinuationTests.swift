@@ -104,7 +104,7 @@ import TransportTesting
         let queue = try await fixture.open()
         try await queue.start()
         let error = await #expect(throws: TransferError.self) { try await queue.handle(id).value }
-        #expect(error?.failureClass == .sourceLost && error?.message.contains("can't begin anew") == true)
+        #expect(error?.failureClass == .sourceLost && error?.message.contains("Cannot restart ") == true)
         await queue.shutdown()
     }
 

@@ -144,7 +144,7 @@ import TransportTesting
         // Its file is gone with it, and a retry says why it can't work.
         try await queue.retry(session.id)
         let again = await #expect(throws: TransferError.self) { try await session.value }
-        #expect(again?.failureClass == .sourceLost && again?.message.contains("Enqueue it anew") == true)
+        #expect(again?.failureClass == .sourceLost && again?.message.contains("Enqueue it again") == true)
         await queue.shutdown()
     }
 
@@ -187,7 +187,7 @@ import TransportTesting
         gate.open()
         try await queue.resume(session.id)
         let error = await #expect(throws: TransferError.self) { try await session.value }
-        #expect(error?.failureClass == .sourceLost && error?.message.contains("can't begin anew") == true)
+        #expect(error?.failureClass == .sourceLost && error?.message.contains("Cannot restart ") == true)
         await queue.shutdown()
     }
 

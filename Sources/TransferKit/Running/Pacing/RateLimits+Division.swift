@@ -1,13 +1,13 @@
 extension RateLimits {
-    /// More rounds than nested limits need in practice; what is left then waits for the next division.
+    /// The maximum number of rounds. Nested limits need fewer in practice; remaining bytes wait for the next division.
     private static let rounds = 8
     private static let negligible = 1e-9
 
-    /// Deals out each bucket's pool to the lanes that draw from it, in equal parts, but to none more than it wants.
+    /// Divides each bucket's pool equally among the lanes that draw from it, up to what each lane wants.
     ///
-    /// A lane gets a byte only where all its buckets have one. Round by round, each bucket offers an equal part of what it has left to each lane
-    /// that still takes, and a lane takes the least that it is offered; a lane drops out once it has enough or one of its buckets is empty.
-    /// What it left goes to the others in the next round (max-min fairness). The result is in the lanes' `given` and the buckets' `pool`.
+    /// A lane gets a byte only if all its buckets have one. In each round, each bucket offers an equal share of its remaining bytes to each
+    /// lane that still takes, and a lane takes the smallest offer; a lane drops out once it has enough or one of its buckets is empty. What
+    /// it leaves goes to the others in the next round (max-min fairness). The result is in the lanes' `given` and the buckets' `pool`.
     mutating func divide(wants: (SessionLane) -> Double, pools: (RateBucket) -> Double) {
         for lane in lanes.indices {
             lanes[lane].want = wants(lanes[lane])
@@ -25,7 +25,7 @@ extension RateLimits {
         }
     }
 
-    /// Finds out who takes part in the next round and what each bucket offers; false if nobody does.
+    /// Determines the participants of the next round and each bucket's offer; false if there are no participants.
     private mutating func offer() -> Bool {
         var isAnyTaking = false
         for lane in lanes.indices {

@@ -1,10 +1,10 @@
 import TransferCore
 
-/// The limits in force and the sessions that compete for them; the value behind the lock of ``Pacer``.
+/// The active limits and the sessions that compete for them; the value behind the lock of ``Pacer``.
 ///
-/// Each limit is a token bucket. Each session that asked lately has a lane with a small reserve of its own, and whatever flows into the buckets
-/// is dealt out to the lanes in equal parts, until their reserves are full. A file takes from its session's reserve, and beyond it what is
-/// left to nobody. So a session that asks often can't take what another, that sleeps until it may ask again, is waiting for.
+/// Each limit is a token bucket. Each session that asked recently has a lane with a small reserve. Bytes that flow into the buckets are
+/// divided equally among the lanes until their reserves are full. A file takes from its session's reserve, and beyond it from unpromised
+/// bytes. So a session that asks often can't take the bytes of another session that sleeps until it may ask again.
 struct RateLimits: Sendable {
     enum Scope {
         case queue
@@ -12,9 +12,9 @@ struct RateLimits: Sendable {
         case session(SessionKey)
     }
 
-    /// How long an answer may be given from a reserve without looking at the buckets.
+    /// How long an allowance may come from a reserve without an update of the buckets, in seconds.
     private static let freshness = 0.005
-    /// A byte that is missing less than this is there; sums of fractions are not exact.
+    /// A byte of which less than this is missing counts as whole, because sums of fractions are not exact.
     private static let tolerance = 1e-6
 
     var buckets: [RateBucket] = []
@@ -33,7 +33,7 @@ struct RateLimits: Sendable {
     mutating func set(_ rate: Double?, for scope: Scope, at now: Double) {
         let known = self[scope]
         guard rate != known.map({ buckets[$0].rate }) else { return }
-        // Lanes are short-lived: they form anew, with other paths and shares, as files ask.
+        // Lanes are short-lived: they form again, with other paths and shares, as files ask.
         while !lanes.isEmpty { removeLane(at: lanes.count - 1) }
         if let known, let rate {
             buckets[known].change(to: rate, at: max(now, dealtAt))
@@ -57,7 +57,7 @@ struct RateLimits: Sendable {
     }
 
     mutating func allowance(upTo limit: Int, session: SessionKey, account: AccountKey, at time: Double) -> Allowance {
-        // The time was read before the lock was taken, so another thread may have been later and faster.
+        // The time was read before the lock was taken, so another thread may have a later time already.
         let now = max(time, dealtAt)
         if now < dealtAt + Self.freshness, let index = lane(of: session, account), lanes[index].promised >= Double(limit) {
             lanes[index].arrive(at: now)
@@ -119,7 +119,7 @@ struct RateLimits: Sendable {
 
     private mutating func addLane(of session: SessionKey, _ account: AccountKey) -> Int? {
         let path = [queue, accounts[account], sessions[session]].compactMap(\.self)
-        // The last limit was lifted a moment ago.
+        // The last limit was removed a moment ago.
         guard !path.isEmpty else { return nil }
         lanes.append(SessionLane(session: session, account: account, path: path))
         areSharesKnown = false
@@ -130,7 +130,7 @@ struct RateLimits: Sendable {
         for index in lanes.indices.reversed() where lanes[index].expiry < now { removeLane(at: index) }
     }
 
-    /// Removes a lane; what it was promised is free again.
+    /// Removes a lane and frees the bytes promised to it.
     private mutating func removeLane(at index: Int) {
         let lane = lanes.remove(at: index)
         for bucket in lane.path { buckets[bucket].free += lane.promised }
