@@ -154,7 +154,7 @@ import TransportSFTP
         try await fixture.checkContent(of: session, at: server)
         let told = fixture.log.metadata(of: "An attempt failed: ")
         let preferred = fixture.account.endpoints[0].location
-        #expect(told.contains { $0["endpoint"] == preferred && $0["item"] != nil && $0["verdict"] != nil }, "\(told)")
+        #expect(told.contains { $0["endpoint"] == preferred && $0["item"] != nil && $0["decision"] != nil }, "\(told)")
         let moves = fixture.log.metadata(of: "A session continues at another endpoint.")
         #expect(moves.first?["from"] == preferred && moves.first?["endpoint"] == fixture.account.endpoints[1].location, "\(moves)")
         let items = try await fixture.queue.items(of: session.id)

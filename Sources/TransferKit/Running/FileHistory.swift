@@ -88,7 +88,7 @@ package struct FileHistory: Equatable, Sendable {
         _ error: TransferError, at endpoint: Endpoint, uptime: Duration, liveness: EndpointLiveness.Row = .init()
     ) {
         let isOwn = isOwn(error, at: endpoint, liveness)
-        isOutage = FailureVerdict.isOutage(error) && !isOwn
+        isOutage = RecoveryDecision.isOutage(error) && !isOwn
         if !isOutage { failures += 1 }
         if error.failureClass == .resumeLost, error.code == .checksumMismatch { mismatches += 1 }
         violations = error.failureClass == .protocolViolation ? violations + 1 : 0
@@ -101,13 +101,13 @@ package struct FileHistory: Equatable, Sendable {
 
     /// Whether the last failure means that its endpoint can't serve this file now.
     func isUnreachable(_ error: TransferError) -> Bool {
-        isOutage || FailureVerdict.isUnreachable(error, violations: violations)
+        isOutage || RecoveryDecision.isUnreachable(error, violations: violations)
     }
 
     /// Whether a failure concerns only the file: its endpoint responded in the attempt, or it has responded to other files since the file's
     /// last failure there, and no other file has failed there since.
     private mutating func isOwn(_ error: TransferError, at endpoint: Endpoint, _ liveness: EndpointLiveness.Row) -> Bool {
-        guard FailureVerdict.isOutage(error), FailureVerdict.mayConcernOneFile(error) else {
+        guard RecoveryDecision.isOutage(error), RecoveryDecision.mayConcernOneFile(error) else {
             answersAtFailure[endpoint] = nil
             return false
         }

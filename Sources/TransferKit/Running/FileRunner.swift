@@ -141,19 +141,19 @@ struct FileRunner: Sendable {
         let options = context.options
         let now = context.clock.now()
         let own = EndpointLiveness.File(session: context.key, position: file.position)
-        let row = FailureVerdict.isOutage(error) ? context.liveEndpoints.of(endpoint).failed(own) : EndpointLiveness.Row()
+        let row = RecoveryDecision.isOutage(error) ? context.liveEndpoints.of(endpoint).failed(own) : EndpointLiveness.Row()
         history.failed(error, at: endpoint, uptime: now, liveness: row)
         await tellOfEndpoint(error, endpoint, failuresBefore: failuresBefore, at: now)
         let isUnreachable = history.isUnreachable(error)
         let situation = situation(at: endpoint, isUnreachable: isUnreachable, uptime: now)
-        let rules = FailureVerdict.Rules(
+        let rules = RecoveryDecision.Rules(
             retry: options.retry, onSourceChange: options.onSourceChange,
             fallsBackOnCredentials: availability.account.fallsBackOnCredentials)
-        let verdict = FailureVerdict(error: error, history: situation, rules: rules, fraction: context.randomFraction())
+        let decision = RecoveryDecision(error: error, history: situation, rules: rules, fraction: context.randomFraction())
         context.logger.notice(
             "An attempt failed: \(error)",
-            metadata: ["item": "\(file.position)", "endpoint": "\(endpoint.location)", "verdict": "\(verdict)"])
-        switch verdict {
+            metadata: ["item": "\(file.position)", "endpoint": "\(endpoint.location)", "decision": "\(decision)"])
+        switch decision {
         case .retry(let delay):
             history.passedOver = [:]
             if isUnreachable { record.rest(from: availability.available, until: now + delay, at: now) }
@@ -185,7 +185,7 @@ struct FileRunner: Sendable {
         }
     }
 
-    private func situation(at endpoint: Endpoint, isUnreachable: Bool, uptime: Duration) -> FailureVerdict.History {
+    private func situation(at endpoint: Endpoint, isUnreachable: Bool, uptime: Duration) -> RecoveryDecision.History {
         // Released bytes of a stream can't be sent to another endpoint.
         let isBound = file.kind == .stream && context.streams.find(file.streamName).map { $0.released > 0 } ?? false
         var others =
@@ -196,7 +196,7 @@ struct FileRunner: Sendable {
             let avoided = record.avoided(at: uptime)
             others.removeAll(where: avoided.contains)
         }
-        return FailureVerdict.History(
+        return RecoveryDecision.History(
             failures: history.failures, violations: history.violations, hasRestarted: !history.mayRestart,
             mismatches: history.mismatches, sourceChanges: history.sourceChanges,
             hasCheckpoint: checkpoints[endpoint.address].map { $0.checkpoint.confirmed > 0 } ?? false,
@@ -211,7 +211,7 @@ struct FileRunner: Sendable {
         // Recorded before any wait for the host begins, so that it has ended for each file that waited for it.
         if let pause = error.retryAfter, pause > .zero { _ = try? await context.tell(.hostBusy(endpoint, pause)) }
         let isUnreachable = history.isUnreachable(error)
-        guard isUnreachable || FailureVerdict.isTransient(error) && !history.hasMoved else { return }
+        guard isUnreachable || RecoveryDecision.isTransient(error) && !history.hasMoved else { return }
         if record.failed(endpoint, since: failuresBefore, isUnreachable: isUnreachable, at: uptime) {
             context.post(.endpointFailed(endpoint, error))
             // After the report, so that later activity is reported after it.

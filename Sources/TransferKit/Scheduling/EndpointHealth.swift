@@ -63,7 +63,7 @@ package struct EndpointHealth: Sendable, Equatable {
     mutating func failed(_ endpoint: Endpoint, _ error: TransferError, run: UInt64, at uptime: Duration) -> Duration? {
         var breaker = breakers[Key(endpoint)] ?? Breaker(error: error)
         breaker.error = error
-        let isOutage = FailureVerdict.isOutage(error)
+        let isOutage = RecoveryDecision.isOutage(error)
         if let openUntil = breaker.openUntil {
             // A run that began before the endpoint became unavailable reports nothing new.
             guard openUntil <= uptime else { return nil }

@@ -174,7 +174,7 @@ extension Scheduler {
     /// How long a session with unavailable endpoints waits, so that each other session that could start has its turn to probe them first;
     /// nil for no wait. The failure may concern only this session, and must not keep the others from a server that works for them.
     private mutating func turnAfterOthers(_ entry: Entry, _ outcome: RunOutcome, at now: Moment) -> Duration? {
-        guard case .backoff(_, let error) = outcome, FailureVerdict.isOutage(error),
+        guard case .backoff(_, let error) = outcome, RecoveryDecision.isOutage(error),
             case .unavailable(let until?) = ability(of: entry, at: now)
         else { return nil }
         wake(at: now)

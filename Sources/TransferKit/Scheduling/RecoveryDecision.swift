@@ -1,7 +1,7 @@
 package import TransferCore
 
 /// The action after a failed attempt for a file.
-package enum FailureVerdict: Equatable {
+package enum RecoveryDecision: Equatable {
     /// Repeat the attempt after a delay.
     case retry(after: Duration)
     /// Restart the file at byte 0.
@@ -121,7 +121,7 @@ package enum FailureVerdict: Equatable {
     package init(error: TransferError, history: History, rules: Rules, fraction: Double) {
         let isOutage = Self.isOutage(error) && !history.isOfFile
         let isExhausted = !isOutage && history.failures >= rules.retry.maximumAttempts
-        let again: FailureVerdict
+        let again: RecoveryDecision
         if isExhausted {
             again = .giveUpFile
         } else if isOutage, history.isOutageTooLong {

@@ -1,0 +1,111 @@
+import Testing
+import TransferCore
+import TransferKit
+
+@Suite struct RecoveryDecisionTests {
+    typealias History = RecoveryDecision.History
+
+    private func decision(
+        _ failureClass: FailureClass, _ history: History = History(failures: 1), _ rules: RecoveryDecision.Rules = .init(),
+        code: TransferError.Code = .internalFailure
+    ) -> RecoveryDecision {
+        RecoveryDecision(error: TransferError(failureClass, code, "It failed."), history: history, rules: rules, fraction: 0.5)
+    }
+
+    private let soon = RecoveryDecision.retry(after: .milliseconds(500))
+
+    @Test func transientIsRepeatedUntilTheAttemptsAreUsedUp() {
+        #expect(decision(.transient) == soon)
+        #expect(decision(.transient, History(failures: 7)) == .retry(after: .seconds(32)))
+        #expect(decision(.transient, History(failures: 8)) == .giveUpFile)
+    }
+
+    @Test func anUnknownClassIsTransient() {
+        #expect(decision(FailureClass(rawValue: "of another version")) == soon)
+    }
+
+    @Test(arguments: [
+        (History(failures: 1), false), (History(failures: 1, hasNextEndpoint: true), true),
+        (History(failures: 1, hasCheckpoint: true, hasNextEndpoint: true), false),
+        (History(failures: 1, hasCheckpoint: true, mayFallBack: true, hasNextEndpoint: true), true),
+        (History(failures: 1, hasCheckpoint: true, mayFallBack: true), false),
+        // Rather than to be given up, the file begins anew elsewhere.
+        (History(failures: 1, hasCheckpoint: true, hasNextEndpoint: true, isOutageTooLong: true), true),
+    ])
+    func unreachableGoesToTheNextEndpoint(_ history: History, _ goes: Bool) {
+        var history = history
+        history.outageAttempts = 1
+        #expect(decision(.unreachable, history) == (goes ? .nextEndpoint : soon))
+    }
+
+    @Test func anOutageUsesUpNoAttempts() {
+        #expect(decision(.unreachable, History(failures: 8, outageAttempts: 1_000)) == .retry(after: .seconds(5)))
+        #expect(decision(.unreachable, History(outageAttempts: 2, isOutageTooLong: true)) == .failSession)
+        #expect(decision(.unreachable, History(failures: 8), code: .notThisProtocol) == .giveUpFile)
+    }
+
+    @Test func aFileThatUsedUpItsAttemptsIsTriedElsewhere() {
+        #expect(decision(.transient, History(failures: 8, hasNextEndpoint: true)) == .nextEndpoint)
+        #expect(decision(.transient, History(failures: 7, hasNextEndpoint: true)) == .retry(after: .seconds(32)))
+    }
+
+    @Test func credentialsAndTrustNeedAPerson() {
+        #expect(decision(.credentials) == .blockAccount)
+        #expect(decision(.credentials, History(failures: 1, hasNextEndpoint: true)) == .blockAccount)
+        #expect(decision(.trust, History(failures: 1, hasNextEndpoint: true, isProven: true)) == .blockAccount)
+    }
+
+    @Test func credentialsMayBeTriedElsewhereIfTheAccountSaysSo() {
+        let rules = RecoveryDecision.Rules(fallsBackOnCredentials: true)
+        #expect(decision(.credentials, History(failures: 1, hasNextEndpoint: true), rules) == .nextEndpoint)
+        #expect(decision(.credentials, History(failures: 1), rules) == .blockAccount)
+        #expect(decision(.trust, History(failures: 1, hasNextEndpoint: true), rules) == .blockAccount)
+    }
+
+    @Test func whatIsForbiddenToCredentialsThatAreRightConcernsTheFileAlone() {
+        #expect(decision(.credentials, History(failures: 1, isProven: true), code: .forbidden) == .giveUpFile)
+        #expect(decision(.credentials, History(failures: 1), code: .forbidden) == .blockAccount)
+        // As a token that ran out: it worked before, and nothing works with it any more.
+        #expect(decision(.credentials, History(failures: 1, isProven: true), code: .credentialsRejected) == .blockAccount)
+    }
+
+    @Test func resumeLostStartsOverOnce() {
+        #expect(decision(.resumeLost) == .restart)
+        #expect(decision(.resumeLost, History(failures: 2, hasRestarted: true)) == .giveUpFile)
+        #expect(decision(.resumeLost, History(failures: 1, mismatches: 1)) == .restart)
+        #expect(decision(.resumeLost, History(failures: 1, mismatches: 2)) == .giveUpFile)
+    }
+
+    @Test func aChangedSourceFailsOrStartsOver() {
+        let restarts = RecoveryDecision.Rules(retry: RetryPolicy(maximumAttempts: 3), onSourceChange: .restart)
+        #expect(decision(.sourceChanged) == .giveUpFile)
+        #expect(decision(.sourceChanged, History(failures: 9, sourceChanges: 2), restarts) == .restart)
+        #expect(decision(.sourceChanged, History(failures: 1, sourceChanges: 3), restarts) == .giveUpFile)
+    }
+
+    @Test(arguments: [FailureClass.permanent, .sourceLost, .unsupported])
+    func noUseInTryingAgain(_ failureClass: FailureClass) {
+        #expect(decision(failureClass) == .giveUpFile)
+    }
+
+    @Test func unsupportedMayWorkElsewhere() {
+        #expect(decision(.unsupported, History(failures: 1, hasNextEndpoint: true)) == .nextEndpoint)
+        #expect(decision(.unsupported, History(failures: 1, othersMayWork: true)) == soon)
+    }
+
+    @Test func aFullMachineIsWaitedFor() {
+        #expect(decision(.noSpace, History(failures: 1_000)) == .waitForSpace)
+    }
+
+    @Test func aFullServerEndsTheSession() {
+        #expect(decision(.remoteFull) == .failSession)
+    }
+
+    @Test func protocolViolationsAreTriedTwiceThenElsewhere() {
+        #expect(decision(.protocolViolation, History(failures: 1, violations: 2, hasNextEndpoint: true)) == soon)
+        #expect(decision(.protocolViolation, History(failures: 3, violations: 3, hasNextEndpoint: true)) == .nextEndpoint)
+        #expect(
+            decision(.protocolViolation, History(failures: 1, violations: 3, hasCheckpoint: true, hasNextEndpoint: true)) == soon,
+            "as an endpoint that can't be reached: what it has counts")
+    }
+}
