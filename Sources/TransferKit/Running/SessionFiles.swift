@@ -6,7 +6,7 @@ import TransferCore
 /// is due.
 struct SessionFiles {
     /// An event that the run waits for.
-    enum Happening: Sendable {
+    enum Event: Sendable {
         case file(FileRunner, Result<FileRunner.Outcome, any Error>)
         case page(Result<FilePage, any Error>)
         /// The preparations of this many files are stored, so they can begin.
@@ -75,7 +75,7 @@ struct SessionFiles {
     /// - Throws: `CancellationError`; ``QueueError`` when the store can't be used.
     mutating func run(after failure: TransferError?) async throws -> RunOutcome {
         self.failure = failure.map { (-1, $0) }
-        await withTaskGroup(of: Happening.self) { group in
+        await withTaskGroup(of: Event.self) { group in
             while end == nil, !Task.isCancelled {
                 readAhead(&group)
                 await startWhatMay(&group)
@@ -84,14 +84,14 @@ struct SessionFiles {
                     end = .success(outcome)
                 } else {
                     setAlarm(&group)
-                    guard let happening = await group.next() else { break }
-                    if case .prepared(let count) = happening { await beginPrepared(count, &group) } else { handle(happening) }
+                    guard let event = await group.next() else { break }
+                    if case .prepared(let count) = event { await beginPrepared(count, &group) } else { handle(event) }
                 }
             }
             group.cancelAll()
             // They end in the same way as files that have begun.
             for starting in prepared { begin(starting, &group) }
-            for await happening in group { handle(happening) }
+            for await event in group { handle(event) }
         }
         for (position, waiting) in waiting { histories[position]?.wait(until: waiting.dueAt, after: waiting.error) }
         if let end { return try end.get() }
@@ -102,7 +102,7 @@ struct SessionFiles {
 
     // MARK: Starting
 
-    private mutating func readAhead(_ group: inout TaskGroup<Happening>) {
+    private mutating func readAhead(_ group: inout TaskGroup<Event>) {
         guard let position = feed.pageToRead() else { return }
         let (store, key) = (context.store, context.key)
         group.addTask {
@@ -114,7 +114,7 @@ struct SessionFiles {
         }
     }
 
-    private mutating func startWhatMay(_ group: inout TaskGroup<Happening>) async {
+    private mutating func startWhatMay(_ group: inout TaskGroup<Event>) async {
         await prepareWhatMay(&group)
         guard !isPreparing else { return }
         guard let last = prepared.last(where: { $0.preparation != nil })?.preparation else {
@@ -132,7 +132,7 @@ struct SessionFiles {
     }
 
     /// Begins the first of the files that waited for the store. Their preparations share its transactions with other inputs.
-    private mutating func beginPrepared(_ count: Int, _ group: inout TaskGroup<Happening>) async {
+    private mutating func beginPrepared(_ count: Int, _ group: inout TaskGroup<Event>) async {
         isPreparing = false
         for starting in prepared.prefix(count) {
             // Stored in order, so it is durable at nearly the same time as the last one's.
@@ -142,7 +142,7 @@ struct SessionFiles {
         prepared.removeFirst(count)
     }
 
-    private mutating func prepareWhatMay(_ group: inout TaskGroup<Happening>) async {
+    private mutating func prepareWhatMay(_ group: inout TaskGroup<Event>) async {
         unavailable = nil
         while end == nil, !Task.isCancelled {
             lookedAt = context.clock.now()
@@ -173,7 +173,7 @@ struct SessionFiles {
         }
     }
 
-    private mutating func start(_ starting: FileRunner, _ group: inout TaskGroup<Happening>) async {
+    private mutating func start(_ starting: FileRunner, _ group: inout TaskGroup<Event>) async {
         var runner = starting
         let step: FileRunner.Step
         do {
@@ -188,7 +188,7 @@ struct SessionFiles {
         if prepared.isEmpty, starting.preparation == nil { begin(starting, &group) } else { prepared.append(starting) }
     }
 
-    private func begin(_ starting: Starting, _ group: inout TaskGroup<Happening>) {
+    private func begin(_ starting: Starting, _ group: inout TaskGroup<Event>) {
         let (runner, step) = (starting.runner, starting.step)
         if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
             group.addImmediateTask { await Self.run(runner, from: step) }
@@ -197,7 +197,7 @@ struct SessionFiles {
         }
     }
 
-    private static func run(_ runner: FileRunner, from step: FileRunner.Step) async -> Happening {
+    private static func run(_ runner: FileRunner, from step: FileRunner.Step) async -> Event {
         var runner = runner
         do {
             let outcome = try await runner.run(from: step)
@@ -233,8 +233,8 @@ struct SessionFiles {
 
     // MARK: What happened
 
-    private mutating func handle(_ happening: Happening) {
-        switch happening {
+    private mutating func handle(_ event: Event) {
+        switch event {
         case .prepared: break
         case .due:
             alarmAt = nil
@@ -345,7 +345,7 @@ struct SessionFiles {
     }
 
     /// Sets the alarm for the first waiting file, and a short one for a due file without an available endpoint.
-    private mutating func setAlarm(_ group: inout TaskGroup<Happening>) {
+    private mutating func setAlarm(_ group: inout TaskGroup<Event>) {
         let now = context.clock.now()
         // Includes files that became due since the last check; those that were due before wait for a place.
         var times = waiting.values.map(\.dueAt).filter { $0 > lookedAt }
