@@ -19,7 +19,7 @@ extension TransferQueue {
         case .pace(let account):
             pace(account)
         case .distrust(let account):
-            proven.remove(account.endpoints)
+            authenticated.remove(account.endpoints)
         case .grow(let key, let items):
             grow(key, items)
         }
@@ -188,7 +188,7 @@ extension TransferQueue {
         }
         var context = RunContext(
             key: key, id: id, run: number, currentEndpoints: { [weak self] in await self?.endpoints(for: key, run: number) },
-            transports: transports, credentials: credentials, proven: proven, liveEndpoints: liveEndpoints,
+            transports: transports, credentials: credentials, authenticated: authenticated, liveEndpoints: liveEndpoints,
             allowance: { [pacer] in pacer.allowance(upTo: $0, session: key, account: account) },
             store: store, mailbox: mailbox, clock: configuration.clock,
             randomFraction: configuration.randomFraction, logger: logger, live: run, streams: streams,

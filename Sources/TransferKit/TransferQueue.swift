@@ -25,7 +25,7 @@ public actor TransferQueue {
     nonisolated let configuration: QueueConfiguration
     let transports: [TransportID: any Transport]
     let credentials: any CredentialProvider
-    let proven = ProvenEndpoints()
+    let authenticated = AuthenticatedEndpoints()
     private(set) var scheduler: Scheduler
     var runs: [UInt64: RunningSession] = [:]
     /// Sent when a run has ended or was abandoned.

@@ -2,7 +2,7 @@ import Locking
 import TransferCore
 
 /// The endpoints that accepted the account's credentials in this process.
-package final class ProvenEndpoints: Sendable {
+package final class AuthenticatedEndpoints: Sendable {
     private let endpoints = Locked<Set<Endpoint>>([])
 
     package init() {}

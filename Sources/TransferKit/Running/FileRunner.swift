@@ -202,7 +202,7 @@ struct FileRunner: Sendable {
             hasCheckpoint: checkpoints[endpoint.address].map { $0.checkpoint.confirmed > 0 } ?? false,
             mayFallBack: history.mayFallBack(from: endpoint, after: availability.account.fallbackAfter, uptime: uptime),
             hasNextEndpoint: !others.isEmpty, othersMayWork: history.passedOver.values.contains { $0 != .unsupported },
-            isProven: context.proven.contains(endpoint), outageAttempts: history.outages[endpoint]?.attempts ?? 0,
+            isAuthenticated: context.authenticated.contains(endpoint), outageAttempts: history.outages[endpoint]?.attempts ?? 0,
             isOutageTooLong: history.isOutage(of: endpoint, longerThan: context.options.retry.giveUpAfter, uptime: uptime),
             isOfFile: !history.isOutage, isCostly: history.isCostly)
     }

@@ -57,7 +57,7 @@ final class SignsOfLife: Sendable {
     func answered() {
         connected()
         if !wasSeen.load(ordering: .relaxed), !wasSeen.exchange(true, ordering: .relaxed) {
-            context.proven.insert(endpoint)
+            context.authenticated.insert(endpoint)
             record.works(endpoint)
         }
         liveness.answered()

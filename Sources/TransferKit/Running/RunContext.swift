@@ -12,7 +12,7 @@ package struct RunContext: Sendable {
     package var transports: [TransportID: any Transport]
     package var credentials: any CredentialProvider
     /// The endpoints that accepted the credentials in this process. Shared by all runs of a queue.
-    package var proven: ProvenEndpoints
+    package var authenticated: AuthenticatedEndpoints
     /// The endpoints that showed activity. Shared by all runs of a queue.
     package var liveEndpoints: LiveEndpoints
     /// Returns the number of bytes, up to a limit, that the rate limits allow now.
@@ -32,7 +32,7 @@ package struct RunContext: Sendable {
 
     package init(
         key: SessionKey, id: SessionID, run: UInt64, currentEndpoints: @escaping @Sendable () async -> EndpointAvailability?,
-        transports: [TransportID: any Transport], credentials: any CredentialProvider, proven: ProvenEndpoints,
+        transports: [TransportID: any Transport], credentials: any CredentialProvider, authenticated: AuthenticatedEndpoints,
         liveEndpoints: LiveEndpoints = LiveEndpoints(),
         allowance: @escaping @Sendable (Int) -> Allowance = { Allowance(bytes: $0) }, store: QueueStore, mailbox: Mailbox,
         clock: EngineClock, randomFraction: @escaping @Sendable () -> Double, logger: Logger, live: LiveRun,
@@ -44,7 +44,7 @@ package struct RunContext: Sendable {
         self.currentEndpoints = currentEndpoints
         self.transports = transports
         self.credentials = credentials
-        self.proven = proven
+        self.authenticated = authenticated
         self.liveEndpoints = liveEndpoints
         self.allowance = allowance
         self.store = store

@@ -46,12 +46,12 @@ package enum RecoveryDecision: Equatable {
         /// Whether another endpoint was tried since the last delay and may work later.
         package var othersMayWork = false
         /// Whether the current endpoint accepted the account's credentials in this process.
-        package var isProven = false
+        package var isAuthenticated = false
 
         package init(
             failures: Int = 0, violations: Int = 0, hasRestarted: Bool = false, mismatches: Int = 0, sourceChanges: Int = 0,
             hasCheckpoint: Bool = false,
-            mayFallBack: Bool = false, hasNextEndpoint: Bool = false, othersMayWork: Bool = false, isProven: Bool = false,
+            mayFallBack: Bool = false, hasNextEndpoint: Bool = false, othersMayWork: Bool = false, isAuthenticated: Bool = false,
             outageAttempts: Int = 0, isOutageTooLong: Bool = false, isOfFile: Bool = false, isCostly: Bool = false
         ) {
             self.isOfFile = isOfFile
@@ -67,7 +67,7 @@ package enum RecoveryDecision: Equatable {
             self.mayFallBack = mayFallBack
             self.hasNextEndpoint = hasNextEndpoint
             self.othersMayWork = othersMayWork
-            self.isProven = isProven
+            self.isAuthenticated = isAuthenticated
         }
     }
 
@@ -138,7 +138,7 @@ package enum RecoveryDecision: Equatable {
             return
         }
         switch error.failureClass {
-        case .credentials where error.code == .forbidden && history.isProven:
+        case .credentials where error.code == .forbidden && history.isAuthenticated:
             // The credentials are right, so the server rejects only this file.
             self = .giveUpFile
         case .credentials:

@@ -52,7 +52,7 @@ import TransferKit
     @Test func credentialsAndTrustNeedAPerson() {
         #expect(decision(.credentials) == .blockAccount)
         #expect(decision(.credentials, History(failures: 1, hasNextEndpoint: true)) == .blockAccount)
-        #expect(decision(.trust, History(failures: 1, hasNextEndpoint: true, isProven: true)) == .blockAccount)
+        #expect(decision(.trust, History(failures: 1, hasNextEndpoint: true, isAuthenticated: true)) == .blockAccount)
     }
 
     @Test func credentialsMayBeTriedElsewhereIfTheAccountSaysSo() {
@@ -63,10 +63,10 @@ import TransferKit
     }
 
     @Test func whatIsForbiddenToCredentialsThatAreRightConcernsTheFileAlone() {
-        #expect(decision(.credentials, History(failures: 1, isProven: true), code: .forbidden) == .giveUpFile)
+        #expect(decision(.credentials, History(failures: 1, isAuthenticated: true), code: .forbidden) == .giveUpFile)
         #expect(decision(.credentials, History(failures: 1), code: .forbidden) == .blockAccount)
         // As a token that ran out: it worked before, and nothing works with it any more.
-        #expect(decision(.credentials, History(failures: 1, isProven: true), code: .credentialsRejected) == .blockAccount)
+        #expect(decision(.credentials, History(failures: 1, isAuthenticated: true), code: .credentialsRejected) == .blockAccount)
     }
 
     @Test func resumeLostStartsOverOnce() {
