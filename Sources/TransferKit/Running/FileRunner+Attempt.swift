@@ -40,7 +40,7 @@ extension FileRunner {
             attempt: attempt, identity: moving.identity, stream: moving.stream, transport: transport, active: active,
             saved: Locked(checkpoints[endpoint.address]),
             failuresBefore: record.failures(of: endpoint), preparation: moving.preparation,
-            signs: SignsOfLife(context: context, record: record, endpoint: endpoint))
+            activity: EndpointActivity(context: context, record: record, endpoint: endpoint))
     }
 
     /// Reports the endpoint that is used from now on, if it is a new one.
@@ -82,16 +82,17 @@ extension FileRunner {
             }
             context.live.end(active, confirmed: size)
             context.live.finish(position: file.position, isCompleted: true)
-            prepared.signs.answered()
+            prepared.activity.answered()
             guard !isAwaited else { return }
             if size <= FileWindow.smallSize { context.postUnhurried(report) } else { context.post(report) }
         } catch {
             context.live.end(active, confirmed: active.shownConfirmed)
             file.size = active.size
-            history.hasMoved = prepared.signs.hasAnswered
+            history.hasMoved = prepared.activity.hasAnswered
             // Attempts that may have left a record are not repeated endlessly.
             history.ended(
-                at: prepared.endpoint, isAnswered: prepared.signs.hasServed || active.leavesRecord && active.moved > 0, moved: active.moved)
+                at: prepared.endpoint, isAnswered: prepared.activity.hasServed || active.leavesRecord && active.moved > 0,
+                moved: active.moved)
             history.progressed(
                 to: active.confirmed, of: active.size, at: prepared.endpoint, from: prepared.attempt.checkpoint?.confirmed ?? 0)
             checkpoints[prepared.endpoint.address] = prepared.saved.withLock { $0 }
@@ -126,7 +127,7 @@ extension FileRunner {
                 ? "\(max(options.stallTimeout, options.responseTimeout)) (the response timeout)"
                 : "\(options.stallTimeout) (the stall timeout)"
             // If the server never responded and has at most a small part of the file, the account's next endpoint may work better.
-            let isSilent = !prepared.signs.hasAnswered && active.moved <= FileWindow.smallSize
+            let isSilent = !prepared.activity.hasAnswered && active.moved <= FileWindow.smallSize
             throw TransferError(
                 isSilent ? .unreachable : .transient, .stalled,
                 "The transfer of \(file.source) stalled: no bytes moved to or from \(attempt.endpoint.location) for \(limit).")
@@ -151,7 +152,7 @@ extension FileRunner {
     }
 
     private func reporter(for prepared: PreparedAttempt) -> AttemptReporter {
-        let (context, turns, active, signs, saved) = (context, turns, prepared.active, prepared.signs, prepared.saved)
+        let (context, turns, active, activity, saved) = (context, turns, prepared.active, prepared.activity, prepared.saved)
         let (endpoint, identity, file) = (prepared.endpoint, prepared.identity, file)
         let (isDownload, stream) = (file.kind == .download, prepared.stream)
         let (position, generation) = (file.position, file.generation)
@@ -161,9 +162,9 @@ extension FileRunner {
                 stream?.confirm(confirmed)
                 // The bytes of a download were sent by the other end.
                 if grew.confirmed || isDownload && grew.sent {
-                    signs.answered()
+                    activity.answered()
                 } else if grew.sent {
-                    signs.sent(active.moved)
+                    activity.sent(active.moved)
                 }
             },
             checkpoint: { checkpoint in
@@ -181,7 +182,7 @@ extension FileRunner {
                     return saved?.checkpoint
                 }
                 // A transport may save a request before it sends it or gets a response; only more confirmed bytes prove a response.
-                if checkpoint.confirmed > before?.confirmed ?? 0 { signs.answered() }
+                if checkpoint.confirmed > before?.confirmed ?? 0 { activity.answered() }
                 if before == nil { try await turns.wait(for: position) }
             },
             allowance: { limit in
@@ -195,7 +196,7 @@ extension FileRunner {
                 setSize(of: active, total)
             },
             activity: { active.isActive() },
-            record: { active.noteRecord() }, wait: { active.awaitsAnswer() }, answer: { signs.served() })
+            record: { active.noteRecord() }, wait: { active.awaitsAnswer() }, answer: { activity.served() })
     }
 
     /// Sets the size once it is known.

@@ -44,7 +44,7 @@ extension FileRunner {
         announce(endpoint)
         history.attempts += 1
         history.home = endpoint
-        let signs = SignsOfLife(context: context, record: record, endpoint: endpoint)
+        let activity = EndpointActivity(context: context, record: record, endpoint: endpoint)
         let catalogue = try await listing.begin()
         let active = context.live.begin(position: file.position, size: nil, knownSize: nil, counted: 0, stored: 0)
         defer { context.live.end(active, confirmed: 0) }
@@ -53,7 +53,7 @@ extension FileRunner {
             credentials: context.credentials, logger: context.logger)
         let task = Task {
             try await transport.list(attempt) { entries in
-                signs.answered()
+                activity.answered()
                 // A transport that continues after an error is ended as stalled.
                 try await catalogue.check()
                 active.isActive()
@@ -68,10 +68,10 @@ extension FileRunner {
             } onCancel: {
                 task.cancel()
             }
-            signs.answered()
+            activity.answered()
             try await catalogue.finish()
         } catch {
-            history.hasMoved = signs.hasAnswered
+            history.hasMoved = activity.hasAnswered
             throw await failure(error, of: catalogue, active, path, at: endpoint)
         }
     }

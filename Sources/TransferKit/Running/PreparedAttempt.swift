@@ -16,14 +16,14 @@ struct PreparedAttempt: Sendable {
     let failuresBefore: Int
     /// The work that must be durable before the attempt begins.
     let preparation: Task<Void, any Error>?
-    let signs: SignsOfLife
+    let activity: EndpointActivity
 
     var endpoint: Endpoint { attempt.endpoint }
 }
 
 /// Reports the activity of an attempt's endpoint: once, and again after each reported failure. The transport's threads call it each time
 /// bytes move.
-final class SignsOfLife: Sendable {
+final class EndpointActivity: Sendable {
     private let context: RunContext
     private let record: EndpointRecord
     private let endpoint: Endpoint
