@@ -84,7 +84,7 @@ extension TransferQueue {
             configuration.logger.error("Cannot read the session \(id) from the store. \(error)")
             outcome = Self.unreadable("\(error)")
         }
-        mailbox.post(.report(Report(key: key, run: number, content: .ended(outcome))))
+        mailbox.post(.report(RunEvent(key: key, run: number, content: .ended(outcome))))
         return nil
     }
 
@@ -132,7 +132,7 @@ extension TransferQueue {
             self.live[run.key] = nil
             pacer.forget(session: run.key)
         }
-        mailbox.post(.report(Report(key: run.key, run: number, content: .abandoned)))
+        mailbox.post(.report(RunEvent(key: run.key, run: number, content: .abandoned)))
         runsEnded.send()
     }
 
@@ -171,7 +171,7 @@ extension TransferQueue {
         // A run that has been abandoned by now must not begin.
         guard let record = await record(of: key, id, number) else { return }
         guard runs[number] != nil else {
-            return mailbox.post(.report(Report(key: key, run: number, content: .ended(.interrupted))))
+            return mailbox.post(.report(RunEvent(key: key, run: number, content: .ended(.interrupted))))
         }
         var logger = configuration.logger
         logger[metadataKey: "session"] = "\(id)"
@@ -184,7 +184,7 @@ extension TransferQueue {
         guard let account = scheduler.roster[key]?.account else {
             live[key] = nil
             stale.remove(key)
-            return mailbox.post(.report(Report(key: key, run: number, content: .ended(.interrupted))))
+            return mailbox.post(.report(RunEvent(key: key, run: number, content: .ended(.interrupted))))
         }
         var context = RunContext(
             key: key, id: id, run: number, currentEndpoints: { [weak self] in await self?.endpoints(for: key, run: number) },

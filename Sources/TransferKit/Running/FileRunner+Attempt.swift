@@ -73,7 +73,7 @@ extension FileRunner {
                     .protocolViolation, .badAnswer,
                     "\(file.source) has \(active.size ?? 0) bytes, but \(receipt.bytes) bytes arrived according to the receipt.")
             }
-            let report = Report.Content.file(position: file.position, .completed(receipt, endpoint: prepared.endpoint))
+            let report = RunEvent.Content.file(position: file.position, .completed(receipt, endpoint: prepared.endpoint))
             // The bytes of a stream are kept until the completion is stored.
             let isAwaited = prepared.stream != nil || active.leavesRecord
             if isAwaited { try await context.tell(report) }
@@ -205,7 +205,7 @@ extension FileRunner {
     }
 
     private func tellSize(_ size: Int64) {
-        let report = Report.Content.file(position: file.position, .size(size))
+        let report = RunEvent.Content.file(position: file.position, .size(size))
         if size <= FileWindow.smallSize { context.postUnhurried(report) } else { context.post(report) }
     }
 }

@@ -89,7 +89,7 @@ extension FileRunner {
         if checkpoints[place.address] == nil {
             let checkpoint = LocalParts(sources: context.store.sources).checkpoint(of: part, below: root)
             checkpoints[place.address] = StoredCheckpoint(checkpoint: checkpoint, identity: nil)
-            let report = Report.Content.file(
+            let report = RunEvent.Content.file(
                 position: file.position, .checkpoint(checkpoint, endpoint: place, generation: file.generation, nil))
             moving.preparation = Task { [context] in try await context.tell(report) }
         }

@@ -61,13 +61,13 @@ package struct RunContext: Sendable {
     var options: SessionOptions { live.options }
 
     /// Adds a report to the mailbox without waiting. Reports are stored in this order.
-    func post(_ content: Report.Content) {
+    func post(_ content: RunEvent.Content) {
         guard !live.isAbandoned || content.isEnd else { return }
         mailbox.post(input(content))
     }
 
     /// Adds a deferrable report to the mailbox, which may wait for others to share a transaction.
-    func postUnhurried(_ content: Report.Content) {
+    func postUnhurried(_ content: RunEvent.Content) {
         guard !live.isAbandoned else { return }
         mailbox.postUnhurried(input(content), clock: clock)
     }
@@ -76,7 +76,7 @@ package struct RunContext: Sendable {
     ///
     /// - Throws: ``QueueError`` if the store fails, or with the code `shutDown` if the queue abandoned the run.
     @discardableResult
-    func tell(_ content: Report.Content) async throws(QueueError) -> Answer {
+    func tell(_ content: RunEvent.Content) async throws(QueueError) -> Answer {
         let answer = live.isAbandoned ? nil : try await mailbox.send(input(content))
         // The queue drops a report that comes after it abandoned the run.
         guard let answer, !live.isAbandoned else {
@@ -85,7 +85,7 @@ package struct RunContext: Sendable {
         return answer
     }
 
-    private func input(_ content: Report.Content) -> Input {
-        .report(Report(key: key, run: run, content: content))
+    private func input(_ content: RunEvent.Content) -> Input {
+        .report(RunEvent(key: key, run: run, content: content))
     }
 }

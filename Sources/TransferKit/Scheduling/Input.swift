@@ -11,7 +11,7 @@ package enum Input: Sendable, Codable {
     /// A command of the app.
     case command(Command)
     /// An event of a run.
-    case report(Report)
+    case report(RunEvent)
     /// The result of a removal at a server.
     case discarded(DiscardResult)
     /// The postponement of all removals that are due at some servers.

@@ -1,7 +1,7 @@
 import TransferCore
 
 extension Scheduler {
-    mutating func handle(_ report: Report, at now: Moment, _ transaction: inout Transaction) {
+    mutating func handle(_ report: RunEvent, at now: Moment, _ transaction: inout Transaction) {
         if case .ended = report.content, let key = flags.abandoned[report.run] { return endAbandoned(report.run, of: key) }
         if flags.ending[report.run] != nil { return handleLate(report, at: now, &transaction) }
         guard let entry = roster[report.key], roster.details(report.key).run == report.run else { return }
@@ -55,7 +55,7 @@ extension Scheduler {
     }
 
     /// Handles a report of a removed session's run that has not ended. No other part of the queue knows what it saves now.
-    private mutating func handleLate(_ report: Report, at now: Moment, _ transaction: inout Transaction) {
+    private mutating func handleLate(_ report: RunEvent, at now: Moment, _ transaction: inout Transaction) {
         switch report.content {
         case .file(let position, .checkpoint(let checkpoint, let endpoint, _, let identity))
         where identity != nil || endpoint.transport == LocalParts.transportID:
@@ -106,7 +106,7 @@ extension Scheduler {
     private static let noteInterval = Duration.seconds(1)
 
     /// Records the duration of a run together with file reports, so that a kill loses no more time than bytes.
-    private mutating func noteTime(of report: Report, at now: Moment, _ transaction: inout Transaction) {
+    private mutating func noteTime(of report: RunEvent, at now: Moment, _ transaction: inout Transaction) {
         guard flags.runTimes.unnoted(report.run, at: now.uptime) >= Self.noteInterval else { return }
         var times: (session: Int64, queue: Int64) = (0, 0)
         mutateFlags { times = $0.runTimes.note(report.run, at: now.uptime) }

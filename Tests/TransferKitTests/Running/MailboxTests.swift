@@ -9,7 +9,7 @@ import TransferKit
     private func post(_ position: Int64) {
         mailbox.postUnhurried(
             .report(
-                Report(
+                RunEvent(
                     key: 1, run: 1,
                     content: .file(
                         position: position,
@@ -51,7 +51,7 @@ import TransferKit
 
     @Test func whateverElseComesTakesThemAlongInOrder() async {
         post(0)
-        mailbox.post(.report(Report(key: 1, run: 1, content: .file(position: 1, .size(1)))))
+        mailbox.post(.report(RunEvent(key: 1, run: 1, content: .file(position: 1, .size(1)))))
         post(2)
         #expect(await rang())
         #expect(positions() == [0, 1, 2])

@@ -16,7 +16,7 @@ import TransferKit
         }
     }
 
-    private let completed = Report.Content.file(
+    private let completed = RunEvent.Content.file(
         position: 0, .completed(TransferReceipt(bytes: 1), endpoint: Account.memory("a").endpoints[0]))
 
     private func milliseconds(_ count: Int) -> Moment { .start + .milliseconds(count) }
@@ -30,7 +30,7 @@ import TransferKit
         #expect(ran(try scheduler.report(.connected, of: 1, at: milliseconds(4_000))) == [], "progress stores nothing")
         #expect(ran(try scheduler.report(completed, of: 1, at: milliseconds(5_000))) == [Ran(key: 1, session: 5_000, queue: 5_000)])
         #expect(ran(try scheduler.report(completed, of: 1, at: milliseconds(5_500))) == [])
-        let finished = Report.Content.ended(.finished(failure: nil, itemsSeen: 1))
+        let finished = RunEvent.Content.ended(.finished(failure: nil, itemsSeen: 1))
         #expect(ran(try scheduler.report(finished, of: 2, at: milliseconds(6_000))) == [Ran(key: 2, session: 6_000, queue: 1_000)])
         #expect(ran(try scheduler.report(finished, of: 1, at: milliseconds(7_250))) == [Ran(key: 1, session: 2_250, queue: 1_250)])
         // Nothing runs: that time does not count.
@@ -42,7 +42,7 @@ import TransferKit
         var scheduler = try Scheduler.fixture()
         _ = try scheduler.perform(.enqueue([.draft()]))
         _ = try scheduler.perform(.start)
-        let report = Input.report(Report(key: 1, run: 1, content: completed))
+        let report = Input.report(RunEvent(key: 1, run: 1, content: completed))
         #expect(ran(try scheduler.handle(report, at: milliseconds(3_000))).map(\.session) == [3_000])
         scheduler.undo()
         #expect(ran(try scheduler.handle(report, at: milliseconds(4_000))).map(\.session) == [4_000])
@@ -54,7 +54,7 @@ import TransferKit
         _ = try scheduler.perform(.enqueue([draft]))
         _ = try scheduler.perform(.start)
         _ = try scheduler.perform(.perform(.remove(), .one(.id(draft.id))), at: milliseconds(1_000))
-        let end = Input.report(Report(key: 1, run: 1, content: .ended(.interrupted)))
+        let end = Input.report(RunEvent(key: 1, run: 1, content: .ended(.interrupted)))
         #expect(ran(try scheduler.handle(end, at: milliseconds(1_500))) == [Ran(key: nil, session: 1_500, queue: 1_500)])
     }
 }

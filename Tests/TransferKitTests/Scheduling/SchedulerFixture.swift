@@ -18,8 +18,8 @@ extension Scheduler {
         return transaction
     }
 
-    mutating func report(_ content: Report.Content, of key: SessionKey, at now: Moment = .start) throws -> Transaction {
-        var transaction = try handle(.report(Report(key: key, run: view(key)?.run ?? 0, content: content)), at: now)
+    mutating func report(_ content: RunEvent.Content, of key: SessionKey, at now: Moment = .start) throws -> Transaction {
+        var transaction = try handle(.report(RunEvent(key: key, run: view(key)?.run ?? 0, content: content)), at: now)
         transaction.append(schedule(at: now))
         commit()
         return transaction

@@ -142,9 +142,9 @@ import TransferKit
         let transaction = try scheduler.perform(.perform(.remove(), .group(.sessions([drafts[0].id]))))
         #expect(transaction.actions == [.interrupt(1, run: 1), .forget(1)])
         #expect(scheduler.runningIDs.isEmpty)
-        let late = try scheduler.handle(.report(Report(key: 1, run: 1, content: .file(position: 0, .size(3)))), at: .start)
+        let late = try scheduler.handle(.report(RunEvent(key: 1, run: 1, content: .file(position: 0, .size(3)))), at: .start)
         #expect(late.writes.isEmpty)
-        var ended = try scheduler.handle(.report(Report(key: 1, run: 1, content: .ended(.interrupted))), at: .start)
+        var ended = try scheduler.handle(.report(RunEvent(key: 1, run: 1, content: .ended(.interrupted))), at: .start)
         ended.append(scheduler.schedule(at: .start))
         #expect(scheduler.runningIDs == [drafts[1].id])
     }
@@ -227,7 +227,7 @@ import TransferKit
         _ = try scheduler.perform(.enqueue([.draft()]))
         _ = try scheduler.perform(.start)
         let stale = try scheduler.handle(
-            .report(Report(key: 1, run: 99, content: .ended(.finished(failure: nil, itemsSeen: 1)))), at: .start)
+            .report(RunEvent(key: 1, run: 99, content: .ended(.finished(failure: nil, itemsSeen: 1)))), at: .start)
         #expect(stale.writes.isEmpty && stale.events.isEmpty)
         #expect(scheduler.roster[1]?.state == .running)
     }

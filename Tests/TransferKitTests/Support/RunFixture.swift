@@ -25,12 +25,12 @@ final class RunFixture: Sendable {
     private let histories = Locked<[Int64: FileHistory]>([:])
     private let authenticated = AuthenticatedEndpoints()
     private let present = Locked<Task<Void, Never>?>(nil)
-    private let told = Locked<[Report.Content]>([])
+    private let told = Locked<[RunEvent.Content]>([])
     private let commitCount = Locked(0)
     /// Called with each report before whoever waits for it goes on.
-    let whenTold = Locked<@Sendable (Report.Content) -> Void>({ _ in })
+    let whenTold = Locked<@Sendable (RunEvent.Content) -> Void>({ _ in })
     /// Delays the answer to a report, which is stored by then; nil for at once.
-    let delay = Locked<@Sendable (Report.Content) -> (@Sendable () async -> Void)?>({ _ in nil })
+    let delay = Locked<@Sendable (RunEvent.Content) -> (@Sendable () async -> Void)?>({ _ in nil })
     /// What the next run would go on from, when the end of one was told.
     let historiesAtEnd = Locked<[Int64: FileHistory]>([:])
     private let writer: Task<Void, Never>
@@ -142,7 +142,7 @@ final class RunFixture: Sendable {
         try await start().value
     }
 
-    var reports: [Report.Content] { told.withLock { $0 } }
+    var reports: [RunEvent.Content] { told.withLock { $0 } }
     /// How many transactions the reports of files took.
     var commits: Int { commitCount.withLock { $0 } }
 

@@ -6,7 +6,7 @@ import TransferKit
 enum ModelEvent: Codable, Sendable {
     case command(Command)
     /// Of the session's last run, or of one before it.
-    case report(SessionID, runsAgo: Int, Report.Content)
+    case report(SessionID, runsAgo: Int, RunEvent.Content)
     /// So many bytes are left on the disk.
     case disk(free: Int64)
     case tick

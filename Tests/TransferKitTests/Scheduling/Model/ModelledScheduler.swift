@@ -69,7 +69,7 @@ struct ModelledScheduler {
         case .report(let id, let runsAgo, let content):
             guard let names = runs[id], names.count > runsAgo else { return nil }
             let name = names[names.count - 1 - runsAgo]
-            return .report(Report(key: name.key, run: name.run, content: content))
+            return .report(RunEvent(key: name.key, run: name.run, content: content))
         }
     }
 

@@ -73,7 +73,7 @@ extension ReferenceQueue {
 
     // MARK: Reports
 
-    mutating func handle(_ content: Report.Content, of id: SessionID, runsAgo: Int) {
+    mutating func handle(_ content: RunEvent.Content, of id: SessionID, runsAgo: Int) {
         guard let numbers = runs[id], numbers.count > runsAgo else { return }
         let run = numbers[numbers.count - 1 - runsAgo]
         if let leftover = leftovers.firstIndex(where: { $0.run == run }) {

@@ -63,7 +63,7 @@ struct Rehearsal {
         try end(name, .interrupted)
     }
 
-    mutating func report(_ name: String, _ content: Report.Content) throws {
+    mutating func report(_ name: String, _ content: RunEvent.Content) throws {
         try run.take(.report(SessionID(named: name), runsAgo: 0, content))
     }
 

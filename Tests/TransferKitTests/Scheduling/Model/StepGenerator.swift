@@ -62,7 +62,7 @@ struct StepGenerator {
         return running.randomElement(using: &random).map { .report($0, runsAgo: 0, content(of: $0, queue)) }
     }
 
-    private mutating func content(of id: SessionID, _ queue: ReferenceQueue) -> Report.Content {
+    private mutating func content(of id: SessionID, _ queue: ReferenceQueue) -> RunEvent.Content {
         let session = queue.sessions.first { $0.id == id }
         let account = session.flatMap { queue.account($0.account) }?.account ?? self.account("a")
         let endpoint = account.endpoints.randomElement(using: &random) ?? account.endpoints[0]

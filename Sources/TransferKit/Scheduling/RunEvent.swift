@@ -1,7 +1,7 @@
 package import TransferCore
 
-/// A report of a session's run to the scheduler, with the number of the run.
-package struct Report: Sendable, Codable {
+/// An event of a session's run that the run reports to the scheduler.
+package struct RunEvent: Sendable, Codable {
     package var key: SessionKey
     /// The number of the run; see ``Transaction/Action/run(_:_:run:_:)``.
     package var run: UInt64
