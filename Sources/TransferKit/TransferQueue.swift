@@ -234,7 +234,7 @@ public actor TransferQueue {
     /// Removes a session from the queue if the store refuses to change its rows, so that it does not block other sessions.
     ///
     /// - Returns: Whether the session was removed.
-    private func setAside(_ key: SessionKey, _ error: QueueError, at now: Moment) async -> Bool {
+    private func setAside(_ key: SessionKey, _ error: QueueError, at now: DualInstant) async -> Bool {
         guard unreadableSessions.contains(key) || mayStillSetAside(at: now), let id = scheduler.roster[key]?.id else { return false }
         let reason = "Quarantined the session \(id), because the store refuses to change it. \(error.message)"
         guard let transaction = try? scheduler.handle(.command(.perform(.quarantine(reason), .one(.id(id)))), at: now) else { return false }
@@ -276,7 +276,7 @@ public actor TransferQueue {
         return true
     }
 
-    private func mayStillSetAside(at now: Moment) -> Bool {
+    private func mayStillSetAside(at now: DualInstant) -> Bool {
         setAsideTimes.removeAll { now.uptime - $0 > Self.setAsideInterval }
         return setAsideTimes.count < Self.mostSetAside
     }

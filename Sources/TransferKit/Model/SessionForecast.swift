@@ -57,7 +57,7 @@ extension TransferQueue {
 
     /// Adds what only the store and the run know.
     private func complete(
-        _ session: inout Forecast.Session, _ left: [SessionKey: RemainingWork], _ rates: RecentRates, run: LiveRun?, at now: Moment
+        _ session: inout Forecast.Session, _ left: [SessionKey: RemainingWork], _ rates: RecentRates, run: LiveRun?, at now: DualInstant
     ) {
         session.bytes = left[session.key]?.bytes
         session.limit = left[session.key]?.rateLimit.map(Double.init)

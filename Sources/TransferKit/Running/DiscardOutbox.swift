@@ -46,7 +46,7 @@ final class DiscardOutbox: Sendable {
     private let randomFraction: @Sendable () -> Double
     private let mailbox: Mailbox
     /// The time at which the process opened the queue, on both clocks.
-    private let opening: Moment
+    private let opening: DualInstant
     private let changes = ChangeSignal()
     private let pauses = PausedHosts()
     private let state = Locked(State())

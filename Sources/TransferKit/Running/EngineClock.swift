@@ -25,7 +25,7 @@ package struct EngineClock: Sendable {
             now: { start.duration(to: .now) }, date: { Date() }, sleep: { try await Task.sleep(for: $0, clock: .continuous) })
     }()
 
-    var moment: Moment { Moment(uptime: now(), date: date()) }
+    var moment: DualInstant { DualInstant(uptime: now(), date: date()) }
 }
 
 extension Date {

@@ -15,7 +15,7 @@ final class PausedHosts: Sendable {
     private let pauses = Locked<[String: Pause]?>(nil)
 
     /// Reads, once, which servers asked earlier processes to back off.
-    func learn(from store: QueueStore, at now: Moment) async {
+    func learn(from store: QueueStore, at now: DualInstant) async {
         guard pauses.withLock({ $0 == nil }), let known = try? await store.serversLeftAlone(at: now.date) else { return }
         pauses.withLock { pauses in
             var learnt: [String: Pause] = [:]

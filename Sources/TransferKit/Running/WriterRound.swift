@@ -21,7 +21,7 @@ struct WriterRound {
     /// - Parameters:
     ///   - free: The free space on the store's disk, in bytes, if there is a new value.
     ///   - refused: The errors of inputs, by index, that the store refuses.
-    init(_ envelopes: [Mailbox.Envelope], free: Int64?, refused: [Int: QueueError], _ scheduler: inout Scheduler, at now: Moment) {
+    init(_ envelopes: [Mailbox.Envelope], free: Int64?, refused: [Int: QueueError], _ scheduler: inout Scheduler, at now: DualInstant) {
         // Only commands are ever refused.
         if let free, let part = try? scheduler.handle(.diskSpace(free), at: now) { transaction.append(part) }
         start = transaction.writes.count

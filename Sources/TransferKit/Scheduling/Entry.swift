@@ -122,9 +122,9 @@ package struct EntryDetails: Sendable, Equatable {
     package var mark: Int64 = 0
     /// The number of the run that has not ended yet; 0 for none.
     package var run: UInt64 = 0
-    package var retryAt: Moment?
+    package var retryAt: DualInstant?
     /// The time of the next attempt, without the time for which the session lets others probe its endpoints first.
-    package var ownRetryAt: Moment?
+    package var ownRetryAt: DualInstant?
     package var notBefore: Date?
     package var dependency: SessionDependency?
     package var displacedBy: SessionKey?

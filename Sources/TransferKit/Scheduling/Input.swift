@@ -38,7 +38,7 @@ package struct DiscardResult: Sendable, Codable {
 }
 
 /// A point in time, on both clocks.
-package struct Moment: Sendable, Hashable, Codable {
+package struct DualInstant: Sendable, Hashable, Codable {
     /// Time since an arbitrary point; never jumps.
     package var uptime: Duration
     /// Time of day.
@@ -49,7 +49,7 @@ package struct Moment: Sendable, Hashable, Codable {
         self.date = date
     }
 
-    package static func + (moment: Moment, duration: Duration) -> Moment {
-        Moment(uptime: moment.uptime + duration, date: moment.date + duration)
+    package static func + (moment: DualInstant, duration: Duration) -> DualInstant {
+        DualInstant(uptime: moment.uptime + duration, date: moment.date + duration)
     }
 }

@@ -19,9 +19,9 @@ extension Scheduler {
         }
     }
 
-    func ability(of entry: Entry, at now: Moment) -> Ability { ability(of: entry.line, at: now) }
+    func ability(of entry: Entry, at now: DualInstant) -> Ability { ability(of: entry.line, at: now) }
 
-    func ability(of line: Roster.LineKey, at now: Moment) -> Ability {
+    func ability(of line: Roster.LineKey, at now: DualInstant) -> Ability {
         guard let account = accounts[line.account] else { return .unavailable(until: nil) }
         if let block = account.block { return .blocked(block.error) }
         var first: TransportID?
@@ -51,7 +51,7 @@ extension Scheduler {
     }
 
     /// The endpoints that a run may use now; nil once its session is removed.
-    package func endpoints(for key: SessionKey, run: UInt64, at now: Moment) -> EndpointAvailability? {
+    package func endpoints(for key: SessionKey, run: UInt64, at now: DualInstant) -> EndpointAvailability? {
         guard let entry = roster[key], let account = accounts[entry.account]?.account else { return nil }
         let registered = account.endpoints.filter { settings.transports.contains($0.transport) }
         return EndpointAvailability(
@@ -94,7 +94,7 @@ extension Scheduler {
     }
 
     /// Lets unavailable endpoints of the account be probed at once, after an action by the app or the user.
-    mutating func retryEndpoints(of account: AccountKey, at now: Moment) {
+    mutating func retryEndpoints(of account: AccountKey, at now: DualInstant) {
         guard let endpoints = accounts[account]?.account.endpoints else { return }
         changeHealth { $0.retry(endpoints, at: now.uptime) }
     }

@@ -4,7 +4,7 @@ extension Scheduler {
     /// Handles one input and returns its consequences. ``schedule(at:)`` starts sessions, once for all pending inputs.
     ///
     /// - Throws: ``QueueError`` if a command is invalid; nothing is changed then. Reports and ticks never throw.
-    package mutating func handle(_ input: Input, at now: Moment) throws(QueueError) -> Transaction {
+    package mutating func handle(_ input: Input, at now: DualInstant) throws(QueueError) -> Transaction {
         var transaction = Transaction()
         noteOpening(now)
         switch input {
@@ -29,7 +29,7 @@ extension Scheduler {
         return transaction
     }
 
-    private mutating func handle(_ command: Command, at now: Moment, _ transaction: inout Transaction) throws(QueueError) {
+    private mutating func handle(_ command: Command, at now: DualInstant, _ transaction: inout Transaction) throws(QueueError) {
         switch command {
         case .saveAccount(let account): try save(account, at: now, &transaction)
         case .deleteAccount(let name, let cascades): try deleteAccount(name, cascades: cascades, &transaction)
@@ -57,7 +57,7 @@ extension Scheduler {
         return key
     }
 
-    private mutating func save(_ account: Account, at now: Moment, _ transaction: inout Transaction) throws(QueueError) {
+    private mutating func save(_ account: Account, at now: DualInstant, _ transaction: inout Transaction) throws(QueueError) {
         try account.validate()
         let before = accountKeys[account.name].flatMap { accounts[$0] }
         let key = accountKeys[account.name] ?? flags.nextAccount
@@ -89,7 +89,7 @@ extension Scheduler {
         transaction.actions.append(.pace(key))
     }
 
-    private mutating func unblock(_ key: AccountKey, at now: Moment, _ transaction: inout Transaction) {
+    private mutating func unblock(_ key: AccountKey, at now: DualInstant, _ transaction: inout Transaction) {
         retryEndpoints(of: key, at: now)
         guard var entry = accounts[key], entry.block != nil else { return }
         entry.block = nil
@@ -170,7 +170,7 @@ extension Scheduler {
     /// The longest deadline; later ones count as none.
     private static let longestDeadline = Duration.seconds(100 * 366 * 24 * 3_600)
 
-    private mutating func stop(_ mode: StopMode, deadline: Duration?, at now: Moment, _ transaction: inout Transaction) {
+    private mutating func stop(_ mode: StopMode, deadline: Duration?, at now: DualInstant, _ transaction: inout Transaction) {
         guard flags.mode != .stopped else { return }
         if flags.mode == .running { mutateFlags { $0.hasInterrupted = false } }
         switch mode {

@@ -3,7 +3,7 @@ import TransferCore
 
 extension Scheduler {
     /// Starts all sessions that can start now. Called once after all pending inputs were handled.
-    package mutating func schedule(at now: Moment) -> Transaction {
+    package mutating func schedule(at now: DualInstant) -> Transaction {
         var transaction = Transaction()
         noteOpening(now)
         wake(at: now)
@@ -33,7 +33,7 @@ extension Scheduler {
     static let mostAtOnce = 10_000
 
     /// Ends waits whose time has come.
-    mutating func wake(at now: Moment) {
+    mutating func wake(at now: DualInstant) {
         roster.recallLines(by: now.uptime)
         var woken = 0
         while let first = roster.due.first, first.due <= now.uptime.nanoseconds, woken < Self.mostAtOnce {
@@ -66,13 +66,13 @@ extension Scheduler {
     }
 
     /// The next session to start; nil if no slot is free or no session can start.
-    private mutating func next(at now: Moment) -> SessionKey? {
+    private mutating func next(at now: DualInstant) -> SessionKey? {
         guard slotsInUse < sessionLimit else { return nil }
         return firstInLine(at: now)
     }
 
     /// The first session that can start, if the queue has a slot. Lines without such a session are skipped until that may have changed.
-    private mutating func firstInLine(at now: Moment) -> SessionKey? {
+    private mutating func firstInLine(at now: DualInstant) -> SessionKey? {
         while let (line, entry) = roster.firstInLine() {
             if settings.ordering == .strict, entry.lane != .now { break }
             guard hasSlot(line.account) else {
@@ -91,7 +91,7 @@ extension Scheduler {
         return key
     }
 
-    private mutating func activate(_ key: SessionKey, at now: Moment, _ transaction: inout Transaction) {
+    private mutating func activate(_ key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
         guard let entry = roster[key] else { return }
         let isAskedFor = entry.lane == .now
         mutate(key) { entry, details in
@@ -110,7 +110,7 @@ extension Scheduler {
     /// Begins a run of a session that holds a slot.
     ///
     /// - Parameter isAskedFor: Whether the app asked for the run, rather than only the order of the queue.
-    mutating func beginRun(_ key: SessionKey, isAskedFor: Bool, at now: Moment, _ transaction: inout Transaction) {
+    mutating func beginRun(_ key: SessionKey, isAskedFor: Bool, at now: DualInstant, _ transaction: inout Transaction) {
         guard let entry = roster[key], let account = accounts[entry.account]?.account else { return }
         let run = flags.lastRun + 1
         mutateFlags {
@@ -143,7 +143,7 @@ extension Scheduler {
     /// sessions that wait for a slot go first.
     ///
     /// - Returns: Whether one may start now.
-    private mutating func resumeStopped(at now: Moment) -> Bool {
+    private mutating func resumeStopped(at now: DualInstant) -> Bool {
         // A session whose account has no free slot could not use the queue's slot either. There may be very many stopped sessions.
         guard !roster.stopped.isEmpty, roster.stopsDue.first.map({ $0.due <= now.uptime.nanoseconds }) ?? false,
             firstInLine(at: now) == nil
@@ -160,7 +160,7 @@ extension Scheduler {
     // MARK: Retention
 
     /// Removes completed sessions whose retention has ended, the oldest first.
-    private mutating func retire(at now: Moment, _ transaction: inout Transaction) {
+    private mutating func retire(at now: DualInstant, _ transaction: inout Transaction) {
         var retired: Set<SessionKey> = []
         let present = steadyDate(at: now)
         while let first = roster.ends.first {

@@ -4,7 +4,7 @@ import TransferCore
 /// preemptor has a list of the sessions that it displaced, so nested runs unwind in order.
 extension Scheduler {
     /// Makes room for a session that must run now, if it lacks exactly one slot.
-    mutating func displace(for key: SessionKey, at now: Moment, _ transaction: inout Transaction) {
+    mutating func displace(for key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
         guard flags.mode == .running, let entry = roster[key], entry.isClaimant, case .able = ability(of: entry, at: now),
             let victim = victim(for: entry, at: now)
         else { return }
@@ -16,7 +16,7 @@ extension Scheduler {
     }
 
     /// The session whose slot a preemptor takes: at most one, and none if that would not be enough.
-    private func victim(for entry: Entry, at now: Moment) -> SessionKey? {
+    private func victim(for entry: Entry, at now: DualInstant) -> SessionKey? {
         var taken = roster.slots.total - roster.slots.freed
         var claimants: [Entry] = []
         for key in roster.claimants where key != entry.key {
@@ -70,7 +70,7 @@ extension Scheduler {
     }
 
     /// Restores sessions that were displaced by waiting sessions that could not use a slot.
-    mutating func letGoOfTheUnable(at now: Moment, _ transaction: inout Transaction) {
+    mutating func letGoOfTheUnable(at now: DualInstant, _ transaction: inout Transaction) {
         guard flags.mode == .running else { return }
         var isChanged = true
         while isChanged {

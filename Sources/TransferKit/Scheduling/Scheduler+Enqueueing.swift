@@ -2,7 +2,7 @@ import TransferCore
 
 extension Scheduler {
     mutating func enqueue(
-        _ drafts: [SessionDraft], at index: Int?, isHeld: Bool, _ now: Moment, _ transaction: inout Transaction
+        _ drafts: [SessionDraft], at index: Int?, isHeld: Bool, _ now: DualInstant, _ transaction: inout Transaction
     ) throws(QueueError) {
         let index = index ?? roster.count
         guard (0...roster.count).contains(index) else {

@@ -6,7 +6,7 @@ extension Scheduler {
     // MARK: The network
 
     /// Interrupts runs that the network no longer permits. Their sessions go first when it permits them again.
-    mutating func setNetwork(_ condition: NetworkCondition, at now: Moment, _ transaction: inout Transaction) {
+    mutating func setNetwork(_ condition: NetworkCondition, at now: DualInstant, _ transaction: inout Transaction) {
         // Earlier failures don't apply to another network.
         if condition != flags.network, condition != .unavailable { changeHealth { $0.retryAll(at: now.uptime) } }
         mutateFlags { $0.network = condition }
@@ -31,7 +31,7 @@ extension Scheduler {
 
     // MARK: The disk
 
-    mutating func note(freeSpace: Int64, at now: Moment) {
+    mutating func note(freeSpace: Int64, at now: DualInstant) {
         let isScarce = freeSpace < settings.diskFloor
         guard isScarce || flags.scarceSpace != nil else { return }
         mutateFlags {
@@ -42,7 +42,7 @@ extension Scheduler {
     }
 
     /// The caller has checked the disk by now.
-    mutating func remindOfDisk(at now: Moment) {
+    mutating func remindOfDisk(at now: DualInstant) {
         guard flags.scarceSpace != nil, flags.diskCheckAt <= now.uptime else { return }
         mutateFlags { $0.diskCheckAt = now.uptime + Self.diskCheckInterval }
     }

@@ -16,7 +16,7 @@ extension Scheduler {
     private static let placesLookedAt = 10_000
 
     /// The first waiting sessions, in the order in which they would start, with their conditions.
-    package func outlook(limit: Int, at now: Moment) -> Outlook {
+    package func outlook(limit: Int, at now: DualInstant) -> Outlook {
         // Includes paused sessions whose run has not ended.
         let kept = roster.paused.compactMap { roster[$0] }.filter { $0.holdsSlot && !$0.freesSlot }
         var limits: [AccountKey: Forecast.Limits] = [:]
@@ -60,7 +60,7 @@ extension Scheduler {
         return standing
     }
 
-    private func session(_ entry: Entry, at now: Moment) -> Forecast.Session {
+    private func session(_ entry: Entry, at now: DualInstant) -> Forecast.Session {
         var session = Forecast.Session(key: entry.key, account: entry.account)
         let details = roster.details(entry.key)
         session.passes = entry.lane == .now

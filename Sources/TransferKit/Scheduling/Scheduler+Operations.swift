@@ -2,7 +2,7 @@ import TransferCore
 
 extension Scheduler {
     mutating func perform(
-        _ operation: Operation, on target: SessionTarget, at now: Moment, _ transaction: inout Transaction
+        _ operation: Operation, on target: SessionTarget, at now: DualInstant, _ transaction: inout Transaction
     ) throws(QueueError) {
         let keys: [SessionKey]
         let isGroup: Bool
@@ -81,7 +81,7 @@ extension Scheduler {
 
     /// - Returns: Whether anything changed.
     private mutating func apply(
-        _ operation: Operation, to entry: Entry, mark: Int64, at now: Moment, _ told: inout Changed, _ transaction: inout Transaction
+        _ operation: Operation, to entry: Entry, mark: Int64, at now: DualInstant, _ told: inout Changed, _ transaction: inout Transaction
     ) throws(QueueError) -> Bool {
         var refusal: QueueError {
             guard case (.resume, .held) = (operation, entry.state) else { return invalidTransition(entry, operation.effect) }
@@ -180,7 +180,7 @@ extension Scheduler {
     }
 
     private mutating func cancel(
-        _ key: SessionKey, keepsPartial: Bool, at now: Moment, _ told: inout Changed, _ transaction: inout Transaction
+        _ key: SessionKey, keepsPartial: Bool, at now: DualInstant, _ told: inout Changed, _ transaction: inout Transaction
     ) {
         letGoAll(of: key, &transaction)
         windDown(key, &transaction) { entry, details in
@@ -196,7 +196,7 @@ extension Scheduler {
         told.add(entry.id, .cancelled)
     }
 
-    mutating func finishCancelling(_ entry: Entry, at now: Moment, _ transaction: inout Transaction) {
+    mutating func finishCancelling(_ entry: Entry, at now: DualInstant, _ transaction: inout Transaction) {
         transaction.writes.append(.endSession(entry.key, nil, now.date))
         if !entry.conditions.contains(.keepsPartial) { transaction.writes.append(.discardPartial(entry.key)) }
         satisfyDependents(of: entry.id, isCompleted: false)
@@ -227,7 +227,7 @@ extension Scheduler {
     // MARK: Now
 
     private mutating func run(
-        _ before: Entry, again: Bool, mark: Int64, at now: Moment, _ told: inout Changed, _ transaction: inout Transaction
+        _ before: Entry, again: Bool, mark: Int64, at now: DualInstant, _ told: inout Changed, _ transaction: inout Transaction
     ) throws(QueueError) -> Bool {
         let key = before.key
         switch before.state {
@@ -262,7 +262,7 @@ extension Scheduler {
     }
 
     private mutating func resume(
-        _ entry: Entry, mark: Int64, at now: Moment, _ told: inout Changed, _ transaction: inout Transaction
+        _ entry: Entry, mark: Int64, at now: DualInstant, _ told: inout Changed, _ transaction: inout Transaction
     ) {
         let key = entry.key
         let isEnding = entry.conditions.contains(.ending)

@@ -32,7 +32,7 @@ extension Scheduler {
 
     /// Whether no session runs and none can start without an action by the app or the user. A queue with sessions that are due later is not
     /// idle.
-    package func isIdle(at now: Moment) -> Bool {
+    package func isIdle(at now: DualInstant) -> Bool {
         guard flags.mode == .running, !hasLiveRuns, flags.releases.isEmpty else { return false }
         // If paused sessions keep all slots, the app or the user must act.
         guard roster.slots.total < sessionLimit else { return true }
@@ -47,7 +47,7 @@ extension Scheduler {
     }
 
     /// Whether a session of a line can start now or later without an action by the app or the user.
-    private func comes(_ line: Roster.LineKey, at now: Moment) -> Bool {
+    private func comes(_ line: Roster.LineKey, at now: DualInstant) -> Bool {
         guard flags.scarceSpace == nil, flags.network.permits(needsCheapNetwork: line.needsCheapNetwork) else { return false }
         return switch ability(of: line, at: now) {
         case .able, .unavailable: true
@@ -56,7 +56,7 @@ extension Scheduler {
     }
 
     /// The uptime at which the scheduler must run again if no other event occurs.
-    package func nextDue(after now: Moment) -> Duration? {
+    package func nextDue(after now: DualInstant) -> Duration? {
         var due: [Duration] = []
         if let first = roster.due.first { due.append(.nanoseconds(first.due)) }
         if let first = roster.dueDates.first {
@@ -89,13 +89,13 @@ extension Scheduler {
     // MARK: Why
 
     /// Why a waiting session does not run: its first unmet condition, or nil if it is about to start.
-    package func why(_ key: SessionKey, at now: Moment) -> WaitReason? {
+    package func why(_ key: SessionKey, at now: DualInstant) -> WaitReason? {
         guard let entry = roster[key], entry.state == .waiting, !entry.conditions.contains(.ending) else { return nil }
         guard flags.mode == .running else { return .queueNotRunning }
         return ownReason(entry, at: now) ?? orderReason(entry, at: now) ?? slotReason(entry)
     }
 
-    private func ownReason(_ entry: Entry, at now: Moment) -> WaitReason? {
+    private func ownReason(_ entry: Entry, at now: DualInstant) -> WaitReason? {
         let details = roster.details(entry.key)
         if entry.conditions.contains(.runNotEnded) { return .lastRunNotEnded }
         if entry.conditions.contains(.stopped) { return .stoppedByApp }
@@ -124,7 +124,7 @@ extension Scheduler {
     }
 
     /// The session directly before this one, among those that could start if they had a slot.
-    private func orderReason(_ entry: Entry, at now: Moment) -> WaitReason? {
+    private func orderReason(_ entry: Entry, at now: DualInstant) -> WaitReason? {
         if settings.ordering == .strict, entry.lane != .now {
             if let first = roster.unfinished.first.flatMap({ roster[$0] }), first.key != entry.key { return .strictOrder(behind: first.id) }
             // Only sessions that must run now go before the first of the list.
@@ -148,7 +148,7 @@ extension Scheduler {
     // MARK: Status
 
     /// The number of sessions that wait only for a point in time, and the time of the first.
-    private func scheduled(at now: Moment) -> (count: Int, first: Date?) {
+    private func scheduled(at now: DualInstant) -> (count: Int, first: Date?) {
         var count = 0
         var due: [Date] = []
         for (line, sessions) in roster.timed where accounts[line.account]?.block == nil { count += sessions }
@@ -165,7 +165,7 @@ extension Scheduler {
     }
 
     /// A snapshot of the queue.
-    package func status(at now: Moment) -> QueueStatus {
+    package func status(at now: DualInstant) -> QueueStatus {
         let counts = roster.counts
         let (scheduled, nextDue) = scheduled(at: now)
         return QueueStatus(

@@ -1,7 +1,7 @@
 import TransferCore
 
 extension Scheduler {
-    mutating func handle(_ report: RunEvent, at now: Moment, _ transaction: inout Transaction) {
+    mutating func handle(_ report: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
         if case .ended = report.content, let key = flags.abandoned[report.run] { return endAbandoned(report.run, of: key) }
         if flags.ending[report.run] != nil { return handleLate(report, at: now, &transaction) }
         guard let entry = roster[report.key], roster.details(report.key).run == report.run else { return }
@@ -55,7 +55,7 @@ extension Scheduler {
     }
 
     /// Handles a report of a removed session's run that has not ended. No other part of the queue knows what it saves now.
-    private mutating func handleLate(_ report: RunEvent, at now: Moment, _ transaction: inout Transaction) {
+    private mutating func handleLate(_ report: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
         switch report.content {
         case .file(let position, .checkpoint(let checkpoint, let endpoint, _, let identity))
         where identity != nil || endpoint.transport == LocalParts.transportID:
@@ -106,14 +106,14 @@ extension Scheduler {
     private static let noteInterval = Duration.seconds(1)
 
     /// Records the duration of a run together with file reports, so that a kill loses no more time than bytes.
-    private mutating func noteTime(of report: RunEvent, at now: Moment, _ transaction: inout Transaction) {
+    private mutating func noteTime(of report: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
         guard flags.runTimes.unnoted(report.run, at: now.uptime) >= Self.noteInterval else { return }
         var times: (session: Int64, queue: Int64) = (0, 0)
         mutateFlags { times = $0.runTimes.note(report.run, at: now.uptime) }
         transaction.writes.append(.ran(report.key, times.session, queue: times.queue))
     }
 
-    private mutating func endTime(of key: SessionKey?, run: UInt64, at now: Moment, _ transaction: inout Transaction) {
+    private mutating func endTime(of key: SessionKey?, run: UInt64, at now: DualInstant, _ transaction: inout Transaction) {
         var times: (session: Int64, queue: Int64) = (0, 0)
         mutateFlags { times = $0.runTimes.end(run, at: now.uptime) }
         if times.session > 0 || times.queue > 0 { transaction.writes.append(.ran(key, times.session, queue: times.queue)) }
@@ -127,7 +127,7 @@ extension Scheduler {
     }
 
     private mutating func end(
-        _ before: Entry, run: UInt64, _ outcome: RunOutcome, at now: Moment, _ transaction: inout Transaction
+        _ before: Entry, run: UInt64, _ outcome: RunOutcome, at now: DualInstant, _ transaction: inout Transaction
     ) {
         let key = before.key
         let wasEnding = before.conditions.contains(.ending)
@@ -173,7 +173,7 @@ extension Scheduler {
 
     /// How long a session with unavailable endpoints waits, so that each other session that could start has its turn to probe them first;
     /// nil for no wait. The failure may concern only this session, and must not keep the others from a server that works for them.
-    private mutating func turnAfterOthers(_ entry: Entry, _ outcome: RunOutcome, at now: Moment) -> Duration? {
+    private mutating func turnAfterOthers(_ entry: Entry, _ outcome: RunOutcome, at now: DualInstant) -> Duration? {
         guard case .backoff(_, let error) = outcome, RecoveryDecision.isOutage(error),
             case .unavailable(let until?) = ability(of: entry, at: now)
         else { return nil }
@@ -183,7 +183,7 @@ extension Scheduler {
     }
 
     /// Ends an interrupted run: the session gets its intended state.
-    private mutating func endAsTold(_ key: SessionKey, at now: Moment, _ transaction: inout Transaction) {
+    private mutating func endAsTold(_ key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
         guard let entry = roster[key] else { return }
         // It was resumed in between.
         if entry.state == .running { return goOn(key, isAskedFor: true, at: now, &transaction) }
@@ -194,7 +194,7 @@ extension Scheduler {
     }
 
     /// Begins another run in the same activation, if the queue and the account still allow it.
-    private mutating func goOn(_ key: SessionKey, isAskedFor: Bool, at now: Moment, _ transaction: inout Transaction) {
+    private mutating func goOn(_ key: SessionKey, isAskedFor: Bool, at now: DualInstant, _ transaction: inout Transaction) {
         guard let entry = roster[key] else { return }
         let isOver = flags.mode == .stopping || flags.mode == .stopped
         guard !isOver, !entry.conditions.contains(.runNotEnded), ability(of: entry, at: now).isAble else {
@@ -203,7 +203,7 @@ extension Scheduler {
         beginRun(key, isAskedFor: isAskedFor, at: now, &transaction)
     }
 
-    private mutating func finish(_ key: SessionKey, _ failure: TransferError?, at now: Moment, _ transaction: inout Transaction) {
+    private mutating func finish(_ key: SessionKey, _ failure: TransferError?, at now: DualInstant, _ transaction: inout Transaction) {
         letGoAll(of: key, &transaction)
         let steadyDate = steadyDate(at: now)
         mutate(key) { entry, details in
@@ -225,7 +225,7 @@ extension Scheduler {
 
     /// Ends a run that was not interrupted and did not finish its session: the session gives up its slot.
     private mutating func wait(
-        _ key: SessionKey, _ outcome: RunOutcome, turn: Duration? = nil, at now: Moment, _ transaction: inout Transaction
+        _ key: SessionKey, _ outcome: RunOutcome, turn: Duration? = nil, at now: DualInstant, _ transaction: inout Transaction
     ) {
         mutate(key) { entry, details in
             entry.state = .waiting

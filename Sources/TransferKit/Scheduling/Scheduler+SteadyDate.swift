@@ -12,13 +12,13 @@ extension Scheduler {
     ///
     /// Unlike the date, it never jumps, not even between processes: a session that completes on a machine that boots in 1970 is not 50
     /// years old when the clock is set, and no session ages while a clock is years ahead.
-    func steadyDate(at now: Moment) -> Date {
+    func steadyDate(at now: DualInstant) -> Date {
         guard let opening else { return now.date }
         return opening.date + (now.uptime - opening.uptime)
     }
 
-    mutating func noteOpening(_ now: Moment) {
-        if opening == nil { opening = Moment(uptime: now.uptime, date: steadyOpening ?? now.date) }
+    mutating func noteOpening(_ now: DualInstant) {
+        if opening == nil { opening = DualInstant(uptime: now.uptime, date: steadyOpening ?? now.date) }
     }
 
     /// Resumes the steady date of the last process.

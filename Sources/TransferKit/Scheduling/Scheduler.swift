@@ -22,7 +22,7 @@ package struct Scheduler: Sendable {
         /// The free space on the store's disk, in bytes, below which no session starts.
         package var diskFloor: Int64
         /// The time at which the process opened the store; nil to take dates in the store as they are.
-        package var openedAt: Moment?
+        package var openedAt: DualInstant?
 
         package init(
             transports: Set<TransportID>, ordering: QueueOrdering = .inOrder, sessionLimit: Int = 1, retention: Retention = .keepAll,
@@ -104,7 +104,7 @@ package struct Scheduler: Sendable {
     /// Sessions whose stored row is out of date.
     private var dirty: [SessionKey] = []
     /// The time at which the process opened the queue, on both clocks; nil before its first input.
-    var opening: Moment?
+    var opening: DualInstant?
     /// The steady date at the opening; nil if the store has none.
     var steadyOpening: Date?
     private var lastLoadedAccount: AccountKey?

@@ -112,7 +112,7 @@ import TransferKit
         try queue.letGo("A")
         try queue.end("C", .backoff(.seconds(30), .broken))
         #expect(queue.line == "A=running B=waiting C=waiting")
-        #expect(queue.why("C") == .retry(at: Moment.seconds(30).date))
+        #expect(queue.why("C") == .retry(at: DualInstant.seconds(30).date))
         try queue.pass(seconds: 30)
         // It waits as any other, and does not displace again.
         #expect(queue.line == "A=running B=waiting C=waiting")

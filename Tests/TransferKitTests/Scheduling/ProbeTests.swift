@@ -53,7 +53,7 @@ import TransferKit
     @Test func aServerThatIsNotThereIsProbedEveryTenSeconds() throws {
         var scheduler = try scheduler(outage)
         for number in 1...100 {
-            let time = Moment.seconds(10 * number)
+            let time = DualInstant.seconds(10 * number)
             #expect(scheduler.nextDue(after: .seconds(10 * number - 5)) == time.uptime)
             _ = scheduler.schedule(at: time)
             let key = try #require(scheduler.sessions.first { $0.run != nil }).key

@@ -19,7 +19,7 @@ import TransferKit
     private let completed = RunEvent.Content.file(
         position: 0, .completed(TransferReceipt(bytes: 1), endpoint: Account.memory("a").endpoints[0]))
 
-    private func milliseconds(_ count: Int) -> Moment { .start + .milliseconds(count) }
+    private func milliseconds(_ count: Int) -> DualInstant { .start + .milliseconds(count) }
 
     @Test func timeIsNotedWithFilesOnceASecondAndAtTheEnd() throws {
         var scheduler = try Scheduler.fixture()

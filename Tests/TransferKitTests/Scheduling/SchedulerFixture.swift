@@ -11,14 +11,14 @@ extension Scheduler {
     }
 
     /// Handles a command and what may start because of it, as the writer does.
-    mutating func perform(_ command: Command, at now: Moment = .start) throws -> Transaction {
+    mutating func perform(_ command: Command, at now: DualInstant = .start) throws -> Transaction {
         var transaction = try handle(.command(command), at: now)
         transaction.append(schedule(at: now))
         commit()
         return transaction
     }
 
-    mutating func report(_ content: RunEvent.Content, of key: SessionKey, at now: Moment = .start) throws -> Transaction {
+    mutating func report(_ content: RunEvent.Content, of key: SessionKey, at now: DualInstant = .start) throws -> Transaction {
         var transaction = try handle(.report(RunEvent(key: key, run: view(key)?.run ?? 0, content: content)), at: now)
         transaction.append(schedule(at: now))
         commit()
@@ -26,7 +26,7 @@ extension Scheduler {
     }
 
     /// Whether a run that is no probe may ask an endpoint of the first session's account.
-    func offers(_ endpoint: Endpoint, at now: Moment = .start) -> Bool {
+    func offers(_ endpoint: Endpoint, at now: DualInstant = .start) -> Bool {
         endpoints(for: 1, run: .max, at: now)?.available.contains(endpoint) == true
     }
 
@@ -59,11 +59,11 @@ extension StoreWrite {
     }
 }
 
-extension Moment {
-    static let start = Moment(uptime: .zero, date: Date(timeIntervalSince1970: 0))
+extension DualInstant {
+    static let start = DualInstant(uptime: .zero, date: Date(timeIntervalSince1970: 0))
 
-    static func seconds(_ seconds: Int) -> Moment {
-        Moment(uptime: .seconds(seconds), date: Date(timeIntervalSince1970: Double(seconds)))
+    static func seconds(_ seconds: Int) -> DualInstant {
+        DualInstant(uptime: .seconds(seconds), date: Date(timeIntervalSince1970: Double(seconds)))
     }
 }
 

@@ -54,7 +54,7 @@ import TransferKit
             var generator = StepGenerator(seed: seed)
             var reference = ReferenceQueue(generator.settings().scheduler)
             let opening = generator.opening()
-            var now = Moment.start
+            var now = DualInstant.start
             for number in 0..<150 {
                 let step = number < opening.count ? opening[number] : generator.next(after: reference)
                 now = now + .seconds(step.wait)

@@ -44,7 +44,7 @@ import TransferKit
         #expect(try scheduler.perform(.start).events.contains(where: isIdle))
         // Waits for a time to come, which is not idle, and is held again before it starts.
         var later = SessionDraft.draft()
-        later.notBefore = Moment.seconds(60).date
+        later.notBefore = DualInstant.seconds(60).date
         _ = try scheduler.perform(.enqueue([later]))
         #expect(!scheduler.isIdle(at: .start))
         #expect(try scheduler.perform(.perform(.hold, .one(.index(1)))).events.contains(where: isIdle))
@@ -86,9 +86,9 @@ import TransferKit
         let endpoint = try #require(scheduler.accounts[1]?.account.endpoints.first)
         for _ in 0..<5 { _ = try scheduler.report(.endpointFailed(endpoint, .broken), of: 1) }
         _ = try scheduler.report(.ended(.endpointsUnavailable(.broken)), of: 1)
-        #expect(scheduler.why(1, at: .start) == .endpointsUnavailable(until: Moment.seconds(30).date, .broken))
+        #expect(scheduler.why(1, at: .start) == .endpointsUnavailable(until: DualInstant.seconds(30).date, .broken))
         let status = scheduler.status(at: .start)
-        #expect(status.scheduled == 1 && status.nextDue == Moment.seconds(30).date)
+        #expect(status.scheduled == 1 && status.nextDue == DualInstant.seconds(30).date)
         _ = try scheduler.perform(.start, at: .seconds(30))
         #expect(scheduler.runningIDs.count == 1, "it tries")
         #expect(!scheduler.offers(endpoint, at: .seconds(30)), "nobody else does")
@@ -108,7 +108,7 @@ import TransferKit
         let transaction = try scheduler.report(.ended(.backoff(.seconds(10), .broken)), of: 1)
         #expect(transaction.actions.count == 1)
         #expect(scheduler.runningIDs == [drafts[1].id])
-        #expect(scheduler.why(1, at: .start) == .retry(at: Moment.seconds(10).date))
+        #expect(scheduler.why(1, at: .start) == .retry(at: DualInstant.seconds(10).date))
         _ = try scheduler.report(.ended(.finished(failure: nil, itemsSeen: 1)), of: 2, at: .seconds(5))
         #expect(scheduler.runningIDs.isEmpty)
         #expect(!scheduler.isIdle(at: .seconds(5)), "a retry in the future is not idle")

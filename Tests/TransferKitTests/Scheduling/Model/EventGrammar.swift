@@ -67,7 +67,7 @@ struct EventGrammar {
     }
 
     private mutating func takeLife(_ event: QueueEvent.Kind) -> String? {
-        guard let id = QueueEvent(revision: 0, time: Moment.start.date, kind: event).session else { return nil }
+        guard let id = QueueEvent(revision: 0, time: DualInstant.start.date, kind: event).session else { return nil }
         var life = lives[id] ?? Life()
         defer { if order.contains(id) { lives[id] = life } }
         switch event {

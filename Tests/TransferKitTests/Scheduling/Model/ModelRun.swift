@@ -12,7 +12,7 @@ struct Disagreement: Error, CustomStringConvertible {
 struct ModelRun {
     private(set) var scheduler: ModelledScheduler
     private(set) var reference: ReferenceQueue
-    private(set) var now = Moment.start
+    private(set) var now = DualInstant.start
     private var grammar = EventGrammar()
     private var number = 0
     /// What the scheduler showed after the last step.
@@ -73,7 +73,7 @@ struct ModelRun {
                 throw disagreement("it would not notice within a minute that the clock was set")
             }
         }
-        now = Moment(uptime: now.uptime, date: now.date + Double(seconds))
+        now = DualInstant(uptime: now.uptime, date: now.date + Double(seconds))
         try take(.tick)
     }
 
@@ -91,9 +91,9 @@ struct ModelRun {
     }
 
     /// Nothing may become due until a short time before the end.
-    private mutating func sleep(until later: Moment, _ short: Duration) throws(Disagreement) {
+    private mutating func sleep(until later: DualInstant, _ short: Duration) throws(Disagreement) {
         var unattended = reference
-        let outcome = unattended.step(.tick, at: Moment(uptime: later.uptime - short, date: later.date + (.zero - short).inSeconds))
+        let outcome = unattended.step(.tick, at: DualInstant(uptime: later.uptime - short, date: later.date + (.zero - short).inSeconds))
         var shown = unattended.observation(at: later, withReasons: false)
         let expected = reference.observation(at: now, withReasons: false)
         // That, too, passes with time: what could start by itself can't any more.

@@ -20,7 +20,7 @@ struct ModelledScheduler {
     }
 
     /// Handles an event and what may start because of it, as the writer does.
-    mutating func step(_ event: ModelEvent, at now: Moment) -> Outcome {
+    mutating func step(_ event: ModelEvent, at now: DualInstant) -> Outcome {
         let (outcome, transaction) = decide(event, at: now)
         scheduler.commit()
         store.apply(transaction.writes)
@@ -33,7 +33,7 @@ struct ModelledScheduler {
         return outcome
     }
 
-    private mutating func decide(_ event: ModelEvent, at now: Moment) -> (Outcome, Transaction) {
+    private mutating func decide(_ event: ModelEvent, at now: DualInstant) -> (Outcome, Transaction) {
         var outcome = Outcome()
         var transaction = Transaction()
         let before = scheduler
@@ -76,7 +76,7 @@ struct ModelledScheduler {
     /// Handles events, takes them back, and handles them once more: nothing may be left of the first time, and the second may not differ.
     ///
     /// - Returns: What was wrong; nil if nothing was.
-    mutating func tryAndUndo(_ events: [ModelEvent], at now: Moment) -> String? {
+    mutating func tryAndUndo(_ events: [ModelEvent], at now: DualInstant) -> String? {
         let before = observation(at: now)
         let first = attempt(events, at: now)
         scheduler.undo()
@@ -88,7 +88,7 @@ struct ModelledScheduler {
         return second.text == first.text ? nil : "the second time, another transaction:\n\(first.text)\n\(second.text)"
     }
 
-    private mutating func attempt(_ events: [ModelEvent], at now: Moment) -> (text: String, after: Observation) {
+    private mutating func attempt(_ events: [ModelEvent], at now: DualInstant) -> (text: String, after: Observation) {
         let transactions = events.map { decide($0, at: now).1 }
         return ("\(transactions)", observation(at: now))
     }
@@ -102,7 +102,7 @@ struct ModelledScheduler {
         lastEvents = []
     }
 
-    func observation(at now: Moment, withReasons: Bool = true) -> Observation {
+    func observation(at now: DualInstant, withReasons: Bool = true) -> Observation {
         let status = scheduler.status(at: now)
         return Observation(
             mode: status.mode.rawValue, isIdle: status.isIdle, orderRevision: scheduler.orderRevision,
@@ -125,7 +125,7 @@ struct ModelledScheduler {
         return remote.broken(scheduler, leftovers: Set(leftovers))
     }
 
-    func nextDue(after now: Moment) -> Duration? { scheduler.nextDue(after: now) }
+    func nextDue(after now: DualInstant) -> Duration? { scheduler.nextDue(after: now) }
 
     var limits: SlotLimits {
         let accounts = scheduler.accounts.values.map(\.account)

@@ -27,21 +27,21 @@ struct ReferenceHealth {
     static let firstOpen = Duration.seconds(30)
     static let longestOpen = Duration.seconds(600)
 
-    func isAvailable(_ endpoint: Endpoint, to run: UInt64? = nil, at now: Moment) -> Bool {
+    func isAvailable(_ endpoint: Endpoint, to run: UInt64? = nil, at now: DualInstant) -> Bool {
         if let until = busyUntil[host(endpoint)], until > now.uptime { return false }
         guard let breaker = breakers.first(where: { $0.isOf(endpoint) }), let until = breaker.openUntil else { return true }
         return until <= now.uptime && (breaker.probe == nil || breaker.probe == run || breaker.probedUntil <= now.uptime)
     }
 
     /// Until when an endpoint that is not available is left alone.
-    func unavailable(_ endpoint: Endpoint, at now: Moment) -> Duration {
+    func unavailable(_ endpoint: Endpoint, at now: DualInstant) -> Duration {
         let busy = busyUntil[host(endpoint)] ?? .zero
         guard let breaker = breakers.first(where: { $0.isOf(endpoint) }), let until = breaker.openUntil else { return busy }
         return max(busy, until > now.uptime ? until : breaker.probe == nil ? .zero : breaker.probedUntil)
     }
 
     /// A run begins at this endpoint: if that was to be tried once, it is the one that tries.
-    mutating func begin(_ run: UInt64, at endpoint: Endpoint, _ now: Moment) {
+    mutating func begin(_ run: UInt64, at endpoint: Endpoint, _ now: DualInstant) {
         guard let index = breakers.firstIndex(where: { $0.isOf(endpoint) }), let until = breakers[index].openUntil, until <= now.uptime
         else { return }
         breakers[index].probe = run
@@ -50,7 +50,7 @@ struct ReferenceHealth {
     }
 
     /// A run is about to ask this endpoint: for 30 s it alone does.
-    mutating func probe(_ endpoint: Endpoint, _ run: UInt64, _ now: Moment) {
+    mutating func probe(_ endpoint: Endpoint, _ run: UInt64, _ now: DualInstant) {
         guard isAvailable(endpoint, to: run, at: now), let index = breakers.firstIndex(where: { $0.isOf(endpoint) }),
             breakers[index].openUntil != nil
         else { return }
@@ -67,7 +67,7 @@ struct ReferenceHealth {
     }
 
     /// A person acted: nothing is left alone any longer, and one run may try.
-    mutating func retry(_ endpoint: Endpoint, _ now: Moment) {
+    mutating func retry(_ endpoint: Endpoint, _ now: DualInstant) {
         if let until = busyUntil.removeValue(forKey: host(endpoint)), until > now.uptime {
             if !breakers.contains(where: { $0.isOf(endpoint) }) {
                 breakers.append(Breaker(transport: endpoint.transport, address: endpoint.address, failures: 5, openFor: Self.firstOpen))
@@ -80,11 +80,11 @@ struct ReferenceHealth {
         for index in breakers.indices where breakers[index].isOf(endpoint) { retry(index, now) }
     }
 
-    mutating func retryAll(_ now: Moment) {
+    mutating func retryAll(_ now: DualInstant) {
         for index in breakers.indices { retry(index, now) }
     }
 
-    private mutating func retry(_ index: Int, _ now: Moment) {
+    private mutating func retry(_ index: Int, _ now: DualInstant) {
         guard let until = breakers[index].openUntil else { return }
         breakers[index].openUntil = min(until, now.uptime)
         breakers[index].probe = nil
@@ -99,7 +99,7 @@ struct ReferenceHealth {
     }
 
     /// - Parameter isOutage: Whether nobody was there at all.
-    mutating func failed(_ endpoint: Endpoint, isOutage: Bool, by run: UInt64, at now: Moment) {
+    mutating func failed(_ endpoint: Endpoint, isOutage: Bool, by run: UInt64, at now: DualInstant) {
         if !breakers.contains(where: { $0.isOf(endpoint) }) {
             breakers.append(Breaker(transport: endpoint.transport, address: endpoint.address))
         }
@@ -122,7 +122,7 @@ struct ReferenceHealth {
         breakers[index].probe = nil
     }
 
-    mutating func busy(_ endpoint: Endpoint, for duration: Duration, at now: Moment) {
+    mutating func busy(_ endpoint: Endpoint, for duration: Duration, at now: DualInstant) {
         busyUntil[host(endpoint)] = max(busyUntil[host(endpoint)] ?? .zero, now.uptime + min(duration, Self.longestBusy))
     }
 

@@ -5,7 +5,7 @@ extension ReferenceQueue {
     // MARK: Starting
 
     /// What follows every handled input.
-    mutating func schedule(at now: Moment) {
+    mutating func schedule(at now: DualInstant) {
         self.now = now
         // A time that has come stays so, whatever becomes of the clock.
         for index in sessions.indices where !isTooEarly(sessions[index]) { sessions[index].notBefore = nil }

@@ -2,7 +2,7 @@ import TransferKit
 
 extension ReferenceQueue {
     /// Handles an event and what may start because of it.
-    mutating func step(_ event: ModelEvent, at now: Moment) -> Outcome {
+    mutating func step(_ event: ModelEvent, at now: DualInstant) -> Outcome {
         started = []
         toldToEnd = []
         var outcome = Outcome()
@@ -18,7 +18,7 @@ extension ReferenceQueue {
     }
 
     /// To look for the reasons of all that wait takes most of the time.
-    func observation(at now: Moment, withReasons: Bool = true) -> Observation {
+    func observation(at now: DualInstant, withReasons: Bool = true) -> Observation {
         var queue = self
         queue.now = now
         return Observation(

@@ -18,9 +18,9 @@ struct ReferenceQueue {
     }
 
     var settings: Scheduler.Settings
-    var now = Moment.start
+    var now = DualInstant.start
     /// When the process got its first input.
-    var opening: Moment?
+    var opening: DualInstant?
     var mode = Mode.stopped
     var drainDeadline: Duration?
     var network: NetworkCondition
@@ -50,7 +50,7 @@ struct ReferenceQueue {
     }
 
     /// As nothing changes when a command is refused, it is tried on a copy.
-    mutating func handle(_ event: ModelEvent, at now: Moment) throws(QueueError) -> Answer {
+    mutating func handle(_ event: ModelEvent, at now: DualInstant) throws(QueueError) -> Answer {
         var copy = self
         copy.now = now
         if copy.opening == nil { copy.opening = now }

@@ -36,8 +36,8 @@ struct ReferenceSession {
     var mark = 0
     var displacedBy: SessionID?
     var stoppedAt: Duration?
-    var retryAt: Moment?
-    var ownRetryAt: Moment?
+    var retryAt: DualInstant?
+    var ownRetryAt: DualInstant?
     var spaceAt: Duration?
     var notBefore: Date?
     /// Nil once it is satisfied.
