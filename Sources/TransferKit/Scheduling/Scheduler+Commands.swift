@@ -192,7 +192,7 @@ extension Scheduler {
         }
         for key in roster.live.sorted() where roster[key]?.state == .running {
             mutateFlags { $0.hasInterrupted = true }
-            windDown(key, &transaction) { entry, _ in
+            requestStop(key, &transaction) { entry, _ in
                 entry.state = .waiting
                 entry.lane = .interrupted
             }

@@ -8,7 +8,7 @@ extension Scheduler {
         guard flags.mode == .running, let entry = roster[key], entry.isClaimant, case .able = ability(of: entry, at: now),
             let victim = victim(for: entry, at: now)
         else { return }
-        windDown(victim, &transaction) { entry, details in
+        requestStop(victim, &transaction) { entry, details in
             if entry.state == .running { entry.state = .waiting }
             entry.conditions.insert(.displaced)
             details.displacedBy = key

@@ -23,7 +23,7 @@ extension Scheduler {
 
     private mutating func interruptUnlessPermitted(_ key: SessionKey, _ transaction: inout Transaction) {
         guard let entry = roster[key], entry.state == .running, !flags.network.permits(entry) else { return }
-        windDown(key, &transaction) { entry, _ in
+        requestStop(key, &transaction) { entry, _ in
             entry.state = .waiting
             entry.lane = .interrupted
         }

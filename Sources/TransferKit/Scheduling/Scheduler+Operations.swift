@@ -97,7 +97,7 @@ extension Scheduler {
                 details.mark = mark
             }
         case (.pause, .running):
-            windDown(key, &transaction) { entry, _ in entry.state = .paused }
+            requestStop(key, &transaction) { entry, _ in entry.state = .paused }
         case (.pause, .waiting):
             transaction.answer.held.append(entry.id)
             leave(key, to: .held, &told, &transaction)
@@ -106,12 +106,12 @@ extension Scheduler {
         case (.hold, .waiting), (.hold, .running), (.hold, .paused):
             leave(key, to: .held, &told, &transaction)
         case (.release, .held):
-            windDown(key, &transaction) { entry, _ in entry.state = .waiting }
+            requestStop(key, &transaction) { entry, _ in entry.state = .waiting }
             tell(key, &told)
         case (.stop, .waiting), (.stop, .running), (.stop, .paused):
             letGoAll(of: key, &transaction)
             let until = now.uptime + settings.restopDelay
-            windDown(key, &transaction) { entry, details in
+            requestStop(key, &transaction) { entry, details in
                 entry.state = .waiting
                 entry.conditions.insert(.stopped)
                 details.stoppedUntil = until
@@ -144,7 +144,7 @@ extension Scheduler {
 
     /// Changes a session and interrupts its run, unless it was interrupted before. If the session gives up its slot immediately, adds the
     /// events.
-    mutating func windDown(
+    mutating func requestStop(
         _ key: SessionKey, _ transaction: inout Transaction, _ change: (inout Entry, inout EntryDetails) -> Void
     ) {
         guard let before = roster[key] else { return }
@@ -164,7 +164,7 @@ extension Scheduler {
         _ key: SessionKey, to state: SessionState, _ told: inout Changed, _ transaction: inout Transaction
     ) {
         letGoAll(of: key, &transaction)
-        windDown(key, &transaction) { entry, details in
+        requestStop(key, &transaction) { entry, details in
             entry.state = state
             Self.forgetMarks(&entry, &details)
         }
@@ -183,7 +183,7 @@ extension Scheduler {
         _ key: SessionKey, keepsPartial: Bool, at now: DualInstant, _ told: inout Changed, _ transaction: inout Transaction
     ) {
         letGoAll(of: key, &transaction)
-        windDown(key, &transaction) { entry, details in
+        requestStop(key, &transaction) { entry, details in
             entry.state = .cancelled
             Self.forgetMarks(&entry, &details)
             entry.conditions.subtract([.backoff, .noSpace, .unreadable])
@@ -273,7 +273,7 @@ extension Scheduler {
             mutate(key) { entry, _ in entry.state = .running }
             if !isEnding { beginRun(key, isAskedFor: true, at: now, &transaction) }
         } else {
-            windDown(key, &transaction) { entry, details in
+            requestStop(key, &transaction) { entry, details in
                 entry.state = .waiting
                 entry.lane = .now
                 details.mark = mark
