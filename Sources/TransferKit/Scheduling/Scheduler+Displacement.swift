@@ -47,7 +47,7 @@ extension Scheduler {
     }
 
     /// Lets the sessions that a preemptor displaced return, because it gave up its slot or will not use it.
-    mutating func letGoAll(of owner: SessionKey, _ transaction: inout Transaction) {
+    mutating func restoreDisplaced(of owner: SessionKey, _ transaction: inout Transaction) {
         guard let displaced = roster.owners[owner] else { return }
         for key in displaced.sorted() { letGo(key, &transaction) }
     }
@@ -80,7 +80,7 @@ extension Scheduler {
                     !entry.conditions.isDisjoint(with: Entry.Conditions.preventing) || !hasTurn(entry)
                         || !ability(of: entry, at: now).isAble
                 else { continue }
-                letGoAll(of: owner, &transaction)
+                restoreDisplaced(of: owner, &transaction)
                 isChanged = true
             }
         }

@@ -109,7 +109,7 @@ extension Scheduler {
             requestStop(key, &transaction) { entry, _ in entry.state = .waiting }
             tell(key, &told)
         case (.stop, .waiting), (.stop, .running), (.stop, .paused):
-            letGoAll(of: key, &transaction)
+            restoreDisplaced(of: key, &transaction)
             let until = now.uptime + settings.restopDelay
             requestStop(key, &transaction) { entry, details in
                 entry.state = .waiting
@@ -163,7 +163,7 @@ extension Scheduler {
     private mutating func leave(
         _ key: SessionKey, to state: SessionState, _ told: inout Changed, _ transaction: inout Transaction
     ) {
-        letGoAll(of: key, &transaction)
+        restoreDisplaced(of: key, &transaction)
         requestStop(key, &transaction) { entry, details in
             entry.state = state
             Self.forgetMarks(&entry, &details)
@@ -182,7 +182,7 @@ extension Scheduler {
     private mutating func cancel(
         _ key: SessionKey, keepsPartial: Bool, at now: DualInstant, _ told: inout Changed, _ transaction: inout Transaction
     ) {
-        letGoAll(of: key, &transaction)
+        restoreDisplaced(of: key, &transaction)
         requestStop(key, &transaction) { entry, details in
             entry.state = .cancelled
             Self.forgetMarks(&entry, &details)

@@ -112,7 +112,7 @@ extension Scheduler {
         for key in roster.interrupted.sorted() where key != moved {
             guard let other = roster[key], other.rank > rank else { continue }
             mutate(key) { entry, _ in entry.lane = .none }
-            letGoAll(of: key, &transaction)
+            restoreDisplaced(of: key, &transaction)
         }
     }
 
@@ -271,7 +271,7 @@ extension Scheduler {
                 stopRunningEvents(entry, &transaction)
             }
             if entry.holdsSlot { transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id)] }
-            letGoAll(of: place.key, &transaction)
+            restoreDisplaced(of: place.key, &transaction)
             transaction.writes.append(.deleteSession(place.key, isRunning: run != 0))
             transaction.actions.append(.forget(place.key))
         }
@@ -314,7 +314,7 @@ extension Scheduler {
         for key in roster.dependents[id, default: []].subtracting(others).sorted() {
             dropDependency(key)
             guard let entry = roster[key], entry.state == .waiting else { continue }
-            letGoAll(of: key, &transaction)
+            restoreDisplaced(of: key, &transaction)
             mutate(key) { entry, details in
                 entry.state = .held
                 Self.forgetMarks(&entry, &details)

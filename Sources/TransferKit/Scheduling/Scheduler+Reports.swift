@@ -204,7 +204,7 @@ extension Scheduler {
     }
 
     private mutating func finish(_ key: SessionKey, _ failure: TransferError?, at now: DualInstant, _ transaction: inout Transaction) {
-        letGoAll(of: key, &transaction)
+        restoreDisplaced(of: key, &transaction)
         let steadyDate = steadyDate(at: now)
         mutate(key) { entry, details in
             entry.state = failure == nil ? .completed : .failed
@@ -244,7 +244,7 @@ extension Scheduler {
             }
         }
         guard let entry = roster[key] else { return }
-        if entry.lane != .interrupted { letGoAll(of: key, &transaction) }
+        if entry.lane != .interrupted { restoreDisplaced(of: key, &transaction) }
         transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id), .changed([entry.id], .waiting)]
     }
 

@@ -213,7 +213,7 @@ package struct Scheduler: Sendable {
         let (renumbered, duplicates) = roster.finishLoading()
         for key in renumbered { dirty.append(key) }
         var nobodyListens = Transaction()
-        for owner in roster.owners.keys.sorted() where !canOwn(owner) { letGoAll(of: owner, &nobodyListens) }
+        for owner in roster.owners.keys.sorted() where !canOwn(owner) { restoreDisplaced(of: owner, &nobodyListens) }
         for id in roster.dependents.keys {
             guard let other = roster.key(of: id).flatMap({ roster[$0] }) else {
                 foundOrphaned += holdDependents(of: id, &nobodyListens)
