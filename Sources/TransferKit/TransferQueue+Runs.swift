@@ -9,8 +9,8 @@ extension TransferQueue {
             runs[number] = RunningSession(key: key, id: id, task: Task { await run(key, id, number) })
         case .interrupt(_, let number):
             interrupt(number)
-        case .hurry(let key):
-            histories.hurry(key)
+        case .skipBackoff(let key):
+            histories.skipBackoff(key)
         case .forget(let key):
             histories.forget(key, live[key])
             shown[key] = nil
@@ -18,7 +18,7 @@ extension TransferQueue {
             refresh(key)
         case .pace(let account):
             pace(account)
-        case .distrust(let account):
+        case .forgetAuthentication(let account):
             authenticated.remove(account.endpoints)
         case .grow(let key, let items):
             grow(key, items)

@@ -16,7 +16,7 @@ final class RunHistories: Sendable {
     }
 
     /// Ends the waits of files for their next attempts.
-    func hurry(_ key: SessionKey) {
+    func skipBackoff(_ key: SessionKey) {
         histories.withLock { histories in
             guard let present = histories[key] else { return }
             for position in present.keys { histories[key]?[position]?.stopWaiting() }

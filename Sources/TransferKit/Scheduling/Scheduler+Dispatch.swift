@@ -126,7 +126,7 @@ extension Scheduler {
             mutateFlags { $0.health.begin(endpoint, run: run, at: now.uptime) }
         }
         transaction.events.append(.willStartRunning(entry.id))
-        if isAskedFor { transaction.actions.append(.hurry(key)) }
+        if isAskedFor { transaction.actions.append(.skipBackoff(key)) }
         transaction.actions.append(.run(key, entry.id, run: run, account))
     }
 

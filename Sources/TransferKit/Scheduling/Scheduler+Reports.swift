@@ -260,7 +260,7 @@ extension Scheduler {
         account.block = AccountBlock(error: error)
         account.isAskedFor = true
         setAccount(key, account)
-        transaction.actions.append(.distrust(refused))
+        transaction.actions.append(.forgetAuthentication(refused))
         transaction.writes.append(.blockAccount(key, account.block))
         transaction.events.append(.accountBlocked(account: account.account.name, error))
         if error.failureClass == .credentials {

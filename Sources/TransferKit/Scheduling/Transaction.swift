@@ -21,7 +21,7 @@ package struct Transaction: Sendable {
         /// Interrupts a run.
         case interrupt(SessionKey, run: UInt64)
         /// Skips the backoff of a session's files, because the app asked for the run that begins next.
-        case hurry(SessionKey)
+        case skipBackoff(SessionKey)
         /// Forgets the failures that earlier runs of a session recorded.
         case forget(SessionKey)
         /// Passes changed options of a session to its run.
@@ -29,7 +29,7 @@ package struct Transaction: Sendable {
         /// Applies the changed rate limit of an account, or of the queue if it is nil.
         case pace(AccountKey?)
         /// Forgets which of an account's endpoints accepted its credentials.
-        case distrust(Account)
+        case forgetAuthentication(Account)
         /// Notifies a running session of added items.
         case grow(SessionKey, ItemFigures)
     }
