@@ -35,7 +35,7 @@ extension TransferQueue {
     /// Same as ``warn(ofMissingTransports:)``, for the accounts that sessions refer to.
     func warnOfMissingTransports() async {
         await settle()
-        let used = scheduler.accounts.filter { scheduler.roster.sessionsOfAccount[$0.key] ?? 0 > 0 }.values.map(\.account)
+        let used = scheduler.accounts.filter { scheduler.sessionIndex.sessionsOfAccount[$0.key] ?? 0 > 0 }.values.map(\.account)
         warn(ofMissingTransports: used.sorted { $0.name < $1.name })
     }
 
@@ -83,7 +83,7 @@ extension TransferQueue {
 
     private func status(of key: AccountKey) -> AccountStatus? {
         scheduler.accounts[key].map {
-            AccountStatus(account: $0.account, block: $0.block, sessions: scheduler.roster.sessionsOfAccount[key] ?? 0)
+            AccountStatus(account: $0.account, block: $0.block, sessions: scheduler.sessionIndex.sessionsOfAccount[key] ?? 0)
         }
     }
 }

@@ -132,6 +132,6 @@ extension TransferQueue {
         await settle()
         guard scheduler.flags.mode == .running else { return .stopped }
         if scheduler.isIdle(at: configuration.clock.moment) || (!scheduled && !scheduler.hasLiveRuns) { return .idle }
-        return scheduler.roster.live.isEmpty && scheduler.hasLiveRuns ? .leftovers : .busy
+        return scheduler.sessionIndex.live.isEmpty && scheduler.hasLiveRuns ? .leftovers : .busy
     }
 }

@@ -4,7 +4,7 @@ extension TransferQueue {
         await settle()
         var status = scheduler.status(at: configuration.clock.moment)
         status.revision = hub.revision
-        let interrupted = scheduler.roster.live.count { scheduler.roster[$0]?.shownState == .running && waitsForStore($0) }
+        let interrupted = scheduler.sessionIndex.live.count { scheduler.sessionIndex[$0]?.shownState == .running && waitsForStore($0) }
         status.running -= interrupted
         status.waiting += interrupted
         return status
@@ -23,8 +23,8 @@ extension TransferQueue {
     /// - Throws: ``QueueError`` if the store can't be read.
     public func sessions(_ range: Range<Int> = 0..<Int.max) async throws -> [SessionStatus] {
         await settle()
-        let range = range.clamped(to: 0..<scheduler.roster.count)
-        return try await statuses(range.map { (index: $0, key: scheduler.roster.order[$0]) })
+        let range = range.clamped(to: 0..<scheduler.sessionIndex.count)
+        return try await statuses(range.map { (index: $0, key: scheduler.sessionIndex.order[$0]) })
     }
 
     /// A snapshot of one session.
@@ -32,7 +32,7 @@ extension TransferQueue {
     /// - Throws: ``QueueError`` with the code `noSuchSession`.
     public func session(_ id: SessionID) async throws -> SessionStatus {
         await settle()
-        guard let key = scheduler.roster.key(of: id), let index = scheduler.roster.index(of: key),
+        guard let key = scheduler.sessionIndex.key(of: id), let index = scheduler.sessionIndex.index(of: key),
             let status = try await statuses([(index: index, key: key)]).first
         else {
             throw QueueError(.noSuchSession, "There is no session \(id).")
@@ -43,7 +43,7 @@ extension TransferQueue {
     /// The IDs of all sessions, in the order of the queue.
     public func sessionIDs() async -> [SessionID] {
         await settle()
-        return scheduler.roster.order.compactMap { scheduler.roster[$0]?.id }
+        return scheduler.sessionIndex.order.compactMap { scheduler.sessionIndex[$0]?.id }
     }
 
     /// Returns a handle of a session from its ID.
@@ -51,7 +51,7 @@ extension TransferQueue {
     /// - Throws: ``QueueError`` with the code `noSuchSession`.
     public func handle(_ id: SessionID) async throws -> TransferSession {
         await settle()
-        guard scheduler.roster.key(of: id) != nil else { throw QueueError(.noSuchSession, "There is no session \(id).") }
+        guard scheduler.sessionIndex.key(of: id) != nil else { throw QueueError(.noSuchSession, "There is no session \(id).") }
         return TransferSession(id: id, queue: self)
     }
 
@@ -63,7 +63,7 @@ extension TransferQueue {
     /// - Throws: ``QueueError`` with the code `noSuchSession`.
     public func items(of id: SessionID, from position: Int64 = 0, limit: Int = 1_000) async throws -> [ItemStatus] {
         await settle()
-        guard let key = scheduler.roster.key(of: id) else { throw QueueError(.noSuchSession, "There is no session \(id).") }
+        guard let key = scheduler.sessionIndex.key(of: id) else { throw QueueError(.noSuchSession, "There is no session \(id).") }
         var items = try await clientReads.run {
             try await store.items(of: key, from: max(0, position), limit: max(0, limit))
         }

@@ -39,7 +39,7 @@ extension TransferQueue {
     func refresh(_ key: SessionKey) {
         guard let run = live[key] else {
             // The run has begun, but may have read the session before the change.
-            if scheduler.roster.live.contains(key) { stale.insert(key) }
+            if scheduler.sessionIndex.live.contains(key) { stale.insert(key) }
             return
         }
         lastRefresh += 1
@@ -60,7 +60,7 @@ extension TransferQueue {
     /// Notifies a running session of added items.
     func grow(_ key: SessionKey, _ items: ItemFigures) {
         guard let run = live[key] else {
-            if scheduler.roster.live.contains(key) { stale.insert(key) }
+            if scheduler.sessionIndex.live.contains(key) { stale.insert(key) }
             return
         }
         run.grow(items)
@@ -181,7 +181,7 @@ extension TransferQueue {
         live[key] = run
         throughput.begin(number, at: configuration.clock.now())
         defer { throughput.end(number, moved: run.moved, at: configuration.clock.now()) }
-        guard let account = scheduler.roster[key]?.account else {
+        guard let account = scheduler.sessionIndex[key]?.account else {
             live[key] = nil
             stale.remove(key)
             return mailbox.post(.report(RunEvent(key: key, run: number, content: .ended(.interrupted))))
@@ -212,7 +212,7 @@ extension TransferQueue {
         lastRates.add(bytes: run.moved, in: run.duration(at: clock.now()), account: account)
         guard live[key] === run else { return }
         live[key] = nil
-        if scheduler.roster[key]?.state.isEnded == false, !run.isHistoryForgotten { shown[key] = run.shown }
+        if scheduler.sessionIndex[key]?.state.isEnded == false, !run.isHistoryForgotten { shown[key] = run.shown }
         pacer.forget(session: key)
     }
 }

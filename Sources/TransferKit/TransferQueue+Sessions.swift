@@ -293,7 +293,7 @@ extension TransferQueue {
 
     private func lastLeft(of ids: ArraySlice<SessionID>) async -> SessionID? {
         await settle()
-        return ids.last { scheduler.roster.key(of: $0) != nil }
+        return ids.last { scheduler.sessionIndex.key(of: $0) != nil }
     }
 
     /// - Returns: The sessions in the order of the queue, without unnamed sessions that have left the group, and the operation for their
@@ -308,9 +308,9 @@ extension TransferQueue {
 
     private func count(of group: SessionGroup) -> Int {
         switch group {
-        case .all, .tag, .sessions: scheduler.roster.count
-        case .account(let name): scheduler.accountKeys[name].flatMap { scheduler.roster.sessionsOfAccount[$0] } ?? 0
-        case .failed: scheduler.roster.counts[.failed] ?? 0
+        case .all, .tag, .sessions: scheduler.sessionIndex.count
+        case .account(let name): scheduler.accountKeys[name].flatMap { scheduler.sessionIndex.sessionsOfAccount[$0] } ?? 0
+        case .failed: scheduler.sessionIndex.counts[.failed] ?? 0
         }
     }
 
@@ -321,6 +321,6 @@ extension TransferQueue {
 
     private func members(of group: SessionGroup) async throws(QueueError) -> [SessionID] {
         await settle()
-        return try scheduler.resolve(group).compactMap { scheduler.roster[$0]?.id }
+        return try scheduler.resolve(group).compactMap { scheduler.sessionIndex[$0]?.id }
     }
 }

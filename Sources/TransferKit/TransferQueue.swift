@@ -235,7 +235,7 @@ public actor TransferQueue {
     ///
     /// - Returns: Whether the session was removed.
     private func setAside(_ key: SessionKey, _ error: QueueError, at now: DualInstant) async -> Bool {
-        guard unreadableSessions.contains(key) || mayStillSetAside(at: now), let id = scheduler.roster[key]?.id else { return false }
+        guard unreadableSessions.contains(key) || mayStillSetAside(at: now), let id = scheduler.sessionIndex[key]?.id else { return false }
         let reason = "Quarantined the session \(id), because the store refuses to change it. \(error.message)"
         guard let transaction = try? scheduler.handle(.command(.perform(.quarantine(reason), .one(.id(id)))), at: now) else { return false }
         if !unreadableSessions.contains(key) { setAsideTimes.append(now.uptime) }
@@ -263,7 +263,7 @@ public actor TransferQueue {
     /// - Returns: Whether the session is quarantined or gone.
     @discardableResult
     func setAside(_ key: SessionKey, _ reason: String) -> Bool {
-        guard let id = scheduler.roster[key]?.id, !unreadableSessions.contains(key) else { return true }
+        guard let id = scheduler.sessionIndex[key]?.id, !unreadableSessions.contains(key) else { return true }
         let now = configuration.clock.moment
         guard mayStillSetAside(at: now) else {
             tellOfDamage(QueueError(.storageDamaged, "The store in \(store.folder) is damaged in many places. \(reason)"))

@@ -64,7 +64,7 @@ extension TransferQueue {
 
     /// Refuses items whose remote names clash with each other, or with the session's own, where that would lose a file.
     nonisolated func checkNames(of items: [ItemDraft], addedTo session: SessionRecord) async throws {
-        guard session.status.direction == .upload, let key = await scheduler.roster.key(of: session.status.id),
+        guard session.status.direction == .upload, let key = await scheduler.sessionIndex.key(of: session.status.id),
             let account = await definitions(of: [session.status.account])[session.status.account]
         else { return }
         let names = NameCheck(transports: transports, folders: store.sources)
@@ -103,7 +103,7 @@ extension TransferQueue {
     private static let checkedTogether = 1_000
 
     private func records(of sessions: ArraySlice<SessionID>) async throws -> [SessionRecord] {
-        try await store.sessions(sessions.compactMap { scheduler.roster.key(of: $0) })
+        try await store.sessions(sessions.compactMap { scheduler.sessionIndex.key(of: $0) })
     }
 
     private nonisolated func check(_ items: [TransferItem], of wish: Wish, at account: Account) throws(QueueError) {

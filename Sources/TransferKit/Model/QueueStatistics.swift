@@ -35,7 +35,7 @@ extension TransferQueue {
         await settle()
         let now = configuration.clock.now()
         // What is stored of those that run is behind; they are counted as they are.
-        let runs = live.compactMap { key, run in scheduler.roster[key].map { (key: key, state: $0.state, run: run) } }
+        let runs = live.compactMap { key, run in scheduler.sessionIndex[key].map { (key: key, state: $0.state, run: run) } }
         let unnoted = scheduler.flags.runTimes.unnotedOfQueue(at: now)
         let totals = try await clientReads.run { try await store.totals(leavingOut: runs.map(\.key)) }
         var states = totals.states
@@ -50,7 +50,7 @@ extension TransferQueue {
         // What sessions showed before they paused stays.
         var kept: Int64 = 0
         for (key, figures) in shown where live[key] == nil {
-            guard let state = scheduler.roster[key]?.state else { continue }
+            guard let state = scheduler.sessionIndex[key]?.state else { continue }
             let unstored = max(0, figures.done - figures.confirmed)
             states[state, default: SessionFigures()].bytesDone.addSaturated(unstored)
             let beyond = max(0, figures.sent - figures.done)

@@ -36,8 +36,8 @@ extension TransferQueue {
         await settle()
         let now = configuration.clock.moment
         var outlook = scheduler.outlook(limit: Self.forecastCount, at: now)
-        let ids = outlook.waiting.filter { scheduler.roster[$0.key]?.state == .waiting }.compactMap { session in
-            scheduler.roster[session.key].map { (key: session.key, id: $0.id) }
+        let ids = outlook.waiting.filter { scheduler.sessionIndex[$0.key]?.state == .waiting }.compactMap { session in
+            scheduler.sessionIndex[session.key].map { (key: session.key, id: $0.id) }
         }
         let runs = live
         let rates = recentRates()
@@ -75,7 +75,7 @@ extension TransferQueue {
         var rates = lastRates
         var present: [AccountKey: [Double]] = [:]
         for (key, run) in live {
-            guard let account = scheduler.roster[key]?.account, let rate = run.rate, rate > 0 else { continue }
+            guard let account = scheduler.sessionIndex[key]?.account, let rate = run.rate, rate > 0 else { continue }
             present[account, default: []].append(rate)
         }
         for (account, values) in present { rates.set(values.reduce(0, +) / Double(values.count), account: account) }

@@ -45,7 +45,7 @@ struct WriterRound {
     /// - Parameter scheduler: The state before the round.
     func remedy(for culprit: StoreRefusal.Culprit, _ scheduler: Scheduler) -> Remedy? {
         guard transaction.writes.indices.contains(culprit.index) else { return nil }
-        let known = transaction.writes[culprit.index].session.flatMap { scheduler.roster[$0] == nil ? nil : $0 }
+        let known = transaction.writes[culprit.index].session.flatMap { scheduler.sessionIndex[$0] == nil ? nil : $0 }
         guard culprit.index >= start, let input = ends.firstIndex(where: { $0 > culprit.index }) else { return known.map { .setAside($0) } }
         switch answers[input].envelope.input {
         case .command(.perform(.quarantine, _)), .report, .diskSpace, .tick:

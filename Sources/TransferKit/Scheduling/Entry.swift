@@ -48,7 +48,7 @@ package struct Entry: SessionTableElement, Equatable {
     }
 
     /// The line in which an eligible session stands.
-    var line: Roster.LineKey { Roster.LineKey(account: account, needsCheapNetwork: conditions.contains(.needsCheapNetwork)) }
+    var line: SessionIndex.LineKey { SessionIndex.LineKey(account: account, needsCheapNetwork: conditions.contains(.needsCheapNetwork)) }
 
     /// The visible state: a session whose run has not ended still runs.
     var shownState: SessionState {

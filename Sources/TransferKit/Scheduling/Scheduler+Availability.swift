@@ -21,7 +21,7 @@ extension Scheduler {
 
     func ability(of entry: Entry, at now: DualInstant) -> Ability { ability(of: entry.line, at: now) }
 
-    func ability(of line: Roster.LineKey, at now: DualInstant) -> Ability {
+    func ability(of line: SessionIndex.LineKey, at now: DualInstant) -> Ability {
         guard let account = accounts[line.account] else { return .unavailable(until: nil) }
         if let block = account.block { return .blocked(block.error) }
         var first: TransportID?
@@ -43,7 +43,7 @@ extension Scheduler {
     /// The maximum number of abandoned runs. Each keeps threads and memory of the process.
     private static let mostAbandoned = 16
 
-    private func unlessHeldBack(_ endpoint: Endpoint, _ line: Roster.LineKey) -> Ability {
+    private func unlessHeldBack(_ endpoint: Endpoint, _ line: SessionIndex.LineKey) -> Ability {
         if !flags.network.permits(needsCheapNetwork: line.needsCheapNetwork) { return .networkConstrained }
         if let free = flags.scarceSpace { return .diskBelowFloor(free: free) }
         if flags.abandoned.count >= Self.mostAbandoned { return .runsNotEnded(flags.abandoned.count) }
@@ -52,7 +52,7 @@ extension Scheduler {
 
     /// The endpoints that a run may use now; nil once its session is removed.
     package func endpoints(for key: SessionKey, run: UInt64, at now: DualInstant) -> EndpointAvailability? {
-        guard let entry = roster[key], let account = accounts[entry.account]?.account else { return nil }
+        guard let entry = sessionIndex[key], let account = accounts[entry.account]?.account else { return nil }
         let registered = account.endpoints.filter { settings.transports.contains($0.transport) }
         return EndpointAvailability(
             account: account, registered: registered,
@@ -66,7 +66,7 @@ extension Scheduler {
 
     mutating func changeHealth(_ change: (inout EndpointHealth) -> Void) {
         mutateFlags { change(&$0.health) }
-        roster.recallAllLines()
+        sessionIndex.recallAllLines()
     }
 
     /// Records a success of an endpoint. It ends the row of failures there, whichever run met them.
@@ -80,9 +80,9 @@ extension Scheduler {
     /// Ends the waits of sessions that let others probe this endpoint first, because it works again.
     private mutating func endTurns(at endpoint: Endpoint) {
         let users = Set(accounts.filter { $1.account.endpoints.contains(endpoint) }.keys)
-        let waiting = Set(roster.due.keys).filter { key in
-            guard let entry = roster[key], entry.conditions.contains(.backoff), users.contains(entry.account) else { return false }
-            let details = roster.details(key)
+        let waiting = Set(sessionIndex.due.keys).filter { key in
+            guard let entry = sessionIndex[key], entry.conditions.contains(.backoff), users.contains(entry.account) else { return false }
+            let details = sessionIndex.details(key)
             return details.ownRetryAt != nil && details.ownRetryAt != details.retryAt
         }
         for key in waiting.sorted().prefix(Self.mostAtOnce) { mutate(key) { _, details in details.retryAt = details.ownRetryAt } }
@@ -100,18 +100,18 @@ extension Scheduler {
     }
 
     /// Whether any run has not ended, including runs of removed sessions.
-    var hasLiveRuns: Bool { !roster.live.isEmpty || !flags.ending.isEmpty }
+    var hasLiveRuns: Bool { !sessionIndex.live.isEmpty || !flags.ending.isEmpty }
 
     func slotsInUse(of account: AccountKey) -> Int {
-        (roster.accountSlots[account]?.total ?? 0) + flags.ending.values.count { $0 == account }
+        (sessionIndex.accountSlots[account]?.total ?? 0) + flags.ending.values.count { $0 == account }
     }
 
     /// Whether a session that has a slot may begin a run. It may have kept the slot over a change of the limit, or got it back while the
     /// run of the session that displaced it is ending.
     func mayRunBesideOthers(_ account: AccountKey) -> Bool {
-        guard roster.live.count + flags.ending.count < sessionLimit else { return false }
+        guard sessionIndex.live.count + flags.ending.count < sessionLimit else { return false }
         guard let limit = accounts[account]?.account.sessionLimit else { return true }
-        return roster.live.count { roster[$0]?.account == account } + flags.ending.values.count { $0 == account } < limit
+        return sessionIndex.live.count { sessionIndex[$0]?.account == account } + flags.ending.values.count { $0 == account } < limit
     }
 
     /// Whether the account has a free slot.

@@ -75,14 +75,14 @@ extension Scheduler {
 
     private mutating func deleteAccount(_ name: String, cascades: Bool, _ transaction: inout Transaction) throws(QueueError) {
         let key = try accountKey(name)
-        if let count = roster.sessionsOfAccount[key], count > 0 {
+        if let count = sessionIndex.sessionsOfAccount[key], count > 0 {
             guard cascades else {
                 throw QueueError(
                     .accountInUse,
                     "Cannot remove the account \"\(name)\": \(count == 1 ? "1 session refers" : "\(count) sessions refer") to it. Remove those first."
                 )
             }
-            try remove(roster.order.filter { roster[$0]?.account == key }, isForced: false, &transaction)
+            try remove(sessionIndex.order.filter { sessionIndex[$0]?.account == key }, isForced: false, &transaction)
         }
         setAccount(key, nil)
         transaction.writes.append(.deleteAccount(key))
@@ -190,7 +190,7 @@ extension Scheduler {
             $0.mode = .stopping
             $0.drainDeadline = nil
         }
-        for key in roster.live.sorted() where roster[key]?.state == .running {
+        for key in sessionIndex.live.sorted() where sessionIndex[key]?.state == .running {
             mutateFlags { $0.hasInterrupted = true }
             requestStop(key, &transaction) { entry, _ in
                 entry.state = .waiting

@@ -34,12 +34,12 @@ extension Scheduler {
 
     /// Ends waits whose time has come.
     mutating func wake(at now: DualInstant) {
-        roster.recallLines(by: now.uptime)
+        sessionIndex.recallLines(by: now.uptime)
         var woken = 0
-        while let first = roster.due.first, first.due <= now.uptime.nanoseconds, woken < Self.mostAtOnce {
-            _ = roster.due.popFirst()
+        while let first = sessionIndex.due.first, first.due <= now.uptime.nanoseconds, woken < Self.mostAtOnce {
+            _ = sessionIndex.due.popFirst()
             woken += 1
-            let details = roster.details(first.key)
+            let details = sessionIndex.details(first.key)
             if let retryAt = details.retryAt, retryAt.uptime.nanoseconds <= now.uptime.nanoseconds {
                 mutate(first.key) { entry, details in
                     entry.conditions.subtract([.backoff, .unreadable])
@@ -54,10 +54,12 @@ extension Scheduler {
                 }
             }
         }
-        while let first = roster.dueDates.first, first.due <= now.date.milliseconds, woken < Self.mostAtOnce {
-            _ = roster.dueDates.popFirst()
+        while let first = sessionIndex.dueDates.first, first.due <= now.date.milliseconds, woken < Self.mostAtOnce {
+            _ = sessionIndex.dueDates.popFirst()
             woken += 1
-            guard let notBefore = roster.details(first.key).notBefore, notBefore.milliseconds <= now.date.milliseconds else { continue }
+            guard let notBefore = sessionIndex.details(first.key).notBefore, notBefore.milliseconds <= now.date.milliseconds else {
+                continue
+            }
             mutate(first.key) { entry, details in
                 entry.conditions.remove(.early)
                 details.notBefore = nil
@@ -73,26 +75,27 @@ extension Scheduler {
 
     /// The first session that can start, if the queue has a slot. Lines without such a session are skipped until that may have changed.
     private mutating func firstInLine(at now: DualInstant) -> SessionKey? {
-        while let (line, entry) = roster.firstInLine() {
+        while let (line, entry) = sessionIndex.firstInLine() {
             if settings.ordering == .strict, entry.lane != .now { break }
             guard hasSlot(line.account) else {
-                roster.setFirstLineAside(until: nil)
+                sessionIndex.setFirstLineAside(until: nil)
                 continue
             }
             switch ability(of: line, at: now) {
             case .able: return entry.key
-            case .unavailable(let until): roster.setFirstLineAside(until: until)
-            case .blocked, .transportMissing, .networkConstrained, .diskBelowFloor, .runsNotEnded: roster.setFirstLineAside(until: nil)
+            case .unavailable(let until): sessionIndex.setFirstLineAside(until: until)
+            case .blocked, .transportMissing, .networkConstrained, .diskBelowFloor, .runsNotEnded:
+                sessionIndex.setFirstLineAside(until: nil)
             }
         }
-        guard settings.ordering == .strict, let key = roster.unfinished.first, let entry = roster[key], entry.isEligible,
+        guard settings.ordering == .strict, let key = sessionIndex.unfinished.first, let entry = sessionIndex[key], entry.isEligible,
             hasSlot(entry.account), ability(of: entry, at: now).isAble
         else { return nil }
         return key
     }
 
     private mutating func activate(_ key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
-        guard let entry = roster[key] else { return }
+        guard let entry = sessionIndex[key] else { return }
         let isAskedFor = entry.lane == .now
         mutate(key) { entry, details in
             entry.state = .running
@@ -104,14 +107,14 @@ extension Scheduler {
         transaction.events += [.willActivate(entry.id), .didActivate(entry.id)]
         beginRun(key, isAskedFor: isAskedFor, at: now, &transaction)
         // Stopped sessions have now let another one start first.
-        for stopped in roster.stopped.sorted() where stopped != key { clearStop(stopped) }
+        for stopped in sessionIndex.stopped.sorted() where stopped != key { clearStop(stopped) }
     }
 
     /// Begins a run of a session that holds a slot.
     ///
     /// - Parameter isAskedFor: Whether the app asked for the run, rather than only the order of the queue.
     mutating func beginRun(_ key: SessionKey, isAskedFor: Bool, at now: DualInstant, _ transaction: inout Transaction) {
-        guard let entry = roster[key], let account = accounts[entry.account]?.account else { return }
+        guard let entry = sessionIndex[key], let account = accounts[entry.account]?.account else { return }
         let run = flags.lastRun + 1
         mutateFlags {
             $0.lastRun = run
@@ -145,13 +148,13 @@ extension Scheduler {
     /// - Returns: Whether one may start now.
     private mutating func resumeStopped(at now: DualInstant) -> Bool {
         // A session whose account has no free slot could not use the queue's slot either. There may be very many stopped sessions.
-        guard !roster.stopped.isEmpty, roster.stopsDue.first.map({ $0.due <= now.uptime.nanoseconds }) ?? false,
+        guard !sessionIndex.stopped.isEmpty, sessionIndex.stopsDue.first.map({ $0.due <= now.uptime.nanoseconds }) ?? false,
             firstInLine(at: now) == nil
         else { return false }
         var due: Set<SessionKey> = []
-        while let first = roster.stopsDue.first, first.due <= now.uptime.nanoseconds {
-            _ = roster.stopsDue.popFirst()
-            if let until = roster.details(first.key).stoppedUntil, until <= now.uptime { due.insert(first.key) }
+        while let first = sessionIndex.stopsDue.first, first.due <= now.uptime.nanoseconds {
+            _ = sessionIndex.stopsDue.popFirst()
+            if let until = sessionIndex.details(first.key).stoppedUntil, until <= now.uptime { due.insert(first.key) }
         }
         for key in due.sorted() { clearStop(key) }
         return !due.isEmpty
@@ -163,22 +166,22 @@ extension Scheduler {
     private mutating func retire(at now: DualInstant, _ transaction: inout Transaction) {
         var retired: Set<SessionKey> = []
         let present = steadyDate(at: now)
-        while let first = roster.ends.first {
-            guard let end = roster.details(first.key).keptSince, end.milliseconds == first.due, !retired.contains(first.key) else {
-                _ = roster.ends.popFirst()
+        while let first = sessionIndex.ends.first {
+            guard let end = sessionIndex.details(first.key).keptSince, end.milliseconds == first.due, !retired.contains(first.key) else {
+                _ = sessionIndex.ends.popFirst()
                 continue
             }
             let isOver =
                 switch settings.retention {
                 case .keepAll: false
-                case .count(let count): (roster.counts[.completed] ?? 0) - retired.count > count
+                case .count(let count): (sessionIndex.counts[.completed] ?? 0) - retired.count > count
                 case .age(let age): end + age <= present
                 }
             // Its dependents are released first.
-            let id = roster[first.key]?.id
+            let id = sessionIndex[first.key]?.id
             guard !flags.releases.contains(where: { $0.session == id }) else { break }
             guard isOver, retired.count < Self.mostAtOnce else { break }
-            _ = roster.ends.popFirst()
+            _ = sessionIndex.ends.popFirst()
             retired.insert(first.key)
         }
         guard !retired.isEmpty else { return }

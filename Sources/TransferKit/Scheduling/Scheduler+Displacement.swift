@@ -5,7 +5,7 @@ import TransferCore
 extension Scheduler {
     /// Makes room for a session that must run now, if it lacks exactly one slot.
     mutating func displace(for key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
-        guard flags.mode == .running, let entry = roster[key], entry.isClaimant, case .able = ability(of: entry, at: now),
+        guard flags.mode == .running, let entry = sessionIndex[key], entry.isClaimant, case .able = ability(of: entry, at: now),
             let victim = victim(for: entry, at: now)
         else { return }
         requestStop(victim, &transaction) { entry, details in
@@ -17,10 +17,10 @@ extension Scheduler {
 
     /// The session whose slot a preemptor takes: at most one, and none if that would not be enough.
     private func victim(for entry: Entry, at now: DualInstant) -> SessionKey? {
-        var taken = roster.slots.total - roster.slots.freed
+        var taken = sessionIndex.slots.total - sessionIndex.slots.freed
         var claimants: [Entry] = []
-        for key in roster.claimants where key != entry.key {
-            guard let other = roster[key], ability(of: other, at: now).isAble else { continue }
+        for key in sessionIndex.claimants where key != entry.key {
+            guard let other = sessionIndex[key], ability(of: other, at: now).isAble else { continue }
             claimants.append(other)
             taken += 1
             // There may be very many claimants.
@@ -30,15 +30,15 @@ extension Scheduler {
         var takenOfAccount = 0
         var isAccountShort = false
         if let limit = accounts[entry.account]?.account.sessionLimit {
-            let slots = roster.accountSlots[entry.account] ?? Roster.Slots()
+            let slots = sessionIndex.accountSlots[entry.account] ?? SessionIndex.Slots()
             takenOfAccount = slots.total - slots.freed + claimants.count { $0.account == entry.account }
             isAccountShort = takenOfAccount >= limit
             guard takenOfAccount - 1 < limit else { return nil }
         }
         guard isShort || isAccountShort, taken - 1 < sessionLimit else { return nil }
-        let running = roster.live.compactMap { roster[$0] }.filter { $0.state == .running && !$0.conditions.contains(.ending) }
+        let running = sessionIndex.live.compactMap { sessionIndex[$0] }.filter { $0.state == .running && !$0.conditions.contains(.ending) }
         // A session that was displaced before its run ended has no further slot to give.
-        let paused = roster.paused.compactMap { roster[$0] }.filter { $0.holdsSlot && !$0.freesSlot }
+        let paused = sessionIndex.paused.compactMap { sessionIndex[$0] }.filter { $0.holdsSlot && !$0.freesSlot }
         for candidates in [running, paused] {
             let candidates = candidates.filter { $0.key != entry.key && (!isAccountShort || $0.account == entry.account) }
             if let lowest = candidates.max(by: { $0.rank < $1.rank }) { return lowest.key }
@@ -48,25 +48,25 @@ extension Scheduler {
 
     /// Lets the sessions that a preemptor displaced return, because it gave up its slot or will not use it.
     mutating func restoreDisplaced(of owner: SessionKey, _ transaction: inout Transaction) {
-        guard let displaced = roster.owners[owner] else { return }
+        guard let displaced = sessionIndex.owners[owner] else { return }
         for key in displaced.sorted() { letGo(key, &transaction) }
     }
 
     mutating func letGo(_ key: SessionKey, _ transaction: inout Transaction) {
-        let held = roster[key]?.holdsSlot
+        let held = sessionIndex[key]?.holdsSlot
         mutate(key) { entry, details in
             details.displacedBy = nil
             entry.conditions.remove(.displaced)
             if entry.state == .waiting, entry.lane > .letGo { entry.lane = .letGo }
         }
         // A paused session has its slot back.
-        guard held == false, let entry = roster[key], entry.holdsSlot else { return }
+        guard held == false, let entry = sessionIndex[key], entry.holdsSlot else { return }
         transaction.events += [.willActivate(entry.id), .didActivate(entry.id)]
     }
 
     /// Whether the order of the queue lets a session start: in a strict queue, only the first unfinished one, and those that must run now.
     private func hasTurn(_ entry: Entry) -> Bool {
-        settings.ordering == .inOrder || entry.lane == .now || roster.unfinished.first == entry.key
+        settings.ordering == .inOrder || entry.lane == .now || sessionIndex.unfinished.first == entry.key
     }
 
     /// Restores sessions that were displaced by waiting sessions that could not use a slot.
@@ -75,8 +75,8 @@ extension Scheduler {
         var isChanged = true
         while isChanged {
             isChanged = false
-            for owner in roster.owners.keys.sorted() {
-                guard let entry = roster[owner], entry.state == .waiting, !entry.conditions.contains(.displaced),
+            for owner in sessionIndex.owners.keys.sorted() {
+                guard let entry = sessionIndex[owner], entry.state == .waiting, !entry.conditions.contains(.displaced),
                     !entry.conditions.isDisjoint(with: Entry.Conditions.preventing) || !hasTurn(entry)
                         || !ability(of: entry, at: now).isAble
                 else { continue }

@@ -4,10 +4,10 @@ extension Scheduler {
     mutating func enqueue(
         _ drafts: [SessionDraft], at index: Int?, isHeld: Bool, _ now: DualInstant, _ transaction: inout Transaction
     ) throws(QueueError) {
-        let index = index ?? roster.count
-        guard (0...roster.count).contains(index) else {
+        let index = index ?? sessionIndex.count
+        guard (0...sessionIndex.count).contains(index) else {
             throw QueueError(
-                .indexOutOfRange, "Cannot insert a session at index \(index): the queue has \(roster.count) sessions.")
+                .indexOutOfRange, "Cannot insert a session at index \(index): the queue has \(sessionIndex.count) sessions.")
         }
         let added = try withoutDuplicates(drafts, &transaction)
         guard !added.isEmpty else { return }
@@ -22,7 +22,9 @@ extension Scheduler {
         var account: (name: String, key: AccountKey)?
         for (offset, draft) in added.enumerated() {
             // A session of the queue, or of another draft in this call.
-            guard roster.key(of: draft.id) == nil else { throw QueueError(.invalidRequest, "The session \(draft.id) already exists.") }
+            guard sessionIndex.key(of: draft.id) == nil else {
+                throw QueueError(.invalidRequest, "The session \(draft.id) already exists.")
+            }
             if account?.name != draft.account { account = (draft.account, try accountKey(draft.account)) }
             guard let account else { continue }
             var entry = Entry(
@@ -40,11 +42,11 @@ extension Scheduler {
         }
         transaction.writes.append(.insertSessions(sessions))
         for draft in added {
-            guard let dependency = draft.dependency, let key = roster.key(of: draft.id) else { continue }
+            guard let dependency = draft.dependency, let key = sessionIndex.key(of: draft.id) else { continue }
             try depend(key, on: dependency)
         }
         try checkForCycles(firstKey..<firstKey + SessionKey(added.count))
-        if index < roster.count - added.count { putBeforeInterrupted(rank: ranks[0], &transaction) }
+        if index < sessionIndex.count - added.count { putBeforeInterrupted(rank: ranks[0], &transaction) }
     }
 
     /// Replaces drafts with the deduplication key of a session that is not completed by that session.
@@ -59,7 +61,7 @@ extension Scheduler {
         var present: [SessionID: SessionID] = [:]
         for draft in drafts {
             if let word = draft.deduplicationKey {
-                if let id = words[word] ?? roster.deduplicated[word].flatMap({ roster[$0]?.id }) {
+                if let id = words[word] ?? sessionIndex.deduplicated[word].flatMap({ sessionIndex[$0]?.id }) {
                     _ = try accountKey(draft.account)
                     transaction.answer.sessions.append(id)
                     present[draft.id] = id
@@ -78,7 +80,7 @@ extension Scheduler {
     }
 
     private mutating func depend(_ key: SessionKey, on dependency: SessionDependency) throws(QueueError) {
-        guard let other = roster.key(of: dependency.session), let target = roster[other], let entry = roster[key] else {
+        guard let other = sessionIndex.key(of: dependency.session), let target = sessionIndex[other], let entry = sessionIndex[key] else {
             throw QueueError(.noSuchSession, "The session \(dependency.session), on which a session depends, does not exist.")
         }
         if target.state == .completed || (dependency.acceptsAnyEnd && target.state.isEnded && !target.conditions.contains(.ending)) {
@@ -104,27 +106,27 @@ extension Scheduler {
             while let key = next, new.contains(key) {
                 if let walk = walks[key] {
                     guard walk != start else {
-                        let ids = [roster[key]?.id, roster.details(key).dependency?.session].compactMap { $0.map { "\($0)" } }
+                        let ids = [sessionIndex[key]?.id, sessionIndex.details(key).dependency?.session].compactMap { $0.map { "\($0)" } }
                         throw QueueError(.impossibleOrder, "These sessions would wait for each other: \(ids.joined(separator: " and ")).")
                     }
                     break
                 }
                 walks[key] = start
-                next = roster.details(key).dependency.flatMap { roster.key(of: $0.session) }
+                next = sessionIndex.details(key).dependency.flatMap { sessionIndex.key(of: $0.session) }
             }
         }
     }
 
     mutating func add(_ items: [ItemDraft], to reference: SessionReference, _ transaction: inout Transaction) throws(QueueError) {
         let key = try resolve(reference)
-        guard let entry = roster[key] else { return }
+        guard let entry = sessionIndex[key] else { return }
         guard !entry.state.isEnded else { throw invalidTransition(entry, "given more items") }
         guard !items.isEmpty else { throw QueueError(.invalidRequest, "No items to add to the session \(entry.id). Give at least one.") }
         mutate(key) { entry, details in
             if details.run != 0 { entry.conditions.insert(.hasNewItems) }
         }
         transaction.writes.append(.addItems(key, items))
-        if roster.live.contains(key) {
+        if sessionIndex.live.contains(key) {
             transaction.actions.append(.grow(key, ItemFigures(items)))
         }
         transaction.events.append(.updated(entry.id))

@@ -10,8 +10,8 @@ extension Scheduler {
         // Earlier failures don't apply to another network.
         if condition != flags.network, condition != .unavailable { changeHealth { $0.retryAll(at: now.uptime) } }
         mutateFlags { $0.network = condition }
-        roster.recallAllLines()
-        for key in roster.live.sorted() { interruptUnlessPermitted(key, &transaction) }
+        sessionIndex.recallAllLines()
+        for key in sessionIndex.live.sorted() { interruptUnlessPermitted(key, &transaction) }
     }
 
     mutating func setNeedsCheapNetwork(_ needsIt: Bool, _ key: SessionKey, _ transaction: inout Transaction) {
@@ -22,7 +22,7 @@ extension Scheduler {
     }
 
     private mutating func interruptUnlessPermitted(_ key: SessionKey, _ transaction: inout Transaction) {
-        guard let entry = roster[key], entry.state == .running, !flags.network.permits(entry) else { return }
+        guard let entry = sessionIndex[key], entry.state == .running, !flags.network.permits(entry) else { return }
         requestStop(key, &transaction) { entry, _ in
             entry.state = .waiting
             entry.lane = .interrupted
@@ -38,7 +38,7 @@ extension Scheduler {
             $0.scarceSpace = isScarce ? freeSpace : nil
             $0.diskCheckAt = now.uptime + Self.diskCheckInterval
         }
-        roster.recallAllLines()
+        sessionIndex.recallAllLines()
     }
 
     /// The caller has checked the disk by now.

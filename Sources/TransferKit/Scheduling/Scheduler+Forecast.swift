@@ -18,14 +18,16 @@ extension Scheduler {
     /// The first waiting sessions, in the order in which they would start, with their conditions.
     package func outlook(limit: Int, at now: DualInstant) -> Outlook {
         // Includes paused sessions whose run has not ended.
-        let kept = roster.paused.compactMap { roster[$0] }.filter { $0.holdsSlot && !$0.freesSlot }
+        let kept = sessionIndex.paused.compactMap { sessionIndex[$0] }.filter { $0.holdsSlot && !$0.freesSlot }
         var limits: [AccountKey: Forecast.Limits] = [:]
         for (key, account) in accounts {
             limits[key] = Forecast.Limits(
                 sessions: account.account.sessionLimit, rate: account.account.rateLimit.map(Double.init),
                 paused: kept.count { $0.account == key })
         }
-        let running = roster.live.sorted().compactMap { roster[$0] }.filter { $0.state == .running && !$0.conditions.contains(.ending) }
+        let running = sessionIndex.live.sorted().compactMap { sessionIndex[$0] }.filter {
+            $0.state == .running && !$0.conditions.contains(.ending)
+        }
         let isStrict = settings.ordering == .strict
         let candidates = (isStrict ? unfinished(limit) : waiting(limit)).sorted { turn($0) < turn($1) }
         return Outlook(
@@ -38,23 +40,23 @@ extension Scheduler {
     /// The first eligible sessions of each line, and the other waiting sessions near the start of the list, in order.
     private func waiting(_ limit: Int) -> [Entry] {
         var keys: Set<SessionKey> = []
-        for line in roster.lines.values {
+        for line in sessionIndex.lines.values {
             keys.formUnion(line.marked.keys.prefix(limit))
             keys.formUnion(line.inOrder.prefix(limit))
         }
-        for key in roster.order.prefix(Self.placesLookedAt) where roster[key]?.state == .waiting { keys.insert(key) }
-        return keys.compactMap { roster[$0] }
+        for key in sessionIndex.order.prefix(Self.placesLookedAt) where sessionIndex[key]?.state == .waiting { keys.insert(key) }
+        return keys.compactMap { sessionIndex[$0] }
     }
 
     /// In a strict queue, the unfinished sessions that do not run: each blocks later ones.
     private func unfinished(_ limit: Int) -> [Entry] {
-        let marked = roster.lines.values.flatMap { $0.marked.keys.prefix(limit) }.filter { roster[$0]?.lane == .now }
-        let keys = Set(roster.unfinished.prefix(limit)).union(marked)
-        return keys.compactMap { roster[$0] }.filter { $0.state != .running }
+        let marked = sessionIndex.lines.values.flatMap { $0.marked.keys.prefix(limit) }.filter { sessionIndex[$0]?.lane == .now }
+        let keys = Set(sessionIndex.unfinished.prefix(limit)).union(marked)
+        return keys.compactMap { sessionIndex[$0] }.filter { $0.state != .running }
     }
 
-    private func turn(_ entry: Entry) -> Roster.Standing {
-        var standing = roster.standing(entry)
+    private func turn(_ entry: Entry) -> SessionIndex.Standing {
+        var standing = sessionIndex.standing(entry)
         if settings.ordering == .strict, standing.lane != .now { standing.lane = .none }
         if entry.conditions.contains(.displaced) { standing.lane = min(standing.lane, .letGo) }
         return standing
@@ -62,7 +64,7 @@ extension Scheduler {
 
     private func session(_ entry: Entry, at now: DualInstant) -> Forecast.Session {
         var session = Forecast.Session(key: entry.key, account: entry.account)
-        let details = roster.details(entry.key)
+        let details = sessionIndex.details(entry.key)
         session.passes = entry.lane == .now
         session.isStuck = entry.state != .waiting || flags.mode != .running || entry.conditions.contains(.noSpace)
         var waits: [Duration] = []
@@ -79,7 +81,7 @@ extension Scheduler {
         session.wait = max(.zero, waits.max() ?? .zero)
         if let owner = details.displacedBy { session.predecessors.append(owner) }
         if let dependency = details.dependency {
-            if let other = roster.key(of: dependency.session), roster[other]?.state.isEnded == false {
+            if let other = sessionIndex.key(of: dependency.session), sessionIndex[other]?.state.isEnded == false {
                 session.predecessors.append(other)
             } else {
                 session.isStuck = true

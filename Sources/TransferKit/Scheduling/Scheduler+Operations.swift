@@ -12,7 +12,7 @@ extension Scheduler {
         case .found(let ids, let group), .more(let ids, let group, _):
             (keys, isGroup) = (try resolve(.sessions(ids.filter { belongs($0, to: group) })), true)
         }
-        transaction.answer.part.last = keys.last.flatMap { roster[$0]?.id }
+        transaction.answer.part.last = keys.last.flatMap { sessionIndex[$0]?.id }
         switch operation {
         case .move(let destination):
             try move(keys, to: destination, &transaction)
@@ -29,7 +29,7 @@ extension Scheduler {
         transaction.answer.part.mark = mark
         var told = Changed()
         for key in keys {
-            guard let entry = roster[key] else { continue }
+            guard let entry = sessionIndex[key] else { continue }
             do {
                 guard try apply(operation, to: entry, mark: mark, at: now, &told, &transaction) else { continue }
                 transaction.answer.sessions.append(entry.id)
@@ -46,7 +46,7 @@ extension Scheduler {
     ///   not the destination that a part alone would have.
     package func check(_ operation: Operation, onAll ids: [SessionID]) throws(QueueError) -> ([SessionID], Operation) {
         let keys = try resolve(.sessions(ids))
-        let sessions = keys.compactMap { roster[$0]?.id }
+        let sessions = keys.compactMap { sessionIndex[$0]?.id }
         switch operation {
         case .move(let destination): return (sessions, .move(try place(of: keys, movedTo: destination)))
         case .remove(isForced: false): try checkDependents(of: keys)
@@ -138,7 +138,7 @@ extension Scheduler {
 
     /// Adds the session's new state to the changes. If its run has not ended yet, the end of the run reports the state.
     private func tell(_ key: SessionKey, _ told: inout Changed) {
-        guard let entry = roster[key], !entry.conditions.contains(.ending) else { return }
+        guard let entry = sessionIndex[key], !entry.conditions.contains(.ending) else { return }
         told.add(entry.id, entry.state)
     }
 
@@ -147,14 +147,14 @@ extension Scheduler {
     mutating func requestStop(
         _ key: SessionKey, _ transaction: inout Transaction, _ change: (inout Entry, inout EntryDetails) -> Void
     ) {
-        guard let before = roster[key] else { return }
-        let run = roster.details(key).run
+        guard let before = sessionIndex[key] else { return }
+        let run = sessionIndex.details(key).run
         mutate(key) { entry, details in
             change(&entry, &details)
             if run != 0 { entry.conditions.insert(.ending) }
         }
         if run != 0, !before.conditions.contains(.ending) { transaction.actions.append(.interrupt(key, run: run)) }
-        if before.holdsSlot, roster[key]?.holdsSlot == false {
+        if before.holdsSlot, sessionIndex[key]?.holdsSlot == false {
             transaction.events += [.willDeactivate(before.id), .didDeactivate(before.id)]
         }
     }
@@ -191,7 +191,7 @@ extension Scheduler {
                 run: details.run, notBefore: details.notBefore, dependency: details.dependency, deduplicationKey: details.deduplicationKey)
             if keepsPartial { entry.conditions.insert(.keepsPartial) } else { entry.conditions.remove(.keepsPartial) }
         }
-        guard let entry = roster[key], !entry.conditions.contains(.ending) else { return }
+        guard let entry = sessionIndex[key], !entry.conditions.contains(.ending) else { return }
         finishCancelling(entry, at: now, &transaction)
         told.add(entry.id, .cancelled)
     }
@@ -206,8 +206,8 @@ extension Scheduler {
     ///
     /// - Parameter isWhole: Whether to transfer completed files again too.
     private mutating func restart(_ entry: Entry, isWhole: Bool, _ transaction: inout Transaction) throws(QueueError) {
-        if let word = roster.details(entry.key).deduplicationKey, let other = roster.deduplicated[word], other != entry.key,
-            let id = roster[other]?.id
+        if let word = sessionIndex.details(entry.key).deduplicationKey, let other = sessionIndex.deduplicated[word], other != entry.key,
+            let id = sessionIndex[other]?.id
         {
             throw QueueError(
                 .duplicate, "Cannot run the session \(entry.id) again: session \(id) has the same deduplication key and is not completed.")

@@ -6,14 +6,14 @@ extension Scheduler {
     func resolve(_ reference: SessionReference) throws(QueueError) -> SessionKey {
         switch reference {
         case .id(let id):
-            guard let key = roster.key(of: id) else { throw QueueError(.noSuchSession, "There is no session \(id).") }
+            guard let key = sessionIndex.key(of: id) else { throw QueueError(.noSuchSession, "There is no session \(id).") }
             return key
         case .index(let index, let expected):
             try checkOrder(index, expected)
-            guard (0..<roster.count).contains(index) else {
-                throw QueueError(.indexOutOfRange, "There is no session at index \(index): the queue has \(roster.count) sessions.")
+            guard (0..<sessionIndex.count).contains(index) else {
+                throw QueueError(.indexOutOfRange, "There is no session at index \(index): the queue has \(sessionIndex.count) sessions.")
             }
-            return roster.order[index]
+            return sessionIndex.order[index]
         }
     }
 
@@ -30,25 +30,25 @@ extension Scheduler {
     func resolve(_ group: SessionGroup) throws(QueueError) -> [SessionKey] {
         switch group {
         case .all:
-            return Array(roster.order)
+            return Array(sessionIndex.order)
         case .account(let name):
             let key = try accountKey(name)
-            return roster.order.filter { roster[$0]?.account == key }
+            return sessionIndex.order.filter { sessionIndex[$0]?.account == key }
         case .failed:
-            return roster.order.filter { roster[$0]?.shownState == .failed }
+            return sessionIndex.order.filter { sessionIndex[$0]?.shownState == .failed }
         case .tag(let tag):
             // Only the store knows tags; the sender of a command resolves them first.
             throw QueueError(.invalidRequest, "The tag \"\(tag)\" was not resolved.")
         case .sessions(let ids):
             var keys: Set<SessionKey> = []
             for id in ids { keys.insert(try resolve(.id(id))) }
-            return keys.sorted { (roster[$0]?.rank ?? 0) < (roster[$1]?.rank ?? 0) }
+            return keys.sorted { (sessionIndex[$0]?.rank ?? 0) < (sessionIndex[$1]?.rank ?? 0) }
         }
     }
 
     /// Whether a session that was resolved as a member of a group still belongs to it.
     func belongs(_ id: SessionID, to group: SessionGroup) -> Bool {
-        guard let key = roster.key(of: id), let entry = roster[key] else { return false }
+        guard let key = sessionIndex.key(of: id), let entry = sessionIndex[key] else { return false }
         return switch group {
         case .all, .sessions: true
         case .account(let name): accountKeys[name] == entry.account
@@ -67,8 +67,8 @@ extension Scheduler {
     }
 
     private func rank(at index: Int) -> Int64? {
-        guard (0..<roster.count).contains(index) else { return nil }
-        return roster[roster.order[index]]?.rank
+        guard (0..<sessionIndex.count).contains(index) else { return nil }
+        return sessionIndex[sessionIndex.order[index]]?.rank
     }
 
     /// Returns ranks for new neighbours before the session at an index, or at the end. Gives neighbours other ranks if there is no room.
@@ -77,9 +77,9 @@ extension Scheduler {
         var reach = 32
         while true {
             let low = max(0, index - reach)
-            let high = min(roster.count, index + reach)
+            let high = min(sessionIndex.count, index + reach)
             if let ranks = Self.ranks(high - low + count, after: rank(at: low - 1), before: rank(at: high), minimumStep: 1 << 10) {
-                let keys = Array(roster.order.keys(in: low..<high))
+                let keys = Array(sessionIndex.order.keys(in: low..<high))
                 for (offset, key) in keys.enumerated() {
                     renumber(key, ranks[low + offset < index ? offset : offset + count])
                 }
@@ -109,8 +109,8 @@ extension Scheduler {
     /// Moves sessions at or after this rank that were interrupted back to their ordinary turn, because a session was placed before them. A
     /// preemptor among them restores the sessions that it displaced, which would otherwise wait for the preemptor's turn.
     mutating func putBeforeInterrupted(rank: Int64, except moved: SessionKey? = nil, _ transaction: inout Transaction) {
-        for key in roster.interrupted.sorted() where key != moved {
-            guard let other = roster[key], other.rank > rank else { continue }
+        for key in sessionIndex.interrupted.sorted() where key != moved {
+            guard let other = sessionIndex[key], other.rank > rank else { continue }
             mutate(key) { entry, _ in entry.lane = .none }
             restoreDisplaced(of: key, &transaction)
         }
@@ -123,7 +123,7 @@ extension Scheduler {
         var previous = try anchor(for: destination, moving: keys)
         for key in keys {
             if previous == key { continue }
-            if try move(key, behind: previous, &transaction), let id = roster[key]?.id { transaction.answer.sessions.append(id) }
+            if try move(key, behind: previous, &transaction), let id = sessionIndex[key]?.id { transaction.answer.sessions.append(id) }
             previous = key
         }
     }
@@ -135,7 +135,7 @@ extension Scheduler {
         guard !keys.isEmpty else { return destination }
         let previous = try anchor(for: destination, moving: keys)
         try checkDependencies(of: keys, movedBehind: previous)
-        return previous.flatMap { roster[$0]?.id }.map(MoveDestination.after) ?? .front
+        return previous.flatMap { sessionIndex[$0]?.id }.map(MoveDestination.after) ?? .front
     }
 
     /// The session after which the first of the moved sessions goes; nil for the front.
@@ -143,25 +143,25 @@ extension Scheduler {
         let moved = Set(keys)
         switch destination {
         case .front: return nil
-        case .end: return last(before: roster.count, leavingOut: moved)
+        case .end: return last(before: sessionIndex.count, leavingOut: moved)
         case .index(let index, let expected):
             try checkOrder(index, expected)
             try checkRange(index, moving: keys.count)
             return others(moved, count: index)
         case .before(let id):
             let key = try resolve(.id(id))
-            guard let index = roster.index(of: key) else { return nil }
+            guard let index = sessionIndex.index(of: key) else { return nil }
             return last(before: index, leavingOut: moved)
         case .after(let id):
             let key = try resolve(.id(id))
-            guard moved.contains(key), let index = roster.index(of: key) else { return key }
+            guard moved.contains(key), let index = sessionIndex.index(of: key) else { return key }
             return last(before: index, leavingOut: moved)
         }
     }
 
     private func checkRange(_ index: Int, moving count: Int) throws(QueueError) {
-        guard (0...(roster.count - count)).contains(index) else {
-            throw QueueError(.indexOutOfRange, "Cannot move to index \(index): the queue has \(roster.count) sessions.")
+        guard (0...(sessionIndex.count - count)).contains(index) else {
+            throw QueueError(.indexOutOfRange, "Cannot move to index \(index): the queue has \(sessionIndex.count) sessions.")
         }
     }
 
@@ -169,7 +169,7 @@ extension Scheduler {
     private func last(before index: Int, leavingOut moved: Set<SessionKey>) -> SessionKey? {
         var index = index - 1
         while index >= 0 {
-            let key = roster.order[index]
+            let key = sessionIndex.order[index]
             if !moved.contains(key) { return key }
             index -= 1
         }
@@ -182,19 +182,19 @@ extension Scheduler {
         // Skips the moved sessions at the front.
         var index = count - 1
         var skipped = 0
-        let indices = moved.compactMap { roster.index(of: $0) }.sorted()
+        let indices = moved.compactMap { sessionIndex.index(of: $0) }.sorted()
         for movedIndex in indices where movedIndex <= index + skipped { skipped += 1 }
         index += skipped
-        return roster.order[index]
+        return sessionIndex.order[index]
     }
 
     /// - Returns: Whether anything changed.
     private mutating func move(
         _ key: SessionKey, behind previous: SessionKey?, _ transaction: inout Transaction
     ) throws(QueueError) -> Bool {
-        guard let entry = roster[key], let from = roster.index(of: key) else { return false }
+        guard let entry = sessionIndex[key], let from = sessionIndex.index(of: key) else { return false }
         var gap = 0
-        if let previous, let index = roster.index(of: previous) { gap = index + 1 }
+        if let previous, let index = sessionIndex.index(of: previous) { gap = index + 1 }
         guard gap != from, gap != from + 1 else { return false }
         let rank = makeRoom(for: 1, at: gap)[0]
         mutate(key) { entry, _ in entry.rank = rank }
@@ -206,7 +206,7 @@ extension Scheduler {
 
     /// Checks that a queue that becomes strict can complete all sessions.
     package func checkAllDependencies() throws(QueueError) {
-        try checkDependencies(of: roster.dependents.values.flatMap { $0 }.sorted())
+        try checkDependencies(of: sessionIndex.dependents.values.flatMap { $0 }.sorted())
     }
 
     /// Checks that sessions come after their dependencies, if the queue is strict.
@@ -221,7 +221,7 @@ extension Scheduler {
     private func checkDependencies(of keys: [SessionKey], movedBehind previous: SessionKey?) throws(QueueError) {
         guard settings.ordering == .strict else { return }
         let moved = Set(keys)
-        let front = previous.flatMap { roster[$0]?.rank }
+        let front = previous.flatMap { sessionIndex[$0]?.rank }
         /// 0, 1 or 2 for a session before, among, or after the moved ones.
         func side(_ entry: Entry) -> Int {
             if moved.contains(entry.key) { return 1 }
@@ -237,10 +237,12 @@ extension Scheduler {
 
     /// The dependencies of a session and those on it, as pairs.
     private func dependencies(of key: SessionKey) -> [(earlier: Entry, later: Entry)] {
-        guard let entry = roster[key] else { return [] }
-        var pairs = roster.dependents[entry.id, default: []].compactMap { roster[$0] }.map { (earlier: entry, later: $0) }
-        let dependency = roster.details(key).dependency
-        if let other = dependency.flatMap({ roster.key(of: $0.session) }).flatMap({ roster[$0] }) { pairs.append((other, entry)) }
+        guard let entry = sessionIndex[key] else { return [] }
+        var pairs = sessionIndex.dependents[entry.id, default: []].compactMap { sessionIndex[$0] }.map { (earlier: entry, later: $0) }
+        let dependency = sessionIndex.details(key).dependency
+        if let other = dependency.flatMap({ sessionIndex.key(of: $0.session) }).flatMap({ sessionIndex[$0] }) {
+            pairs.append((other, entry))
+        }
         return pairs
     }
 
@@ -257,14 +259,14 @@ extension Scheduler {
         if !isForced { try checkDependents(of: keys) }
         let removed = Set(keys)
         for key in keys {
-            guard let id = roster[key]?.id else { continue }
-            for other in roster.dependents[id, default: []].subtracting(removed).sorted() { dropDependency(other) }
+            guard let id = sessionIndex[key]?.id else { continue }
+            for other in sessionIndex.dependents[id, default: []].subtracting(removed).sorted() { dropDependency(other) }
         }
-        let places = keys.compactMap { key in roster.index(of: key).map { (index: $0, key: key) } }.sorted { $0.index < $1.index }
-        let ids = places.compactMap { roster[$0.key]?.id }
+        let places = keys.compactMap { key in sessionIndex.index(of: key).map { (index: $0, key: key) } }.sorted { $0.index < $1.index }
+        let ids = places.compactMap { sessionIndex[$0.key]?.id }
         for place in places {
-            guard let entry = roster[place.key] else { continue }
-            let run = roster.details(place.key).run
+            guard let entry = sessionIndex[place.key] else { continue }
+            let run = sessionIndex.details(place.key).run
             if run != 0 {
                 mutateFlags { $0.ending[run] = entry.account }
                 if !entry.conditions.contains(.ending) { transaction.actions.append(.interrupt(place.key, run: run)) }
@@ -284,8 +286,8 @@ extension Scheduler {
     func checkDependents(of keys: [SessionKey]) throws(QueueError) {
         let removed = Set(keys)
         for key in keys {
-            guard let id = roster[key]?.id else { continue }
-            let waiting = roster.dependents[id, default: []].subtracting(removed).count
+            guard let id = sessionIndex[key]?.id else { continue }
+            let waiting = sessionIndex.dependents[id, default: []].subtracting(removed).count
             guard waiting == 0 else {
                 throw QueueError(
                     .hasDependents,
@@ -296,7 +298,7 @@ extension Scheduler {
 
     /// Takes sessions out of the queue that can't be read, or that the store refuses to change.
     mutating func quarantine(_ keys: [SessionKey], _ reason: String, _ transaction: inout Transaction) throws(QueueError) {
-        let held = keys.compactMap { roster[$0]?.id }.flatMap { holdDependents(of: $0, leavingOut: Set(keys), &transaction) }
+        let held = keys.compactMap { sessionIndex[$0]?.id }.flatMap { holdDependents(of: $0, leavingOut: Set(keys), &transaction) }
         try remove(keys, isForced: true, &transaction)
         transaction.writes.removeAll { if case .deleteSession = $0 { true } else { false } }
         transaction.writes += keys.map { .quarantine($0, reason) }
@@ -311,9 +313,9 @@ extension Scheduler {
         of id: SessionID, leavingOut others: Set<SessionKey> = [], _ transaction: inout Transaction
     ) -> [SessionID] {
         var held: [SessionID] = []
-        for key in roster.dependents[id, default: []].subtracting(others).sorted() {
+        for key in sessionIndex.dependents[id, default: []].subtracting(others).sorted() {
             dropDependency(key)
-            guard let entry = roster[key], entry.state == .waiting else { continue }
+            guard let entry = sessionIndex[key], entry.state == .waiting else { continue }
             restoreDisplaced(of: key, &transaction)
             mutate(key) { entry, details in
                 entry.state = .held

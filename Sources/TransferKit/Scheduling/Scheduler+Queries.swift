@@ -18,11 +18,11 @@ extension Scheduler {
     }
 
     /// All sessions in order. For tests, because the time is proportional to the number of sessions.
-    package var sessions: [View] { roster.order.compactMap { view($0) } }
+    package var sessions: [View] { sessionIndex.order.compactMap { view($0) } }
 
     package func view(_ key: SessionKey) -> View? {
-        guard let entry = roster[key] else { return nil }
-        let run = roster.details(key).run
+        guard let entry = sessionIndex[key] else { return nil }
+        let run = sessionIndex.details(key).run
         return View(
             id: entry.id, key: key, account: accounts[entry.account]?.account.name ?? "", state: entry.shownState,
             isEnding: entry.conditions.contains(.ending), target: entry.state, holdsSlot: entry.holdsSlot, run: run == 0 ? nil : run)
@@ -35,19 +35,19 @@ extension Scheduler {
     package func isIdle(at now: DualInstant) -> Bool {
         guard flags.mode == .running, !hasLiveRuns, flags.releases.isEmpty else { return false }
         // If paused sessions keep all slots, the app or the user must act.
-        guard roster.slots.total < sessionLimit else { return true }
+        guard sessionIndex.slots.total < sessionLimit else { return true }
         if settings.ordering == .strict {
-            guard let key = roster.unfinished.first, let entry = roster[key] else { return true }
-            let wanted = roster.claimants.union(roster.stopped).compactMap { roster[$0] }
+            guard let key = sessionIndex.unfinished.first, let entry = sessionIndex[key] else { return true }
+            let wanted = sessionIndex.claimants.union(sessionIndex.stopped).compactMap { sessionIndex[$0] }
             if wanted.contains(where: { $0.lane == .now && ($0.isEligible || $0.isTimed) && comes($0.line, at: now) }) { return false }
             return !((entry.isEligible || entry.isTimed) && comes(entry.line, at: now))
         }
-        if roster.lines.keys.contains(where: { hasSlot($0.account) && comes($0, at: now) }) { return false }
-        return !roster.timed.contains { $1 > 0 && hasSlot($0.account) && comes($0, at: now) }
+        if sessionIndex.lines.keys.contains(where: { hasSlot($0.account) && comes($0, at: now) }) { return false }
+        return !sessionIndex.timed.contains { $1 > 0 && hasSlot($0.account) && comes($0, at: now) }
     }
 
     /// Whether a session of a line can start now or later without an action by the app or the user.
-    private func comes(_ line: Roster.LineKey, at now: DualInstant) -> Bool {
+    private func comes(_ line: SessionIndex.LineKey, at now: DualInstant) -> Bool {
         guard flags.scarceSpace == nil, flags.network.permits(needsCheapNetwork: line.needsCheapNetwork) else { return false }
         return switch ability(of: line, at: now) {
         case .able, .unavailable: true
@@ -58,28 +58,28 @@ extension Scheduler {
     /// The uptime at which the scheduler must run again if no other event occurs.
     package func nextDue(after now: DualInstant) -> Duration? {
         var due: [Duration] = []
-        if let first = roster.due.first { due.append(.nanoseconds(first.due)) }
-        if let first = roster.dueDates.first {
+        if let first = sessionIndex.due.first { due.append(.nanoseconds(first.due)) }
+        if let first = sessionIndex.dueDates.first {
             // The time of day may jump, so check again after a while.
             let wait = Duration.milliseconds(first.due - now.date.milliseconds)
             due.append(now.uptime + min(wait, Self.longestSleep))
         }
-        if case .count(let count) = settings.retention, (roster.counts[.completed] ?? 0) > count { due.append(now.uptime) }
+        if case .count(let count) = settings.retention, (sessionIndex.counts[.completed] ?? 0) > count { due.append(now.uptime) }
         if !flags.releases.isEmpty { due.append(now.uptime) }
         if flags.mode == .draining, let deadline = flags.drainDeadline { due.append(deadline) }
-        if case .age(let age) = settings.retention, let first = roster.ends.first {
+        if case .age(let age) = settings.retention, let first = sessionIndex.ends.first {
             let wait = Duration.milliseconds(first.due - steadyDate(at: now).milliseconds) + age
             due.append(now.uptime + min(wait, Self.longestSleep))
         }
         if flags.mode == .running {
-            if let recall = roster.heads.nextRecall { due.append(recall) }
+            if let recall = sessionIndex.heads.nextRecall { due.append(recall) }
             // In a strict queue, the first session is checked alone.
-            if settings.ordering == .strict, let first = roster.unfinished.first.flatMap({ roster[$0] }),
+            if settings.ordering == .strict, let first = sessionIndex.unfinished.first.flatMap({ sessionIndex[$0] }),
                 case .unavailable(let until?) = ability(of: first, at: now)
             {
                 due.append(until)
             }
-            if flags.scarceSpace != nil, !roster.lines.isEmpty { due.append(flags.diskCheckAt) }
+            if flags.scarceSpace != nil, !sessionIndex.lines.isEmpty { due.append(flags.diskCheckAt) }
         }
         return due.min().map { max($0, now.uptime) }
     }
@@ -90,22 +90,22 @@ extension Scheduler {
 
     /// Why a waiting session does not run: its first unmet condition, or nil if it is about to start.
     package func why(_ key: SessionKey, at now: DualInstant) -> WaitReason? {
-        guard let entry = roster[key], entry.state == .waiting, !entry.conditions.contains(.ending) else { return nil }
+        guard let entry = sessionIndex[key], entry.state == .waiting, !entry.conditions.contains(.ending) else { return nil }
         guard flags.mode == .running else { return .queueNotRunning }
         return ownReason(entry, at: now) ?? orderReason(entry, at: now) ?? slotReason(entry)
     }
 
     private func ownReason(_ entry: Entry, at now: DualInstant) -> WaitReason? {
-        let details = roster.details(entry.key)
+        let details = sessionIndex.details(entry.key)
         if entry.conditions.contains(.runNotEnded) { return .lastRunNotEnded }
         if entry.conditions.contains(.stopped) { return .stoppedByApp }
-        if entry.conditions.contains(.displaced), let owner = details.displacedBy.flatMap({ roster[$0] }) {
+        if entry.conditions.contains(.displaced), let owner = details.displacedBy.flatMap({ sessionIndex[$0] }) {
             return .displaced(by: owner.id)
         }
         if entry.conditions.contains(.backoff), let retryAt = details.retryAt { return .retry(at: retryAt.date) }
         if entry.conditions.contains(.early), let notBefore = details.notBefore { return .notBefore(notBefore) }
         if entry.conditions.contains(.dependent), let dependency = details.dependency {
-            let state = roster.key(of: dependency.session).flatMap { roster[$0] }?.shownState ?? .waiting
+            let state = sessionIndex.key(of: dependency.session).flatMap { sessionIndex[$0] }?.shownState ?? .waiting
             return .after(dependency.session, state)
         }
         switch ability(of: entry, at: now) {
@@ -126,17 +126,19 @@ extension Scheduler {
     /// The session directly before this one, among those that could start if they had a slot.
     private func orderReason(_ entry: Entry, at now: DualInstant) -> WaitReason? {
         if settings.ordering == .strict, entry.lane != .now {
-            if let first = roster.unfinished.first.flatMap({ roster[$0] }), first.key != entry.key { return .strictOrder(behind: first.id) }
+            if let first = sessionIndex.unfinished.first.flatMap({ sessionIndex[$0] }), first.key != entry.key {
+                return .strictOrder(behind: first.id)
+            }
             // Only sessions that must run now go before the first of the list.
-            let claimants = roster.claimants.compactMap { roster[$0] }
+            let claimants = sessionIndex.claimants.compactMap { sessionIndex[$0] }
             let able = claimants.filter { !$0.conditions.contains(.ending) && ability(of: $0, at: now).isAble }
-            return able.max { roster.standing($0) < roster.standing($1) }.map { .order(behind: $0.id) }
+            return able.max { sessionIndex.standing($0) < sessionIndex.standing($1) }.map { .order(behind: $0.id) }
         }
-        return roster.last(before: entry) { ability(of: $0, at: now).isAble }.map { .order(behind: $0.id) }
+        return sessionIndex.last(before: entry) { ability(of: $0, at: now).isAble }.map { .order(behind: $0.id) }
     }
 
     private func slotReason(_ entry: Entry) -> WaitReason? {
-        let paused = roster.paused.compactMap { roster[$0] }.filter { $0.holdsSlot && !$0.conditions.contains(.ending) }
+        let paused = sessionIndex.paused.compactMap { sessionIndex[$0] }.filter { $0.holdsSlot && !$0.conditions.contains(.ending) }
         if !hasSlot(entry.account) {
             let keeper = paused.filter { $0.account == entry.account }.min { $0.rank < $1.rank }
             return keeper.map { .slotHeld(by: $0.id) } ?? .accountLimit
@@ -151,12 +153,12 @@ extension Scheduler {
     private func scheduled(at now: DualInstant) -> (count: Int, first: Date?) {
         var count = 0
         var due: [Date] = []
-        for (line, sessions) in roster.timed where accounts[line.account]?.block == nil { count += sessions }
+        for (line, sessions) in sessionIndex.timed where accounts[line.account]?.block == nil { count += sessions }
         if count > 0 {
-            if let first = roster.due.first { due.append(now.date + (.nanoseconds(first.due) - now.uptime)) }
-            if let first = roster.dueDates.first { due.append(now.date + .milliseconds(first.due - now.date.milliseconds)) }
+            if let first = sessionIndex.due.first { due.append(now.date + (.nanoseconds(first.due) - now.uptime)) }
+            if let first = sessionIndex.dueDates.first { due.append(now.date + .milliseconds(first.due - now.date.milliseconds)) }
         }
-        for (key, line) in roster.lines {
+        for (key, line) in sessionIndex.lines {
             guard case .unavailable(let until?) = ability(of: key, at: now) else { continue }
             count += line.inOrder.count + line.marked.keys.count
             due.append(now.date + (until - now.uptime))
@@ -166,10 +168,11 @@ extension Scheduler {
 
     /// A snapshot of the queue.
     package func status(at now: DualInstant) -> QueueStatus {
-        let counts = roster.counts
+        let counts = sessionIndex.counts
         let (scheduled, nextDue) = scheduled(at: now)
         return QueueStatus(
-            mode: flags.mode, sessions: roster.count, running: counts[.running] ?? 0, waiting: counts[.waiting] ?? 0, scheduled: scheduled,
+            mode: flags.mode, sessions: sessionIndex.count, running: counts[.running] ?? 0, waiting: counts[.waiting] ?? 0,
+            scheduled: scheduled,
             paused: counts[.paused] ?? 0, held: counts[.held] ?? 0, cancelled: counts[.cancelled] ?? 0, completed: counts[.completed] ?? 0,
             failed: counts[.failed] ?? 0, nextDue: nextDue,
             isIdle: isIdle(at: now), orderRevision: flags.orderRevision, sessionLimit: sessionLimit, rateLimit: flags.rateLimit,

@@ -4,7 +4,7 @@ extension Scheduler {
     mutating func handle(_ report: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
         if case .ended = report.content, let key = flags.abandoned[report.run] { return endAbandoned(report.run, of: key) }
         if flags.ending[report.run] != nil { return handleLate(report, at: now, &transaction) }
-        guard let entry = roster[report.key], roster.details(report.key).run == report.run else { return }
+        guard let entry = sessionIndex[report.key], sessionIndex.details(report.key).run == report.run else { return }
         let key = report.key
         switch report.content {
         case .connected:
@@ -50,7 +50,7 @@ extension Scheduler {
     /// Handles the end of an abandoned run: its session may run again.
     private mutating func endAbandoned(_ run: UInt64, of key: SessionKey) {
         mutateFlags { $0.abandoned[run] = nil }
-        roster.recallAllLines()
+        sessionIndex.recallAllLines()
         mutate(key) { entry, _ in entry.conditions.remove(.runNotEnded) }
     }
 
@@ -63,7 +63,7 @@ extension Scheduler {
         case .file(let position, .completed(_, let endpoint)):
             transaction.writes.append(.dropDiscard(report.key, position: position, endpoint))
         case .ended, .abandoned:
-            if let account = flags.ending[report.run] { roster.recallLines(of: account) }
+            if let account = flags.ending[report.run] { sessionIndex.recallLines(of: account) }
             mutateFlags {
                 $0.ending[report.run] = nil
                 if case .abandoned = report.content { $0.abandoned[report.run] = report.key }
@@ -178,13 +178,13 @@ extension Scheduler {
             case .unavailable(let until?) = ability(of: entry, at: now)
         else { return nil }
         wake(at: now)
-        let others = min(roster.eligible(of: entry.account), Self.mostBefore)
+        let others = min(sessionIndex.eligible(of: entry.account), Self.mostBefore)
         return until - now.uptime + EndpointHealth.outagePause * others
     }
 
     /// Ends an interrupted run: the session gets its intended state.
     private mutating func endAsTold(_ key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
-        guard let entry = roster[key] else { return }
+        guard let entry = sessionIndex[key] else { return }
         // It was resumed in between.
         if entry.state == .running { return goOn(key, isAskedFor: true, at: now, &transaction) }
         if !entry.holdsSlot { transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id)] }
@@ -195,7 +195,7 @@ extension Scheduler {
 
     /// Begins another run in the same activation, if the queue and the account still allow it.
     private mutating func goOn(_ key: SessionKey, isAskedFor: Bool, at now: DualInstant, _ transaction: inout Transaction) {
-        guard let entry = roster[key] else { return }
+        guard let entry = sessionIndex[key] else { return }
         let isOver = flags.mode == .stopping || flags.mode == .stopped
         guard !isOver, !entry.conditions.contains(.runNotEnded), ability(of: entry, at: now).isAble else {
             return wait(key, .interrupted, at: now, &transaction)
@@ -214,7 +214,7 @@ extension Scheduler {
                 deduplicationKey: details.deduplicationKey, completedAt: failure == nil ? steadyDate : nil,
                 keptSince: failure == nil ? steadyDate : nil)
         }
-        guard let entry = roster[key] else { return }
+        guard let entry = sessionIndex[key] else { return }
         transaction.writes.append(.endSession(key, failure, now.date))
         satisfyDependents(of: entry.id, isCompleted: failure == nil)
         transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id)]
@@ -243,7 +243,7 @@ extension Scheduler {
             case .endpointsUnavailable, .accountBlocked, .finished: break
             }
         }
-        guard let entry = roster[key] else { return }
+        guard let entry = sessionIndex[key] else { return }
         if entry.lane != .interrupted { restoreDisplaced(of: key, &transaction) }
         transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id), .changed([entry.id], .waiting)]
     }
@@ -271,8 +271,8 @@ extension Scheduler {
     /// Releases the dependents of an ended session. If there are very many, the rest follows in the next transactions; after a kill, the
     /// next opening completes them.
     mutating func satisfyDependents(of id: SessionID, isCompleted: Bool) {
-        for key in roster.dependents[id, default: []].sorted() {
-            guard let dependency = roster.details(key).dependency, isCompleted || dependency.acceptsAnyEnd else { continue }
+        for key in sessionIndex.dependents[id, default: []].sorted() {
+            guard let dependency = sessionIndex.details(key).dependency, isCompleted || dependency.acceptsAnyEnd else { continue }
             guard released < Self.mostAtOnce else {
                 return mutateFlags { $0.releases.append(PendingRelease(session: id, isCompleted: isCompleted)) }
             }

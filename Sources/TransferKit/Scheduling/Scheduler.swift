@@ -95,7 +95,7 @@ package struct Scheduler: Sendable {
     package let settings: Settings
     package private(set) var flags: Flags
     /// All sessions and their indexes.
-    package internal(set) var roster: Roster
+    package internal(set) var sessionIndex: SessionIndex
     package private(set) var accounts: [AccountKey: AccountEntry] = [:]
     package private(set) var accountKeys: [String: AccountKey] = [:]
 
@@ -139,7 +139,7 @@ package struct Scheduler: Sendable {
         flags = Flags()
         flags.network = settings.network
         flags.sessionLimitOverride = settings.sessionLimitOverride
-        roster = Roster(isStrict: settings.ordering == .strict, keepsEnds: settings.retention != .keepAll)
+        sessionIndex = SessionIndex(isStrict: settings.ordering == .strict, keepsEnds: settings.retention != .keepAll)
     }
 
     package var orderRevision: UInt64 { flags.orderRevision }
@@ -149,13 +149,13 @@ package struct Scheduler: Sendable {
         settings.ordering == .strict ? 1 : flags.sessionLimitOverride ?? flags.sessionLimit ?? settings.sessionLimit
     }
 
-    package var slotsInUse: Int { roster.slots.total + flags.ending.count }
+    package var slotsInUse: Int { sessionIndex.slots.total + flags.ending.count }
 
     // MARK: Loading
 
     /// Reserves memory before a store is loaded.
     package mutating func reserveLoading(_ count: Int) {
-        roster.reserveLoading(count)
+        sessionIndex.reserveLoading(count)
     }
 
     /// Excludes keys up to this one from new sessions.
@@ -201,7 +201,7 @@ package struct Scheduler: Sendable {
         }
         var details = details
         if let completedAt = details?.completedAt { details?.keptSince = plausible(completedAt) }
-        roster.load(entry, details)
+        sessionIndex.load(entry, details)
         return true
     }
 
@@ -210,12 +210,12 @@ package struct Scheduler: Sendable {
     ///
     /// - Returns: The writes that update the store, and the sessions that were left out because their ID was a duplicate.
     package mutating func finishLoading() -> (writes: [StoreWrite], duplicates: [SessionKey]) {
-        let (renumbered, duplicates) = roster.finishLoading()
+        let (renumbered, duplicates) = sessionIndex.finishLoading()
         for key in renumbered { dirty.append(key) }
         var nobodyListens = Transaction()
-        for owner in roster.owners.keys.sorted() where !canOwn(owner) { restoreDisplaced(of: owner, &nobodyListens) }
-        for id in roster.dependents.keys {
-            guard let other = roster.key(of: id).flatMap({ roster[$0] }) else {
+        for owner in sessionIndex.owners.keys.sorted() where !canOwn(owner) { restoreDisplaced(of: owner, &nobodyListens) }
+        for id in sessionIndex.dependents.keys {
+            guard let other = sessionIndex.key(of: id).flatMap({ sessionIndex[$0] }) else {
                 foundOrphaned += holdDependents(of: id, &nobodyListens)
                 continue
             }
@@ -234,8 +234,8 @@ package struct Scheduler: Sendable {
         var seen: Set<SessionKey> = []
         var next: SessionKey? = key
         while let key = next {
-            guard let entry = roster[key], !entry.state.isEnded, entry.state != .held, seen.insert(key).inserted else { return false }
-            next = roster.details(key).displacedBy
+            guard let entry = sessionIndex[key], !entry.state.isEnded, entry.state != .held, seen.insert(key).inserted else { return false }
+            next = sessionIndex.details(key).displacedBy
         }
         return true
     }
@@ -256,7 +256,7 @@ package struct Scheduler: Sendable {
         released = 0
         if let flagsBefore { flags = flagsBefore }
         flagsBefore = nil
-        roster.recallAllLines()
+        sessionIndex.recallAllLines()
         storedSettings = (flags.orderRevision, flags.sessionLimit, flags.rateLimit)
     }
 
@@ -268,21 +268,21 @@ package struct Scheduler: Sendable {
         revert(to: savepoint.changes)
         dirty.removeLast(dirty.count - savepoint.dirty)
         flags = savepoint.flags
-        roster.recallAllLines()
+        sessionIndex.recallAllLines()
     }
 
     private mutating func revert(to count: Int) {
         while journal.count > count, let change = journal.popLast() {
             switch change {
-            case .changed(let entry, let details): roster.change(entry, details)
-            case .inserted(let key): roster.remove(key)
-            case .removed(let entry, let details): roster.insert(entry, details)
-            case .renumbered(let key, let rank): roster.renumber(key, rank)
+            case .changed(let entry, let details): sessionIndex.change(entry, details)
+            case .inserted(let key): sessionIndex.remove(key)
+            case .removed(let entry, let details): sessionIndex.insert(entry, details)
+            case .renumbered(let key, let rank): sessionIndex.renumber(key, rank)
             case .account(let key, let before):
                 if let name = accounts[key]?.account.name { accountKeys[name] = nil }
                 accounts[key] = before
                 if let name = before?.account.name { accountKeys[name] = key }
-                roster.recallLines(of: key)
+                sessionIndex.recallLines(of: key)
             }
         }
     }
@@ -294,8 +294,8 @@ package struct Scheduler: Sendable {
 
     /// Changes the record of a session; ignores an unknown key.
     mutating func mutate(_ key: SessionKey, _ change: (inout Entry, inout EntryDetails) -> Void) {
-        guard let before = roster[key] else { return }
-        let detailsBefore = roster.details(key)
+        guard let before = sessionIndex[key] else { return }
+        let detailsBefore = sessionIndex.details(key)
         var (entry, details) = (before, detailsBefore)
         change(&entry, &details)
         guard entry != before || details != detailsBefore else { return }
@@ -303,7 +303,7 @@ package struct Scheduler: Sendable {
         // Values that end with the process are not stored.
         let isStored = ScheduleRow(entry: before, details: detailsBefore).durable != ScheduleRow(entry: entry, details: details).durable
         if isStored { dirty.append(key) }
-        roster.change(entry, details)
+        sessionIndex.change(entry, details)
     }
 
     /// Records changes of tags from now on, because a reader looks sessions up by tag in the store.
@@ -324,22 +324,22 @@ package struct Scheduler: Sendable {
 
     mutating func insert(_ entry: Entry, _ details: EntryDetails) {
         journal.append(.inserted(entry.key))
-        roster.insert(entry, details)
+        sessionIndex.insert(entry, details)
     }
 
     /// Removes a session.
     mutating func take(_ key: SessionKey) {
-        guard let entry = roster[key] else { return }
-        journal.append(.removed(entry, roster.details(key)))
-        roster.remove(key)
+        guard let entry = sessionIndex[key] else { return }
+        journal.append(.removed(entry, sessionIndex.details(key)))
+        sessionIndex.remove(key)
     }
 
     /// Gives a session another rank between the same neighbours.
     mutating func renumber(_ key: SessionKey, _ rank: Int64) {
-        guard let entry = roster[key] else { return }
+        guard let entry = sessionIndex[key] else { return }
         journal.append(.renumbered(key, entry.rank))
         dirty.append(key)
-        roster.renumber(key, rank)
+        sessionIndex.renumber(key, rank)
     }
 
     /// Adds, replaces or, with nil, removes an account.
@@ -349,15 +349,15 @@ package struct Scheduler: Sendable {
         if let name = before?.account.name { accountKeys[name] = nil }
         accounts[key] = entry
         if let name = entry?.account.name { accountKeys[name] = key }
-        roster.recallLines(of: key)
+        sessionIndex.recallLines(of: key)
     }
 
     /// Adds the writes for all changes since the last call.
     mutating func flush(into transaction: inout Transaction) {
         var seen: Set<SessionKey> = []
         for key in dirty where dirty.count == 1 || seen.insert(key).inserted {
-            guard let entry = roster[key] else { continue }
-            transaction.writes.append(.schedule(ScheduleRow(entry: entry, details: roster.details(key)).durable))
+            guard let entry = sessionIndex[key] else { continue }
+            transaction.writes.append(.schedule(ScheduleRow(entry: entry, details: sessionIndex.details(key)).durable))
         }
         dirty.removeAll(keepingCapacity: dirty.count < 4_096)
         let settings = (flags.orderRevision, flags.sessionLimit, flags.rateLimit)

@@ -48,7 +48,7 @@ extension QueueStore {
         }
         try await recover(recovery)
         while try await read({ [clock] in try Self.hasFarDiscards(at: clock.date(), in: $0) }), try await recover([.clampDiscards]) {}
-        let interrupted = scheduler.foundRunning.compactMap { scheduler.roster[$0] }.sorted { $0.rank < $1.rank }.map(\.id)
+        let interrupted = scheduler.foundRunning.compactMap { scheduler.sessionIndex[$0] }.sorted { $0.rank < $1.rank }.map(\.id)
         var news: [QueueEvent.Kind] = interrupted.isEmpty ? [] : [.changed(interrupted, .waiting)]
         news += unreadable.map { .quarantined($0.1) }
         if !scheduler.foundOrphaned.isEmpty { news.append(.changed(scheduler.foundOrphaned, .held)) }

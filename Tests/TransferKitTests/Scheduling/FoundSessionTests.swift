@@ -72,7 +72,7 @@ import TransferKit
         // The latest call goes first, and then the group in its order.
         _ = try scheduler.perform(.start)
         var started: [SessionID] = []
-        while let id = scheduler.runningIDs.first, let key = scheduler.roster.key(of: id) {
+        while let id = scheduler.runningIDs.first, let key = scheduler.sessionIndex.key(of: id) {
             started.append(id)
             _ = try scheduler.report(.ended(.finished(failure: nil, itemsSeen: 1)), of: key)
         }

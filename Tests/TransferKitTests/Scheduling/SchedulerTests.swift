@@ -72,11 +72,11 @@ import TransferKit
         var drafts = (0..<20_000).map { _ in SessionDraft.draft() }
         for index in 1..<drafts.count { drafts[index].dependency = .after(drafts[index - 1].id) }
         _ = try scheduler.perform(.enqueue(drafts))
-        #expect(scheduler.roster.count == 20_000)
+        #expect(scheduler.sessionIndex.count == 20_000)
         var ring = (0..<3).map { _ in SessionDraft.draft() }
         for index in 0..<3 { ring[index].dependency = .after(ring[(index + 1) % 3].id) }
         #expect(throws: QueueError.self) { _ = try scheduler.perform(.enqueue(ring)) }
-        #expect(scheduler.roster.count == 20_000)
+        #expect(scheduler.sessionIndex.count == 20_000)
     }
 
     @Test func aRunThatGoesElsewhereIsNoProbe() throws {
@@ -208,7 +208,7 @@ import TransferKit
     @Test func senselessCommandsChangeNothing() throws {
         var scheduler = try Scheduler.fixture()
         _ = try scheduler.perform(.enqueue([.draft()]))
-        let known = try #require(scheduler.roster[1]?.id)
+        let known = try #require(scheduler.sessionIndex[1]?.id)
         let refusals: [(Command, QueueError.Code)] = [
             (.enqueue([.draft(), .draft("nobody")]), .noSuchAccount),
             (.perform(.remove(), .group(.sessions([known, SessionID()]))), .noSuchSession),
@@ -218,7 +218,7 @@ import TransferKit
         for (command, code) in refusals {
             let error = try #require(throws: QueueError.self) { try scheduler.handle(.command(command), at: .start) }
             #expect(error.code == code)
-            #expect(Array(scheduler.roster.order) == [1])
+            #expect(Array(scheduler.sessionIndex.order) == [1])
         }
     }
 
@@ -229,7 +229,7 @@ import TransferKit
         let stale = try scheduler.handle(
             .report(RunEvent(key: 1, run: 99, content: .ended(.finished(failure: nil, itemsSeen: 1)))), at: .start)
         #expect(stale.writes.isEmpty && stale.events.isEmpty)
-        #expect(scheduler.roster[1]?.state == .running)
+        #expect(scheduler.sessionIndex[1]?.state == .running)
     }
 
     @Test func veryManyDependentsAreReleasedInPieces() throws {

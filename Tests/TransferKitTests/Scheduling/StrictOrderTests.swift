@@ -56,7 +56,7 @@ import TransferKit
         #expect(sessions == [ids[0], ids[1]])
         _ = try scheduler.perform(.perform(first, .more([ids[0]], of: .all, mark: 0)))
         _ = try scheduler.perform(.perform(.move(.after(ids[0])), .more([ids[1]], of: .all, mark: 0)))
-        #expect(scheduler.roster.order.compactMap { scheduler.roster[$0]?.id } == [ids[2], ids[0], ids[1], ids[3]])
+        #expect(scheduler.sessionIndex.order.compactMap { scheduler.sessionIndex[$0]?.id } == [ids[2], ids[0], ids[1], ids[3]])
     }
 
     @Test func whatDoesNotExistIsToldBeforeWhatWaitsForItself() throws {

@@ -109,7 +109,7 @@ import TransferKit
         #expect(loaded.accounts[1]?.block?.error == .broken)
         #expect(loaded.sessions.map(\.id) == [drafts[1].id, drafts[2].id, drafts[0].id])
         #expect(loaded.sessions.map(\.state) == [.waiting, .failed, .waiting])
-        #expect(loaded.sessions.compactMap { loaded.roster[$0.key]?.lane } == [.interrupted, .none, .none], "what ran goes first")
+        #expect(loaded.sessions.compactMap { loaded.sessionIndex[$0.key]?.lane } == [.interrupted, .none, .none], "what ran goes first")
         #expect(try await store.sessions([2]).first?.status.state == .waiting, "and that is stored")
         await store.close()
     }
@@ -342,7 +342,7 @@ import TransferKit
         }
         let store = try await open()
         let loaded = try await store.load(.memory).0
-        #expect(loaded.sessions.compactMap { loaded.roster[$0.key]?.lane } == [.interrupted])
+        #expect(loaded.sessions.compactMap { loaded.sessionIndex[$0.key]?.lane } == [.interrupted])
         await store.close()
     }
 }

@@ -4,10 +4,10 @@ import HeapModule
 ///
 /// A line without a session that can start at present is set aside, and recalled once that may have changed.
 struct LineHeads: Sendable {
-    typealias LineKey = Roster.LineKey
+    typealias LineKey = SessionIndex.LineKey
 
     struct Head: Sendable, Comparable {
-        var standing: Roster.Standing
+        var standing: SessionIndex.Standing
         var key: SessionKey
         var line: LineKey
 
@@ -36,7 +36,7 @@ struct LineHeads: Sendable {
     /// The uptime at which the next line is recalled.
     var nextRecall: Duration? { recalls.min?.time }
 
-    mutating func put(_ key: SessionKey, _ standing: Roster.Standing, first line: LineKey) {
+    mutating func put(_ key: SessionKey, _ standing: SessionIndex.Standing, first line: LineKey) {
         if aside.isEmpty || aside[line] == nil { heap.insert(Head(standing: standing, key: key, line: line)) }
     }
 

@@ -71,7 +71,8 @@ struct RemoteLedger {
     }
 
     private static func leavesNothing(_ session: Scheduler.View, _ scheduler: Scheduler) -> Bool {
-        session.target == .cancelled && session.run == nil && scheduler.roster[session.key]?.conditions.contains(.keepsPartial) == false
+        session.target == .cancelled && session.run == nil
+            && scheduler.sessionIndex[session.key]?.conditions.contains(.keepsPartial) == false
     }
 
     /// - Parameter leftovers: Sessions that were removed, and whose runs have not let go.

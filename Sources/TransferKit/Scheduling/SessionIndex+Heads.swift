@@ -1,5 +1,5 @@
 /// Finds the first session of all lines without a search through each account.
-extension Roster {
+extension SessionIndex {
     /// The first session of all lines that are not set aside.
     mutating func firstInLine() -> (line: LineKey, entry: Entry)? {
         while let head = heads.first {

@@ -1,7 +1,7 @@
 import Foundation
 
 /// All sessions, in order, with indexes for frequent queries. Each change updates all indexes.
-package struct Roster: Sendable {
+package struct SessionIndex: Sendable {
     /// The number of slots in use.
     package struct Slots: Sendable, Equatable {
         package var total = 0
