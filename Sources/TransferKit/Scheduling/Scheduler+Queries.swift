@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 
 extension Scheduler {
-    /// The public view of a session.
+    /// A session as the callers of the scheduler see it.
     package struct View: Sendable, Equatable {
         package var id: SessionID
         package var key: SessionKey
