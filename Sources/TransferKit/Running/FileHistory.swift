@@ -27,7 +27,7 @@ package struct FileHistory: Equatable, Sendable {
     /// Whether the last attempt's endpoint performed a request of it.
     private(set) var isAnswered = false
     /// Whether the last attempt moved so much that an outage is no reason to repeat it soon.
-    private(set) var isCostly = false
+    package private(set) var isCostly = false
     /// Whether the last attempt failed for the endpoint, and not for the file.
     private(set) var isOutage = false
     /// How often each endpoint had answered when the file last failed there in a way that may be an outage; none once it answered the file.
