@@ -50,8 +50,9 @@ import TransferKit
         let program = try TransferQ()
         let queue = try await TransferQueue(storage: .folder(program.store), transports: [])
         let terminal = try PseudoTerminal(columns: 80)
+        let watch = try OwnerLockWatch(store: program.store)
         let run = try program.start(["run"], diagnostics: terminal.terminal)
-        while !isWaiting(run.processID, for: program.store) { await Task.yield() }
+        try await watch.opening()
         run.send(SIGTERM)
         #expect(await run.result().status == 130)
         await queue.shutdown()
@@ -109,15 +110,6 @@ import TransferKit
             run.send(SIGTERM)
             let result = await run.result()
             #expect(result.status == 130 && !result.wasKilled)
-        }
-    }
-
-    /// Whether a process has opened the queue's lock file, as it does while it waits for the lock (proc(5)).
-    private func isWaiting(_ process: pid_t, for store: FilePath) -> Bool {
-        let folder = "/proc/\(process)/fd"
-        let numbers = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-        return numbers.contains { number in
-            (try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\(number)")) == store.appending("owner.lock").string
         }
     }
 }

@@ -29,27 +29,24 @@ extension TransferQ {
     /// Starts a command while this process owns the folder without a socket, and opens the socket when the command waits for the folder.
     fileprivate func result(of command: [String], whileOwnerStarts role: QueueOwner.Role) async throws -> CommandResult {
         let queue = try await TransferQueue(storage: .folder(store), transports: [])
+        let watch = try OwnerLockWatch(store: store)
         let running = try start(command)
-        let server = try await server(for: queue, as: role, beside: running.processID)
+        let server = try await server(for: queue, as: role, after: watch)
         let result = await running.result()
         await server.shutDownQueue()
         return result
     }
 
     /// Runs on its own thread: a command waits at most ten seconds for an owner, and the shared threads of the tests may be busy for longer.
-    private func server(for queue: TransferQueue, as role: QueueOwner.Role, beside process: Int32) async throws -> ControlServer {
-        let lock = store.appending("owner.lock").string
-        return try await withCheckedThrowingContinuation { continuation in
+    private func server(for queue: TransferQueue, as role: QueueOwner.Role, after watch: OwnerLockWatch) async throws -> ControlServer {
+        try await withCheckedThrowingContinuation { continuation in
             Thread.detachNewThread {
-                while !openFiles(of: process).contains(lock) { Thread.sleep(forTimeInterval: 0.001) }
-                continuation.resume(with: Result { try ControlServer(for: queue, as: role, logger: Logger(label: "test")) })
+                continuation.resume(
+                    with: Result {
+                        try watch.waitForOpening()
+                        return try ControlServer(for: queue, as: role, logger: Logger(label: "test"))
+                    })
             }
         }
-    }
-
-    private func openFiles(of process: Int32) -> [String] {
-        let folder = "/proc/\(process)/fd"
-        let numbers = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-        return numbers.compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\($0)") }
     }
 }

@@ -27,7 +27,7 @@ package struct FileHistory: Equatable, Sendable {
     /// Whether the last attempt's endpoint performed one of its requests.
     private(set) var isAnswered = false
     /// Whether the last attempt moved so many bytes that an outage does not justify an early repetition.
-    private(set) var isCostly = false
+    package private(set) var isCostly = false
     /// Whether the last attempt failed because of the endpoint, not the file.
     private(set) var isOutage = false
     /// The number of responses of each endpoint when the file last failed there with a possible outage. Removed once the endpoint responds

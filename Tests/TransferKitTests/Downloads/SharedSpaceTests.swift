@@ -77,6 +77,10 @@ import TransportTesting
             while fixture.content("1") == nil { _ = try await session.status }
             #expect(fixture.content("1") == DownloadFixture.content(Self.size))
             #expect(fixture.memory.attempts.count { $0.path.description == "1" } == 1)
+            // The other one is tried as soon as the first has ended, and not when its wait is over.
+            var why: WaitReason?
+            repeat { why = try await session.status.why } while why == nil
+            if case .noSpace? = why {} else { Issue.record("\(String(describing: why))") }
             await queue.shutdown()
         }
     }

@@ -47,6 +47,25 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// Readers of the change log find a gap; the date is kept all the same.
+    @Test func aChangeLogThatTakesNothingKeepsNothingElseFromTheStore() async throws {
+        let path = fixture.folder.path.appending("store").appending("queue.sqlite").string
+        try await fixture.openWithAccounts().shutdown()
+        let database = try DatabaseQueue(path: path)
+        try await database.write { db in
+            try db.execute(sql: "DELETE FROM setting WHERE name GLOB 'clock*'")
+            try db.execute(sql: "CREATE TRIGGER refusal BEFORE INSERT ON event BEGIN SELECT RAISE(ABORT, 'refused'); END")
+        }
+        try database.close()
+        let queue = try await fixture.openWithAccounts()
+        let handle = try await queue.enqueue(session)
+        try await queue.start()
+        #expect(try await handle.value.state == .completed)
+        await queue.shutdown()
+        let names = try await DatabaseQueue(path: path).read { try String.fetchAll($0, sql: "SELECT name FROM setting ORDER BY name") }
+        #expect(names.contains("clockSeen") && names.contains("clockSteady"))
+    }
+
     @Test func whatARunReportsIsStoredOnceThatWorks() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("1", atByte: 10_000)

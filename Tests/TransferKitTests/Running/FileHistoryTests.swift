@@ -88,6 +88,14 @@ import TransferKit
         #expect(history.failures == failures)
     }
 
+    @Test(arguments: [0, 1 << 20, 1 << 20 + 1]) func moreThanAMebibyteIsCostly(moved: Int64) {
+        var history = FileHistory()
+        history.ended(at: endpoint, isAnswered: false, moved: moved)
+        #expect(history.isCostly == (moved > 1 << 20))
+        history.began()
+        #expect(!history.isCostly)
+    }
+
     @Test func aServerThatAnsweredInTheAttemptIsNoOutage() {
         var history = FileHistory()
         for _ in 0..<3 {

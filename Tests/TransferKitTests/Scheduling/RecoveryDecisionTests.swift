@@ -20,6 +20,14 @@ import TransferKit
         #expect(decision(.transient, History(failures: 8)) == .giveUpFile)
     }
 
+    /// An attempt costs nothing where no server is; a large body that a proxy takes for a stopped server is another matter.
+    @Test(arguments: [(false, Duration.seconds(5)), (true, .seconds(64))]) func anOutageIsProbedSoonUnlessThatCostsMuch(
+        isCostly: Bool, delay: Duration
+    ) {
+        let history = History(outageAttempts: 8, isCostly: isCostly)
+        #expect(decision(.transient, history, code: .serverUnavailable) == .retry(after: delay))
+    }
+
     @Test func anUnknownClassIsTransient() {
         #expect(decision(FailureClass(rawValue: "of another version")) == soon)
     }

@@ -173,6 +173,19 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// What was not discarded yet is kept with the rest of the session.
+    @Test func aQuarantineEndsTheDiscarding() async throws {
+        let store = try await prepared("failed")
+        try await store.commit([.discardPartial(1)])
+        let rest = try await count(store, "checkpoint")
+        #expect(rest > 0)
+        try await store.commit([.quarantine(1, "test"), .continueDiscard(1), .discardPartial(1)])
+        while try await store.sweep() {}
+        #expect(try await count(store, "discard") == Self.count - rest)
+        #expect(try await count(store, "quarantined_row WHERE origin = 'checkpoint'") == rest)
+        await store.close()
+    }
+
     /// A person retries it meanwhile: what was not discarded yet is used.
     @Test func aRetryEndsTheDiscarding() async throws {
         let store = try await prepared("failed")

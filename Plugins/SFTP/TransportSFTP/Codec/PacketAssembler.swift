@@ -15,7 +15,7 @@ package struct PacketAssembler: Sendable {
         if bytes.isEmpty { bytes = arrived } else { bytes += arrived }
     }
 
-    /// The next complete packet, without its length; nil if there is none yet.
+    /// The next complete packet, without its length; nil before it is complete.
     ///
     /// - Throws: A ``ProtocolFault`` if its length is invalid.
     package mutating func next() throws(ProtocolFault) -> ArraySlice<UInt8>? {

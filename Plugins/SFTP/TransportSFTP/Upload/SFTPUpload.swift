@@ -249,7 +249,7 @@ struct SFTPUpload {
         warnings += outcome.warnings
         if let digest = outcome.digest { return digest.text }
         try? await client.perform(.remove(part))
-        // A file that changed meanwhile proves nothing.
+        // A file that has changed proves nothing.
         try await file.verifyUnchanged()
         throw TransferError(
             .resumeLost, .checksumMismatch,

@@ -19,6 +19,10 @@ extension TUSAnswer {
         case 200..<300: unexpectedSuccess
         case 300..<400: redirected
         case 400 where refusesCertificate: reply.certificateRefused
+        case 400 where !isFromTUSServer && request != .options && request != .get && response.mayBeOfCutRequest:
+            error(
+                .transient, .rejected,
+                "or a proxy before it rejected the request as malformed, which happens when a connection breaks within a request")
         case 401 where request == .delete, 403 where request == .delete:
             leftToExpire(.credentialsRejected, "does not let this account remove the upload")
         case 401: credentialsRefused

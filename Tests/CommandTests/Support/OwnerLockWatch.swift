@@ -1,0 +1,35 @@
+import Foundation
+import Glibc
+import SystemPackage
+import TransferCore
+
+/// Notices that another process opens the lock file of a storage folder (inotify(7)).
+///
+/// Only root may see the open files of a process that can't be dumped, such as `transferq run`.
+final class OwnerLockWatch: Sendable {
+    private let events: FileDescriptor
+
+    /// Starts to watch. The owner of the folder has opened its lock before.
+    init(store: FilePath) throws {
+        let descriptor = inotify_init1(CInt(IN_CLOEXEC))
+        guard descriptor >= 0 else { throw Errno(rawValue: errno) }
+        events = FileDescriptor(rawValue: descriptor)
+        let watch = unsafe store.appending("owner.lock").withPlatformString { unsafe inotify_add_watch(descriptor, $0, UInt32(IN_OPEN)) }
+        guard watch >= 0 else { throw Errno(rawValue: errno) }
+    }
+
+    deinit { try? events.close() }
+
+    /// Returns once another process has opened the lock. Blocks.
+    func waitForOpening() throws {
+        var event = [UInt8](repeating: 0, count: 4096)
+        _ = try unsafe event.withUnsafeMutableBytes { unsafe try events.read(into: $0) }
+    }
+
+    /// As ``waitForOpening()``, on a thread of its own.
+    func opening() async throws {
+        try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread { continuation.resume(with: Result { try self.waitForOpening() }) }
+        }
+    }
+}
