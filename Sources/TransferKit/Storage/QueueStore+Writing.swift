@@ -18,17 +18,17 @@ extension QueueStore {
     ///
     /// - Returns: What is left to be done later because of them.
     @discardableResult
-    package func commitOrBlame(_ writes: [StoreWrite]) async throws(StoreRefusal) -> StoreAftermath {
-        guard !writes.isEmpty else { return StoreAftermath() }
+    package func commitOrBlame(_ writes: [StoreWrite]) async throws(StoreRefusal) -> PendingMaintenance {
+        guard !writes.isEmpty else { return PendingMaintenance() }
         let now = clock.date()
-        let (freed, aftermath): ([Data], StoreAftermath)
+        let (freed, pending): ([Data], PendingMaintenance)
         do {
-            (freed, aftermath) = try await writeInPlace { db in
+            (freed, pending) = try await writeInPlace { db in
                 var transaction = StoreTransaction(now: now, rowsToSweep: Self.sweptRows)
-                var ledger = FigureLedger(db)
+                var totals = TotalsUpdater(db)
                 for (index, write) in writes.enumerated() {
                     do {
-                        try ledger.willApply(write)
+                        try totals.willApply(write)
                         transaction.freed += try Self.blobsFreed(by: write, in: db)
                         try Self.apply(write, to: db, &transaction)
                     } catch {
@@ -36,13 +36,13 @@ extension QueueStore {
                     }
                 }
                 do {
-                    try ledger.settle()
+                    try totals.settle()
                 } catch  where RefusedWrite(index: 0, reason: error).isLasting {
                     // Totals that can't be kept are no reason to lose what they are of.
                 }
                 // What can't be read of the outbox is no reason to lose what else was done.
                 let hasDiscards = writes.contains(where: \.mayDiscard) && (try? Self.hasDueDiscards(at: now, in: db)) ?? true
-                return (transaction.freed, StoreAftermath(hasRowsToSweep: transaction.leavesRows, hasDueDiscards: hasDiscards))
+                return (transaction.freed, PendingMaintenance(hasRowsToSweep: transaction.leavesRows, hasDueDiscards: hasDiscards))
             }
         } catch let refused as RefusedWrite {
             throw StoreRefusal(error: Self.storageError(refused.reason, folder: folder), culprit: refused.culprit)
@@ -50,7 +50,7 @@ extension QueueStore {
             throw StoreRefusal(error: Self.storageError(error, folder: folder))
         }
         await spool.remove(freed)
-        return aftermath
+        return pending
     }
 
     /// Runs a transaction, and makes sure that it went to the file that a later opening reads.

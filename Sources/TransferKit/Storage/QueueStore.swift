@@ -13,7 +13,7 @@ package final class QueueStore: Sendable {
     package let sources: SourceFolders
     let clock: EngineClock
     private let lock: OwnerLock
-    private let witness: StoreWitness?
+    private let walGuard: WALGuard?
     let place: StorePlace
 
     /// Opens or makes the store in a folder, once no other process owns it.
@@ -50,14 +50,14 @@ package final class QueueStore: Sendable {
         configuration.maximumReaderCount = ClientReads.limit + 2
         configuration.foreignKeysEnabled = true
         if let observer { Self.observe(&configuration, observer) }
-        let witness = try StoreWitness(of: path)
+        let walGuard = try WALGuard(of: path)
         let pool = try DatabasePool(path: path.string, configuration: configuration)
         do {
             try Self.prepare(pool, at: path)
             self.folder = folder
             self.pool = pool
             self.clock = clock
-            self.witness = witness
+            self.walGuard = walGuard
             place = try StorePlace(path)
             spool = Spool(in: folder)
             sources = SourceFolders(base: try Self.remember(storage.base, in: pool), spool: spool.folder)
@@ -68,7 +68,7 @@ package final class QueueStore: Sendable {
             self.lock = lock
         } catch {
             try? pool.close()
-            witness?.close()
+            walGuard?.close()
             throw error
         }
     }
@@ -101,16 +101,16 @@ package final class QueueStore: Sendable {
 
     /// Lets the folder go, and leaves the files in it as they are: what could not be opened stays as it was found.
     package func abandon() async {
-        await DiskThread.run(.storage) { [pool, lock, witness] in
+        await DiskThread.run(.storage) { [pool, lock, walGuard] in
             try? pool.close()
-            witness?.close()
+            walGuard?.close()
             lock.release()
         }
     }
 
     /// Closes the database and lets the folder go.
     package func close() async {
-        await DiskThread.run(.storage) { [witness] in witness?.close() }
+        await DiskThread.run(.storage) { [walGuard] in walGuard?.close() }
         // A failure leaves the log to the next opener, which is how a killed process leaves it too. GRDB closes its readers last, and those
         // can't move the log into the database.
         _ = try? await pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }

@@ -13,7 +13,7 @@ struct StoreTransaction {
 }
 
 /// What a transaction left to be done later.
-package struct StoreAftermath: Sendable {
+package struct PendingMaintenance: Sendable {
     /// Whether rows of removed sessions are left to be swept.
     package var hasRowsToSweep = false
     /// Whether there is something in the discard outbox to be removed now, of this transaction or of an earlier one.

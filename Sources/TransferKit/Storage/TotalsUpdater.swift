@@ -4,7 +4,7 @@ import GRDB
 ///
 /// Of a session that changes as a whole, that is all of its figures. Reports of files, which come as often as there are files, cost no more than
 /// a look at the session's row and at their own checkpoints. Sessions that are inserted cost nothing.
-struct FigureLedger {
+struct TotalsUpdater {
     private typealias Image = (state: String, figures: SessionFigures)
 
     /// A session of which single files change.

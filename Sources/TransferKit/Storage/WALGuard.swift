@@ -3,7 +3,7 @@ import SystemPackage
 
 /// A connection that only reads, and is there before the one that writes and after it: as long as one is open, SQLite leaves the write-ahead
 /// log alone when the other is closed (sqlite.org/wal.html, section 2.1). So a store that turns out to be damaged stays byte by byte what it was.
-final class StoreWitness: Sendable {
+final class WALGuard: Sendable {
     private let connection: DatabaseQueue
 
     /// Looks at a store before anything is written; nil if there is none yet, or it can't be opened this way.
