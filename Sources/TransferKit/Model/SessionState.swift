@@ -32,7 +32,7 @@ public enum SessionPhase: String, Hashable, Sendable, Codable {
     case connecting
     /// Bytes move.
     case transferring
-    /// All bytes of a file were sent; the server has yet to confirm them.
+    /// All bytes of a file were sent, and the server has not confirmed them yet.
     case verifying
     /// It was asked to end, and its transport has not ended yet.
     case ending

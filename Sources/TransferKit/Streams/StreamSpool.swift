@@ -230,7 +230,7 @@ package final class StreamSpool: Sendable {
         }
     }
 
-    // MARK: Giving back
+    // MARK: Freeing disk space
 
     /// Records that the other end has the bytes before an offset. From any thread.
     func confirm(_ offset: Int64) {
