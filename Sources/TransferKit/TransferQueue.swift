@@ -203,9 +203,9 @@ public actor TransferQueue {
         }
     }
 
-    private func look(after aftermath: StoreAftermath) {
-        if aftermath.hasRowsToSweep { sweeper.look() }
-        if aftermath.hasDueDiscards { discards.look() }
+    private func look(after pending: PendingMaintenance) {
+        if pending.hasRowsToSweep { sweeper.look() }
+        if pending.hasDueDiscards { discards.look() }
     }
 
     /// Completes a durable transaction: returns results to the callers, publishes the events, then performs the actions.

@@ -1,29 +1,29 @@
 public import TransferCore
 
-/// A named remote identity: where its sessions go, in order of preference, and with which credentials.
+/// A named remote identity: its endpoints in order of preference, with their credentials.
 public struct Account: Hashable, Sendable, Codable {
     /// The name that sessions refer to; unique in a queue.
     public var name: String
 
-    /// Where sessions may go, the preferred one first.
+    /// The endpoints for sessions, the preferred one first.
     public var endpoints: [Endpoint]
 
-    /// How many of its sessions may be active at once, at least 1; nil for no limit of its own.
+    /// The most active sessions of the account, at least 1; nil for no limit of its own.
     public var sessionLimit: Int?
 
-    /// Bytes per second for all of its sessions together; nil for no limit.
+    /// The rate limit of all its sessions together, in bytes per second; nil for no limit.
     public var rateLimit: Int64?
 
-    /// How long a file with confirmed bytes at an endpoint that can't be reached stays with it, before it begins anew at the next endpoint.
+    /// How long a file with confirmed bytes at an unreachable endpoint stays there, before it restarts at the next endpoint. Default: 60 s.
     public var fallbackAfter: Duration
 
-    /// Whether the next endpoint is tried when one refuses the credentials, rather than block the account.
+    /// Whether a session tries the next endpoint if one rejects the credentials. Otherwise the account is blocked.
     public var fallsBackOnCredentials: Bool
 
-    /// Which files prefer other endpoints than the first; see ``EndpointRule``.
+    /// The rules by which some files prefer other endpoints than the first; see ``EndpointRule``.
     public var rules: [EndpointRule]
 
-    /// Makes an account; it is checked when it is saved.
+    /// Makes an account. The account is checked when it is saved.
     public init(
         _ name: String, endpoints: [Endpoint], sessionLimit: Int? = nil, rateLimit: Int64? = nil, fallbackAfter: Duration = .seconds(60),
         fallsBackOnCredentials: Bool = false, rules: [EndpointRule] = []
@@ -37,7 +37,7 @@ public struct Account: Hashable, Sendable, Codable {
         self.rules = rules
     }
 
-    /// Decodes an account as any version wrote it: what an earlier one did not know has its default.
+    /// Decodes an account of any version. Properties unknown to an earlier version get their defaults.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         self.init(
@@ -49,26 +49,26 @@ public struct Account: Hashable, Sendable, Codable {
             rules: try container.decodeIfPresent([EndpointRule].self, forKey: .rules) ?? [])
     }
 
-    /// Whether nothing is different that a server could have refused.
+    /// Whether the accounts are equal in everything that can make a server refuse one.
     func isSameIdentity(as other: Account) -> Bool {
         name == other.name && endpoints == other.endpoints
     }
 
     func validate() throws(QueueError) {
         guard !name.isEmpty, name.utf8.count <= 255, !name.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else {
-            throw QueueError(.invalidAccount, "An account's name has 1 to 255 bytes and no control characters.")
+            throw QueueError(.invalidAccount, "The name of an account must have 1 to 255 bytes and no control characters.")
         }
         guard !endpoints.isEmpty else {
-            throw QueueError(.invalidAccount, "The account \"\(name)\" has no endpoint; give at least one.")
+            throw QueueError(.invalidAccount, "The account \"\(name)\" has no endpoint. Set at least one.")
         }
         guard sessionLimit.map({ $0 >= 1 }) ?? true, rateLimit.map({ $0 >= 1 }) ?? true else {
-            throw QueueError(.invalidAccount, "The limits of the account \"\(name)\" are at least 1; leave them out for none.")
+            throw QueueError(.invalidAccount, "The limits of the account \"\(name)\" must be at least 1. Omit them for no limit.")
         }
         guard (.zero ... .seconds(Int64.max)).contains(fallbackAfter) else {
-            throw QueueError(.invalidAccount, "The time before the account \"\(name)\" falls back is 0 to \(Int64.max) s.")
+            throw QueueError(.invalidAccount, "The time before the account \"\(name)\" falls back must be from 0 to \(Int64.max) s.")
         }
         guard Set(endpoints.map(\.address)).count == endpoints.count else {
-            throw QueueError(.invalidAccount, "The account \"\(name)\" names an address twice; each of its endpoints has one of its own.")
+            throw QueueError(.invalidAccount, "Two endpoints of the account \"\(name)\" have the same address.")
         }
         for endpoint in endpoints {
             do {
@@ -81,9 +81,9 @@ public struct Account: Hashable, Sendable, Codable {
     }
 }
 
-/// Why no session of an account starts until a person acts.
+/// The reason why no session of an account starts until a person acts.
 public struct AccountBlock: Hashable, Sendable, Codable {
-    /// What a transport met: of the class `credentials` or `trust`.
+    /// The error that a transport met, of the class `credentials` or `trust`.
     public var error: TransferError
 
     /// Makes a block.
@@ -94,10 +94,10 @@ public struct AccountBlock: Hashable, Sendable, Codable {
 
 /// A snapshot of an account.
 public struct AccountStatus: Hashable, Sendable, Codable {
-    /// The account itself.
+    /// The account.
     public var account: Account
-    /// Why none of its sessions starts; nil if it is not blocked.
+    /// The reason why none of its sessions starts; nil if the account is not blocked.
     public var block: AccountBlock?
-    /// How many sessions refer to it, in all states.
+    /// The number of sessions that refer to the account, in all states.
     public var sessions: Int
 }

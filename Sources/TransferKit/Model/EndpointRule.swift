@@ -1,24 +1,24 @@
 public import TransferCore
 
-/// Sends some files of an account to endpoints other than its first: by direction, by size, or both.
+/// A rule by which some files of an account prefer endpoints other than the first: by direction, by size, or both.
 ///
-/// Of an account's rules the first that fits a file counts. The endpoints that it names go before the others, in its order; the others are
-/// still there to fall back to. A file with confirmed bytes at an endpoint stays there, whatever the rules say meanwhile.
+/// The first matching rule of an account applies to a file. The rule's endpoints come before the others, in the rule's order; the others
+/// remain for fallback. A file with confirmed bytes at an endpoint stays there, even if the rules change.
 public struct EndpointRule: Hashable, Sendable, Codable {
-    /// Which sessions it fits; nil for both directions.
+    /// The direction of matching sessions; nil for both.
     public var direction: TransferDirection?
 
-    /// How many bytes a file has at least; nil for any number. A file whose size is not known yet, such as a download's or a stream's, fits
-    /// only rules without sizes.
+    /// The smallest size of a matching file, in bytes; nil for no minimum. A file of unknown size, such as a download or a stream, matches only
+    /// rules without sizes.
     public var minimumSize: Int64?
 
-    /// How many bytes a file has at most; nil for any number.
+    /// The largest size of a matching file, in bytes; nil for no maximum.
     public var maximumSize: Int64?
 
-    /// The addresses of endpoints of the account, the preferred one first; at least one.
+    /// The addresses of preferred endpoints of the account, the most preferred one first. At least one, and none twice.
     public var addresses: [String]
 
-    /// Makes a rule; it is checked when its account is saved.
+    /// Makes a rule. The rule is checked when its account is saved.
     public init(
         direction: TransferDirection? = nil, minimumSize: Int64? = nil, maximumSize: Int64? = nil, prefer addresses: [String]
     ) {
@@ -35,7 +35,7 @@ public struct EndpointRule: Hashable, Sendable, Codable {
         return size >= minimumSize ?? 0 && size <= maximumSize ?? .max
     }
 
-    /// These endpoints in the order in which a file that fits tries them.
+    /// Returns the endpoints in the order in which a matching file tries them.
     func sorted(_ endpoints: [Endpoint]) -> [Endpoint] {
         let preferred = addresses.compactMap { address in endpoints.first { $0.address == address } }
         return preferred + endpoints.filter { !addresses.contains($0.address) }
@@ -43,13 +43,13 @@ public struct EndpointRule: Hashable, Sendable, Codable {
 
     func validate(in account: Account) throws(QueueError) {
         guard !addresses.isEmpty, Set(addresses).count == addresses.count else {
-            throw QueueError(.invalidAccount, "A rule of the account \"\(account.name)\" names no address, or one twice.")
+            throw QueueError(.invalidAccount, "A rule of the account \"\(account.name)\" has no address, or the same address twice.")
         }
         guard addresses.allSatisfy({ address in account.endpoints.contains { $0.address == address } }) else {
-            throw QueueError(.invalidAccount, "A rule of the account \"\(account.name)\" names an address that none of its endpoints has.")
+            throw QueueError(.invalidAccount, "A rule of the account \"\(account.name)\" has an address that is not one of its endpoints.")
         }
         guard minimumSize ?? 0 >= 0, minimumSize ?? 0 <= maximumSize ?? .max else {
-            throw QueueError(.invalidAccount, "A rule of the account \"\(account.name)\" has sizes that no file fits.")
+            throw QueueError(.invalidAccount, "A rule of the account \"\(account.name)\" has sizes that match no file.")
         }
     }
 }

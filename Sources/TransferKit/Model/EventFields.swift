@@ -1,9 +1,9 @@
 import Foundation
 import TransferCore
 
-/// An event as flat, named members: how it is written for other programs, and the stem of its row in the change log.
+/// An event as flat, named members: its form for other programs, and the basis of its row in the change log.
 ///
-/// The event's name is that of its ``QueueEvent/Kind`` case. A name or a member never changes its meaning once it is released.
+/// The event's name is that of its ``QueueEvent/Kind`` case. Once released, a name or a member never changes its meaning.
 struct EventFields: Codable {
     var event: String?
     var id: SessionID?
@@ -56,7 +56,7 @@ extension EventFields {
         }
     }
 
-    /// The event; nil if its name is not known here, or a member is missing.
+    /// The event; nil if this version does not know its name, or a member is missing.
     var kind: QueueEvent.Kind? {
         switch event {
         case "queueStarted": .queueStarted

@@ -2,50 +2,50 @@ public import Foundation
 public import SystemPackage
 public import TransferCore
 
-/// Where one item of a session is in its life.
+/// The state of an item of a session.
 public enum ItemState: String, Hashable, Sendable, Codable, CaseIterable {
-    /// Not finished: waiting for its turn, in flight, or waiting to be tried again.
+    /// Not finished: waiting for its turn, in flight, or waiting for a retry.
     case pending
     /// All bytes are confirmed at the destination.
     case completed
-    /// Given up; the item's error says why.
+    /// Given up. The item's error has the reason.
     case failed
-    /// Something in a folder that is no file and no folder, such as a socket, and was left out; the item's error says what it is.
+    /// An entry of a folder that was skipped, as it is neither a file nor a folder, such as a socket. The item's error describes it.
     ///
-    /// The session completes nevertheless, and its figures do not count it.
+    /// The session completes nevertheless, and its statistics do not count the item.
     case skipped
 }
 
 /// A snapshot of one item.
 public struct ItemStatus: Hashable, Sendable {
-    /// The item's position in its session, from 0. Final once the session's folders were read; numbers may be left out.
+    /// The item's position in its session, from 0. It is final once the session's folders were read. Some numbers may be unused.
     public var position: Int64
-    /// The local file or folder; for bytes from memory, the file that they are kept in until they have arrived; of a download, where it goes.
+    /// The local file or folder. For bytes from memory, the file that keeps them until they have arrived; for a download, the local destination.
     public var source: FilePath
     /// The remote name.
     public var destination: RemotePath
-    /// Whether it is a folder as a whole: one that was not read yet, or could not be.
+    /// Whether the item is a whole folder that was not read yet, or could not be read.
     public var isFolder = false
-    /// Where it is in its life.
+    /// The item's state.
     public var state: ItemState
-    /// The size in bytes, when the queue last looked; 0 for a folder. Nil while it is not known: of a download until the server has told it.
+    /// The size in bytes when the queue last checked it; 0 for a folder; nil while it is unknown, as for a download until the server reports it.
     public var bytesTotal: Int64?
-    /// Confirmed bytes.
+    /// The number of confirmed bytes.
     public var bytesDone: Int64
-    /// Where the file is now, as the transport says; nil until it is completed.
+    /// The URL or address of the remote file, according to the transport; nil until the item is completed.
     public var remoteURL: String?
-    /// The checksum both ends agreed on; nil if none was compared.
+    /// The checksum on which both ends agreed; nil if none was compared.
     public var checksum: String?
-    /// When the other end means to remove what it has of an item that is not completed; nil if it did not say.
+    /// When the other end will remove its bytes of an unfinished item; nil if it did not report a time.
     public var partialExpiresAt: Date?
-    /// What the server answered when it had the file, where the transport keeps that; nil until it is completed.
+    /// The server's response to the complete file, if the transport keeps it; nil until the item is completed.
     public var answer: ServerAnswer?
-    /// What somebody should know of it although it is completed, as ``TransferCore/TransferReceipt/warnings`` says; empty until then.
+    /// Warnings about a completed item, as in ``TransferCore/TransferReceipt/warnings``; empty before.
     public var warnings: [String]
-    /// Why it failed or was left out, or why its last attempt failed.
+    /// Why the item failed or was skipped, or why its last attempt failed.
     public var error: TransferError?
 
-    /// Makes a snapshot, also of what another process told.
+    /// Makes a snapshot, including one reported by another process.
     package init(
         position: Int64, source: FilePath, destination: RemotePath, isFolder: Bool = false, state: ItemState, bytesTotal: Int64?,
         bytesDone: Int64, remoteURL: String? = nil, checksum: String? = nil, partialExpiresAt: Date? = nil,

@@ -1,10 +1,10 @@
-/// What an app knows of the network that its sessions use; see ``TransferQueue/setNetworkCondition(_:)``.
+/// The condition of the network according to the app; see ``TransferQueue/setNetworkCondition(_:)``.
 public enum NetworkCondition: String, Hashable, Sendable, Codable, CaseIterable {
-    /// All sessions may use it.
+    /// All sessions may use the network.
     case unconstrained
     /// Sessions that do not allow it (``SessionOptions/allowsExpensiveNetwork``) wait.
     case expensive
-    /// There is none: all sessions wait.
+    /// There is no network: all sessions wait.
     case unavailable
 
     func permits(_ entry: Entry) -> Bool {

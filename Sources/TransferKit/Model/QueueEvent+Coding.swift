@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 
 extension QueueEvent.Kind {
-    /// The name of the case: how the event is called in JSON, in the change log and by the command.
+    /// The name of the case, which identifies the event in JSON, in the change log and in the command.
     public var name: String {
         switch self {
         case .queueStarted: "queueStarted"
@@ -45,7 +45,7 @@ extension QueueEvent.Kind {
 }
 
 extension QueueEvent.Kind: Codable {
-    /// Decodes one flat object, as ``encode(to:)`` writes it.
+    /// Decodes one flat object in the form of ``encode(to:)``.
     ///
     /// - Throws: `DecodingError` for an event that this version does not know; see ``QueueEvent/init(from:)``.
     public init(from decoder: any Decoder) throws {
@@ -54,7 +54,7 @@ extension QueueEvent.Kind: Codable {
             throw DecodingError.dataCorrupted(
                 DecodingError.Context(
                     codingPath: decoder.codingPath,
-                    debugDescription: "The event \"\(fields.event ?? "")\" is not known, or lacks a member."))
+                    debugDescription: "The event \"\(fields.event ?? "")\" is unknown, or lacks a member."))
         }
         self = kind
     }
@@ -71,17 +71,17 @@ extension QueueEvent: Codable {
         case time
     }
 
-    /// Decodes an event as any version wrote it: one that this version does not know is a ``Kind/gap(from:to:)``.
+    /// Decodes an event of any version. An event unknown to this version becomes a ``Kind/gap(from:to:)``.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         let revision = try container.decode(UInt64.self, forKey: .revision)
-        // Also what is known by name may have members that a later version writes in another way.
+        // An event with a known name may have members that a later version writes in another form.
         let kind = (try? EventFields(from: decoder))?.kind
         self.init(
             revision: revision, time: try container.decode(Date.self, forKey: .time), kind: kind ?? .gap(from: revision, to: revision))
     }
 
-    /// Encodes one flat object: `revision`, `time`, and the members of the ``Kind``. How dates are written is the encoder's choice.
+    /// Encodes one flat object: `revision`, `time`, and the members of the ``Kind``. The encoder chooses the form of dates.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(revision, forKey: .revision)

@@ -1,14 +1,15 @@
 public import Foundation
 public import TransferCore
 
-/// One thing that happened, sent after it was made durable.
+/// An event of the queue, sent after it was stored durably.
 public struct QueueEvent: Hashable, Sendable {
-    /// Grows by one with each event, over restarts too. What is never stored, ``Kind/progress(_:_:)``, ``Kind/storageFailed(_:)`` and ``Kind/storeTrimmed(_:)``, carries
-    /// the number of the event before it, and a ``Kind/gap(from:to:)`` the last number that it stands for.
+    /// The number of the event, which grows by one with each event, also over restarts. The unstored events ``Kind/progress(_:_:)``,
+    /// ``Kind/storageFailed(_:)`` and ``Kind/storeTrimmed(_:)`` have the number of the event before them. A ``Kind/gap(from:to:)`` has the
+    /// last number of its range.
     public var revision: UInt64
-    /// When it happened.
+    /// The time of the event.
     public var time: Date
-    /// What happened.
+    /// The kind of event, with its details.
     public var kind: Kind
 
     /// Makes an event.
@@ -18,88 +19,88 @@ public struct QueueEvent: Hashable, Sendable {
         self.kind = kind
     }
 
-    /// What can happen. The list is open: a `switch` needs a `default`.
+    /// The kinds of events. The list is open: a `switch` needs a `default`.
     ///
-    /// Events whose names begin with `will` and `did` are brackets: what they tell was decided, and both are sent after it was stored.
+    /// Events whose names begin with `will` and `did` enclose a change: the change was decided, and both are sent after it was stored.
     public enum Kind: Hashable, Sendable {
         // The queue.
 
-        /// Sessions may start from now on.
+        /// Sessions may start.
         case queueStarted
-        /// Nothing runs any more, and nothing starts.
+        /// No session runs any more, and none starts.
         case queueStopped
-        /// Nothing runs and nothing can start without a person.
+        /// No session runs, and none can start without a person.
         case queueBecameIdle
         /// Limits or rates of the queue or of an account changed.
         case limitsChanged
-        /// The store does not take changes, for example because the disk is full: what runs goes on and is stored once that works again. Or it is
-        /// damaged where a session needs it (`storageDamaged`): that one waits.
+        /// The store accepts no changes, for example because the disk is full. Running sessions continue, and their changes are stored once the store
+        /// works again. Or the store is damaged where a session needs it (`storageDamaged`); that session waits.
         case storageFailed(QueueError)
-        /// A part of the store can't be read and was set aside; the text says which and why.
+        /// An unreadable part of the store was set aside. The text names the part and the reason.
         case quarantined(String)
-        /// The store had reached a limit, so the oldest sessions in quarantine, or the oldest removals that wait for servers, were deleted; the text
-        /// says how many. Not stored.
+        /// The store had reached a limit, so the oldest sessions in quarantine, or the oldest removals that wait for servers, were deleted. The text
+        /// has their number. Not stored.
         case storeTrimmed(String)
-        /// Events are missing, as this subscriber did not take them in time, as they are older than the change log, or as a later version wrote
-        /// them: read the present state again. A gap never begins or ends between a `willChangeQueue` and its `didChangeQueue`.
+        /// Events are missing, because this subscriber did not take them in time, because they are older than the change log, or because a later
+        /// version wrote them. Read the present state again. A gap never begins or ends between a `willChangeQueue` and its `didChangeQueue`.
         case gap(from: UInt64, to: UInt64)
 
-        // The order. Between `willChangeQueue` and `didChangeQueue` there is exactly one event of these.
+        // The order. Between `willChangeQueue` and `didChangeQueue` there is exactly one of these events.
 
-        /// The order is about to change to this revision.
+        /// The order will change to this revision.
         case willChangeQueue(orderRevision: UInt64)
         /// The order has changed to this revision.
         case didChangeQueue(orderRevision: UInt64)
-        /// Sessions were added, the first at this index, the others behind it.
+        /// Sessions were added, the first at this index, the others after it.
         case added([SessionID], index: Int)
         /// Sessions were removed; the indices, ascending, are those before the change.
         case removed([SessionID], indices: [Int])
-        /// A session was moved; the second index is the one that it has afterwards.
+        /// A session was moved. The second index is its index after the move.
         case moved(SessionID, from: Int, to: Int)
 
         // The life of a session.
 
-        /// A session gets a slot.
+        /// A session will get a slot.
         case willActivate(SessionID)
         /// A session has a slot.
         case didActivate(SessionID)
-        /// Its transport begins.
+        /// The transport of a session will start.
         case willStartRunning(SessionID)
-        /// Its transport is connected, and something moved.
+        /// The transport of a session is connected, and bytes moved.
         case didStartRunning(SessionID)
-        /// Its transport, after it had started, ends.
+        /// The transport of a session, which had started, will end.
         case willStopRunning(SessionID)
-        /// Its transport has let go.
+        /// The transport of a session has ended.
         case didStopRunning(SessionID)
-        /// It gives its slot up.
+        /// A session will give up its slot.
         case willDeactivate(SessionID)
-        /// It gave its slot up.
+        /// A session has given up its slot.
         case didDeactivate(SessionID)
-        /// Sessions are in this state now, without anything else that tells so.
+        /// Sessions have this state now, and no other event reports the change.
         case changed([SessionID], SessionState)
-        /// Tags, context, rates or policies of a session changed, or items were added to it.
+        /// The tags, context, rates or policies of a session changed, or items were added to it.
         case updated(SessionID)
-        /// All items arrived.
+        /// All items of a session have arrived.
         case completed(SessionID)
         /// The session ended with an error.
         case failed(SessionID, TransferError)
         /// The app ended these sessions.
         case cancelled([SessionID])
 
-        // What a running session does.
+        // The work of a running session.
 
-        /// Bytes moved. At most ten a second and session; never stored.
+        /// Bytes moved. At most ten events a second for each session; never stored.
         case progress(SessionID, SessionStatistics)
-        /// An item arrived.
+        /// An item has arrived.
         case itemCompleted(SessionID, position: Int64, TransferReceipt)
         /// An item was given up.
         case itemFailed(SessionID, position: Int64, TransferError)
-        /// An item begins again at byte 0; the error says why.
+        /// An item restarts from byte 0. The error has the reason.
         case itemRestarted(SessionID, position: Int64, TransferError)
-        /// An attempt failed and will be repeated at the time given.
+        /// An attempt failed and will be retried at this time.
         case attemptFailed(SessionID, TransferError, retryAt: Date)
-        /// The session's attempts use another address from now on. Its first address is no change, so `from` is nil only if an app makes such
-        /// an event itself.
+        /// The session's attempts use another address from now on. The first address of a session is not a change, so `from` is nil only if an app
+        /// makes such an event.
         case endpointChanged(SessionID, from: String?, to: String)
 
         // Accounts.
@@ -108,11 +109,11 @@ public struct QueueEvent: Hashable, Sendable {
         case accountBlocked(account: String, TransferError)
         /// The account's sessions may start again.
         case accountUnblocked(account: String)
-        /// The account's credentials were refused or can't be read. Asked once, however many sessions wait for the answer.
+        /// The account's credentials were rejected or can't be read. Sent once, regardless of the number of waiting sessions.
         case needsCredentials(account: String, TransferError)
     }
 
-    /// The session that the event is about; nil for those about the queue, an account, or several sessions.
+    /// The session that the event concerns; nil for events that concern the queue, an account, or several sessions.
     public var session: SessionID? {
         switch kind {
         case .willActivate(let id), .didActivate(let id), .willStartRunning(let id), .didStartRunning(let id), .willStopRunning(let id),
@@ -129,7 +130,7 @@ public struct QueueEvent: Hashable, Sendable {
         }
     }
 
-    /// Whether the event is about this session, alone or among others.
+    /// Returns whether the event concerns this session, alone or among others.
     public func concerns(_ id: SessionID) -> Bool {
         switch kind {
         case .added(let ids, _), .removed(let ids, _), .changed(let ids, _), .cancelled(let ids): ids.contains(id)

@@ -1,8 +1,8 @@
-/// The events of a queue, from when the sequence was made or from an earlier event on, for one consumer.
+/// The events of a queue for one consumer, from the creation of the sequence or from an earlier event.
 ///
-/// Events are kept until they are taken, up to 4,096, where 256 sessions that an event names count as another one. A consumer that falls further
-/// behind finds a ``QueueEvent/Kind/gap(from:to:)`` event in their place, or, if the sequence began with ``TransferQueue/events(since:)``, gets
-/// them from the change log. The sequence ends with the queue's shutdown or with the task that iterates.
+/// The sequence keeps up to 4,096 events that the consumer has not taken; each 256 sessions named in an event count as another event. If a consumer
+/// is slower, a ``QueueEvent/Kind/gap(from:to:)`` event replaces the missed events; if the sequence began with ``TransferQueue/events(since:)``,
+/// they come from the change log. The sequence ends with the queue's shutdown or when the iterating task is cancelled.
 public struct QueueEvents: AsyncSequence, Sendable {
     private let buffer: EventBuffer
     private let replay: EventReplay?
@@ -12,12 +12,12 @@ public struct QueueEvents: AsyncSequence, Sendable {
         self.replay = replay
     }
 
-    /// Takes the events one by one.
+    /// An iterator over the events.
     public struct AsyncIterator: AsyncIteratorProtocol, Sendable {
         fileprivate let buffer: EventBuffer
         fileprivate var replay: EventReplay?
 
-        /// The next event; nil at the end.
+        /// Waits for the next event; nil at the end.
         public mutating func next() async -> QueueEvent? {
             while true {
                 do {
@@ -31,13 +31,13 @@ public struct QueueEvents: AsyncSequence, Sendable {
             }
         }
 
-        /// The next event; nil at the end.
+        /// Waits for the next event; nil at the end.
         public mutating func next(isolation actor: isolated (any Actor)?) async -> QueueEvent? {
             await next()
         }
     }
 
-    /// Begins to take events. All iterators of one sequence share its events: make one.
+    /// Makes an iterator. All iterators of one sequence share its events, so make only one.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(buffer: buffer, replay: replay)
     }

@@ -1,40 +1,40 @@
-/// The figures of all sessions of a queue together, in whatever state they are; a session that is removed no longer counts.
+/// The combined statistics of all sessions of a queue, in all states. Removed sessions no longer count.
 public struct QueueStatistics: Hashable, Sendable, Codable {
-    /// How many files there are. A folder that was not read yet counts as one.
+    /// The number of files. A folder that was not read yet counts as one.
     public var files: Int
-    /// How many are completed.
+    /// The number of completed files.
     public var filesDone: Int
-    /// How many failed.
+    /// The number of failed files.
     public var filesFailed: Int
-    /// The size of all files whose size is known, in bytes.
+    /// The size of all files of known size, in bytes.
     public var bytesTotal: Int64
-    /// Bytes confirmed by the other ends. It stands still during a long request that the server confirms only at its end.
+    /// The number of bytes confirmed by the other ends. It does not change during a long request that the server confirms only at its end.
     public var bytesDone: Int64
-    /// Bytes taken by the network, at most ``bytesTotal``: ``bytesDone``, and what is not confirmed yet. It grows during a long request.
+    /// The number of bytes taken by the network, at most ``bytesTotal``: ``bytesDone`` and unconfirmed bytes. It grows during a long request.
     public var bytesSent: Int64
-    /// What is left to send of the sessions that run or wait. Others need a person first.
+    /// The remaining bytes of sessions that run or wait. Sessions in other states need a person first.
     public var bytesRemaining: Int64
-    /// How long anything ran, in seconds, since the store was made: over restarts, without the time in between. Sessions that run together are
-    /// not added up.
+    /// How long any session ran, in seconds, since the store was made: over restarts, without the time in between. The time of concurrent sessions
+    /// counts once.
     public var secondsElapsed: Double
-    /// The recent rate of all that runs, in bytes per second; nil unless something runs.
+    /// The recent rate of all running sessions, in bytes per second; nil unless a session runs.
     public var rate: Double?
-    /// All bytes that were ever confirmed, also of sessions that were removed since, per second of ``secondsElapsed``; nil before the first.
+    /// All bytes ever confirmed, including those of removed sessions, per second of ``secondsElapsed``; nil before the first byte.
     public var averageRate: Double?
-    /// The time for ``bytesRemaining`` at the recent rate, in seconds; nil when that is unknown.
+    /// The time for ``bytesRemaining`` at the recent rate, in seconds; nil if it is unknown.
     public var secondsRemaining: Double?
-    /// How many unfinished uploads of sessions that were cancelled, removed or begun anew are still to be removed at servers.
+    /// The number of unfinished uploads of cancelled, removed or restarted sessions that servers still have to remove.
     public var removalsDue: Int
 }
 
 extension TransferQueue {
-    /// The figures of the whole queue. Takes the same time for a million sessions as for one: totals are kept, not added up.
+    /// Returns the statistics of the whole queue. The time does not depend on the number of sessions, as totals are stored.
     ///
     /// - Throws: ``QueueError`` if the store can't be read.
     public func statistics() async throws -> QueueStatistics {
         await settle()
         let now = configuration.clock.now()
-        // What is stored of those that run is behind; they are counted as they are.
+        // The stored figures of running sessions are older than the live ones, which count instead.
         let runs = live.compactMap { key, run in scheduler.sessionIndex[key].map { (key: key, state: $0.state, run: run) } }
         let unnoted = scheduler.flags.runTimes.unnotedOfQueue(at: now)
         let totals = try await clientReads.run { try await store.totals(leavingOut: runs.map(\.key)) }
@@ -47,7 +47,7 @@ extension TransferQueue {
             confirmed += figures.bytesDone
             sent += figures.bytesSent - figures.bytesDone
         }
-        // What sessions showed before they paused stays.
+        // Bytes that sessions showed before they paused still count.
         var kept: Int64 = 0
         for (key, figures) in shown where live[key] == nil {
             guard let state = scheduler.sessionIndex[key]?.state else { continue }
@@ -63,7 +63,7 @@ extension TransferQueue {
 }
 
 extension QueueStatistics {
-    /// Also reads what an owner tells that does not know of ``removalsDue``.
+    /// Decodes statistics, including those of an owner that does not know ``removalsDue``.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         files = try values.decode(Int.self, forKey: .files)

@@ -1,8 +1,8 @@
-/// That a session is not to start before another one.
+/// A condition that a session does not start before the end of another one.
 public struct SessionDependency: Hashable, Sendable, Codable {
     /// The other session.
     public var session: SessionID
-    /// Whether any end of the other one will do; otherwise it has to complete.
+    /// Whether any end of the other session satisfies the condition; otherwise it must complete.
     public var acceptsAnyEnd: Bool
 
     /// Makes a dependency.
@@ -11,12 +11,12 @@ public struct SessionDependency: Hashable, Sendable, Codable {
         self.acceptsAnyEnd = acceptsAnyEnd
     }
 
-    /// Satisfied when the other session completes.
+    /// Makes a dependency that is satisfied when the other session completes.
     public static func after(_ session: SessionID) -> SessionDependency {
         SessionDependency(session)
     }
 
-    /// Satisfied when the other session completes, fails or is cancelled.
+    /// Makes a dependency that is satisfied when the other session completes, fails or is cancelled.
     public static func afterAny(_ session: SessionID) -> SessionDependency {
         SessionDependency(session, acceptsAnyEnd: true)
     }

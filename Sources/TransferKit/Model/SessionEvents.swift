@@ -1,31 +1,31 @@
 public import TransferCore
 
-/// What a handle tells of its session.
+/// An element of the sequence ``TransferSession/events``.
 public enum SessionEvent: Hashable, Sendable {
-    /// The session as it is: first of all, and again after events were missed.
+    /// The present state of the session: as the first element, and again after missed events.
     case present(SessionStatus)
-    /// Something happened to it. Of events that name several sessions this is the part about this one.
+    /// An event of the session. Of an event that names several sessions, this is the part about this one.
     case event(QueueEvent)
-    /// The session has ended; nothing follows.
+    /// The session has ended. No element follows.
     case ended(SessionEnd)
 }
 
-/// How a session ended.
+/// The end of a session.
 public enum SessionEnd: Hashable, Sendable {
-    /// All of its items are at their destination.
+    /// All its items are at their destination.
     case completed
-    /// It was given up.
+    /// The session failed.
     case failed(TransferError)
-    /// The app ended it.
+    /// The app ended the session.
     case cancelled
-    /// It is no longer in the queue.
+    /// The session is no longer in the queue.
     case removed
 }
 
-/// The events of one session, for one consumer: the present first, then what happens to it, and its end last.
+/// The events of one session for one consumer: the present state first, then its events, and its end last.
 ///
-/// A session that is retried after its end has a new sequence to be asked for. Without a ``SessionEvent/ended(_:)`` the sequence ends with the
-/// queue's shutdown or with the task that iterates. What a slow consumer misses is replaced by the session as it is then.
+/// If a session is retried after its end, get a new sequence. The sequence ends without ``SessionEvent/ended(_:)`` with the queue's
+/// shutdown or when the iterating task is cancelled. If a slow consumer misses events, it gets the session's present state instead.
 public struct SessionEvents: AsyncSequence, Sendable {
     let id: SessionID
     let queue: TransferQueue
@@ -37,7 +37,7 @@ public struct SessionEvents: AsyncSequence, Sendable {
         self.events = events
     }
 
-    /// Takes the events one by one.
+    /// An iterator over the events.
     public struct AsyncIterator: AsyncIteratorProtocol, Sendable {
         private let id: SessionID
         private let queue: TransferQueue
@@ -53,7 +53,7 @@ public struct SessionEvents: AsyncSequence, Sendable {
             events = sequence.events.makeAsyncIterator()
         }
 
-        /// The next event; nil at the end.
+        /// Waits for the next event; nil at the end.
         public mutating func next() async -> SessionEvent? {
             guard !hasEnded else { return nil }
             if end == nil, wantsPresent, let status = await present() { return .present(status) }
@@ -73,12 +73,12 @@ public struct SessionEvents: AsyncSequence, Sendable {
             return end.map { .ended($0) }
         }
 
-        /// The next event; nil at the end.
+        /// Waits for the next event; nil at the end.
         public mutating func next(isolation actor: isolated (any Actor)?) async -> SessionEvent? {
             await next()
         }
 
-        /// Reads the session; nil if that can't be done now. It is tried again at the next event then.
+        /// Reads the session; nil if that fails now. The next event retries it.
         private mutating func present() async -> SessionStatus? {
             do {
                 let status = try await queue.session(id)
@@ -94,7 +94,7 @@ public struct SessionEvents: AsyncSequence, Sendable {
         }
     }
 
-    /// Begins to take events. All iterators of one sequence share its events: make one.
+    /// Makes an iterator. All iterators of one sequence share its events, so make only one.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(self)
     }

@@ -1,35 +1,35 @@
 public import Foundation
 
-/// When a waiting session is expected to start and to end.
+/// The expected start and end of a waiting session.
 public struct SessionForecast: Hashable, Sendable, Codable {
     /// The session.
     public var id: SessionID
-    /// When it starts; nil if that depends on something that is not known, such as a person or the rate of another session.
+    /// The expected start; nil if it depends on something unknown, such as a person or the rate of another session.
     public var expectedStart: Date?
-    /// When it ends; nil if that is not known.
+    /// The expected end; nil if it is unknown.
     public var expectedEnd: Date?
 }
 
 extension TransferQueue {
-    /// How many sessions a forecast tells of.
+    /// The number of sessions in a forecast.
     private static let forecastCount = 1_000
 
-    /// When the first 1,000 waiting sessions are expected to start and to end, in the order in which they start as things are now.
+    /// Returns the expected start and end of the first 1,000 waiting sessions, in the order in which they start under present conditions.
     ///
-    /// What it assumes:
+    /// Assumptions:
     ///
-    /// - Nothing fails, nobody calls anything, and each session that ends completes. Sessions that are told to end have let go.
-    /// - Each session moves its bytes at the rate that its account's sessions have now on average; if none of them moves anything, at the rate
-    ///   that they had last in this process, or else at that of the other accounts. No such rate, no end: after the queue was opened there is
-    ///   none before something moved.
-    /// - The rate limits of session, account and queue hold, and are divided equally among those that run together.
-    /// - What is paused stays paused and keeps its slot; what is held, blocked, or waits for a transport or for space stays so. It is passed over, in
-    ///   a strict queue waited for.
-    /// - A folder that was not read yet has no known size, so its session has no known end, and a slot that it holds no known time to be free.
-    ///   What can start without that slot is told.
-    /// - Sessions that wait for a time or for another session are seen if they are among the first 10,000 of the list.
+    /// - No attempt fails, no call changes the queue, and each session that ends completes. Ending sessions have released their slots.
+    /// - Each session moves its bytes at the present average rate of its account's sessions. If none of them moves bytes, it uses the account's
+    ///   last rate in this process, otherwise the rate of the other accounts. Without such a rate, the end is unknown: after the queue was opened,
+    ///   there is no rate before bytes move.
+    /// - The rate limits of session, account and queue apply, and concurrent sessions share them equally.
+    /// - Paused sessions stay paused and keep their slots. Sessions that are held, blocked, or wait for a transport or for space stay so. The queue
+    ///   skips them; a strict queue waits for them.
+    /// - A folder that was not read yet has no known size. Its session has no known end, and its slot no known time of release. The forecast includes
+    ///   sessions that can start without that slot.
+    /// - Sessions that wait for a time or for another session are included if they are among the first 10,000 of the list.
     ///
-    /// If the queue does not run, nothing is known. Takes some milliseconds, and time in proportion to the number of slots.
+    /// If the queue does not run, nothing is known. A forecast takes some milliseconds, and time proportional to the number of slots.
     ///
     /// - Throws: ``QueueError`` if the store can't be read.
     public func forecast() async throws -> [SessionForecast] {
@@ -55,7 +55,7 @@ extension TransferQueue {
         }
     }
 
-    /// Adds what only the store and the run know.
+    /// Adds the data that only the store and the run have.
     private func complete(
         _ session: inout Forecast.Session, _ left: [SessionKey: RemainingWork], _ rates: RecentRates, run: LiveRun?, at now: DualInstant
     ) {
@@ -70,7 +70,7 @@ extension TransferQueue {
             ? nil : session.bytes.flatMap { bytes in figures.bytesTotal.map { min(bytes, max(0, $0 - figures.bytesSent)) } }
     }
 
-    /// What each account's sessions move, now or last.
+    /// Returns the present or last rate of each account's sessions.
     private func recentRates() -> RecentRates {
         var rates = lastRates
         var present: [AccountKey: [Double]] = [:]

@@ -1,8 +1,8 @@
 public import Foundation
 
-/// Identifies a session for ever: over restarts, moves and removals.
+/// The permanent identity of a session, over restarts, moves and removals.
 public struct SessionID: Hashable, Sendable, Codable, LosslessStringConvertible {
-    /// The identity itself: a random UUID (RFC 9562, version 4), so that a few first characters are enough to tell sessions apart.
+    /// The UUID: random (RFC 9562, version 4), so a few first characters are enough to distinguish sessions.
     public let uuid: UUID
 
     /// Makes a new, random ID.
@@ -10,23 +10,23 @@ public struct SessionID: Hashable, Sendable, Codable, LosslessStringConvertible 
         uuid = UUID()
     }
 
-    /// Takes an existing UUID.
+    /// Makes an ID from an existing UUID.
     public init(uuid: UUID) {
         self.uuid = uuid
     }
 
-    /// Reads an ID as ``description`` writes it, in either case; nil if the text is none.
+    /// Parses an ID in the form of ``description``, in either case; nil if the text is not a UUID.
     public init?(_ description: String) {
         guard let uuid = UUID(uuidString: description) else { return nil }
         self.uuid = uuid
     }
 
-    /// Decodes a single string.
+    /// Decodes an ID from a single string.
     public init(from decoder: any Decoder) throws {
         uuid = try decoder.singleValueContainer().decode(UUID.self)
     }
 
-    /// Encodes a single string.
+    /// Encodes the ID as a single string.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(uuid)
@@ -34,7 +34,7 @@ public struct SessionID: Hashable, Sendable, Codable, LosslessStringConvertible 
 
     /// The UUID in lower case.
     public var description: String {
-        // Foundation's text is in upper case, and takes ten times as long: a list has a hundred thousand of them.
+        // Foundation's text is in upper case and takes ten times as long, and a list can have a hundred thousand IDs.
         unsafe withUnsafeBytes(of: uuid.uuid) { bytes in
             unsafe String(unsafeUninitializedCapacity: 36) { text in
                 var end = 0

@@ -1,73 +1,73 @@
 public import TransferCore
 
-/// How a session is run.
+/// Options of a session.
 public struct SessionOptions: Hashable, Sendable, Codable {
-    /// What happens to the rest of a session when one of its items fails for good.
+    /// The policy for a session in which an item fails permanently.
     public enum ItemFailurePolicy: String, Hashable, Sendable, Codable {
-        /// The other items go on; the session ends as failed, with the list.
+        /// The other items continue. The session ends as failed, with a list of the failed items.
         case `continue`
-        /// The session fails at the first.
+        /// The session fails with the first failed item.
         case failSession
     }
 
-    /// What happens to a file that is no longer what it was when a part of it was sent.
+    /// The policy for a file that changed after a part of it was sent.
     public enum SourceChangePolicy: String, Hashable, Sendable, Codable {
-        /// The file fails; the error says what changed.
+        /// The file fails. The error describes the change.
         case fail
-        /// It begins anew with the new content.
+        /// The file restarts with its new content.
         case restart
     }
 
-    /// Names and values told to the server with each file, in a form that the transport decides.
+    /// Names and values sent to the server with each file, in a form that depends on the transport.
     public var metadata: [String: String]
 
-    /// What happens when an item fails for good.
+    /// The policy for an item that fails permanently. Default: the other items continue.
     public var onItemFailure: ItemFailurePolicy
 
-    /// When and how often failed attempts are repeated.
+    /// When and how often failed attempts are retried.
     public var retry: RetryPolicy
 
-    /// How long an attempt may go on with no byte taken by the network and none confirmed. Default: 60 s.
+    /// The longest time of an attempt in which the network takes no byte and the other end confirms none. Default: 60 s.
     public var stallTimeout: Duration
 
-    /// How long the server may take to answer after the last byte of a file or request above 1 MiB was sent. Default: 300 s.
+    /// The longest time for the server's response after the last byte of a file or request above 1 MiB was sent. Default: 300 s.
     public var responseTimeout: Duration
 
-    /// What happens to a file that changed after a part of it was sent. Default: it fails, and the error says what changed.
+    /// The policy for a file that changed after a part of it was sent. Default: the file fails, and the error describes the change.
     public var onSourceChange: SourceChangePolicy
 
-    /// Bytes per second for the whole session; nil for no limit.
+    /// The rate limit of the whole session, in bytes per second; nil for no limit.
     public var rateLimit: Int64?
 
-    /// How many files may be in flight at once, 1 to 64; nil for one large one, or as many small ones as the transport wants (six, or 64 of SFTP).
+    /// The most files in flight, 1 to 64; nil for one large file, or the transport's number of small files (6, or 64 with SFTP).
     public var filesInFlight: Int?
 
-    /// How it is made sure that what arrived is what was sent. Default: by the size. Live: files that start later see a change.
+    /// How the transfer verifies that the received content is the sent content. Default: by size. A change affects files that start later.
     public var verification: Verification
 
-    /// How files are made at servers that name them themselves. Default: with as few requests as the server allows, where an answer that is
-    /// lost can leave one complete copy at the server; with ``/TransferCore/CreationMode/separate`` it can only leave an empty file.
+    /// How files are created at servers that choose their names. Default: with as few requests as the server allows. Then a lost response can
+    /// leave one complete copy at the server; with ``/TransferCore/CreationMode/separate`` it can only leave an empty file.
     public var creation: CreationMode
 
-    /// Whether it may run while the network is expensive, as the app says; see ``TransferQueue/setNetworkCondition(_:)``. Default: yes.
+    /// Whether the session may run while the network is expensive, according to the app; see ``TransferQueue/setNetworkCondition(_:)``. Default: yes.
     public var allowsExpensiveNetwork: Bool
 
-    /// Headers that are sent with each request, for transports that speak HTTP. Stored in clear: a secret is named by an endpoint's credentials.
+    /// Headers for each request of HTTP transports. The store contains them unencrypted; for secrets, use an endpoint's credentials.
     public var headers: [String: String]
 
-    /// The most bytes in one request, at least 1, for transports that send requests; nil for no limit.
+    /// The largest size of a request in bytes, at least 1, for transports that send requests; nil for no limit.
     public var chunkSize: Int64?
 
-    /// Into how many parts a large file is split that move at once, 1 to 64, where the transport and the server can do that. Default: 1.
+    /// The number of segments of a large file that move in parallel, 1 to 64, if the transport and the server support it. Default: 1.
     public var parallel: Int
 
-    /// What happens to files that are already there: where a download wants to put its own, or, by transports that give files their names at
-    /// the server, such as SFTP, where an upload wants to. Default: the transfer of such a file is refused.
+    /// The policy for existing files: at the local destination of a download, or at the remote destination of an upload, if the transport names
+    /// remote files, as SFTP does. Default: the transfer of such a file fails.
     public var overwrite: OverwritePolicy
 
-    /// What the session wants otherwise than its account's endpoints, by the names of their settings: only what a transport lets a session say,
-    /// such as how plain HTTP sends files. Stored in clear. A value may let whoever has it write somewhere, as a signed URL does: of what is printed
-    /// of these options only the names are a part.
+    /// Settings of the session that override those of its account's endpoints, by name. Only settings that the transport allows for sessions are
+    /// valid, such as how plain HTTP sends files. The store contains them unencrypted. A value can grant access, as a signed URL does, so printed
+    /// forms of these options contain only the names.
     public var settings: [String: String] {
         get { ownSettings.values }
         set { ownSettings = NamedCapabilities(newValue) }
@@ -75,11 +75,11 @@ public struct SessionOptions: Hashable, Sendable, Codable {
 
     private var ownSettings: NamedCapabilities
 
-    /// The checksum that the only file of a download must have, by transports that can compare it: `sha256:` and hexadecimal digits, or
-    /// `sha512:`, `sha1:`, `md5:`. Nil for none.
+    /// The required checksum of the only file of a download, if the transport can compare it: `sha256:`, `sha512:`, `sha1:` or `md5:`, followed by
+    /// hexadecimal digits. Nil for none.
     public var expectedChecksum: String?
 
-    /// Makes options; each has a default.
+    /// Makes options. Each has a default.
     public init(
         metadata: [String: String] = [:], onItemFailure: ItemFailurePolicy = .continue, retry: RetryPolicy = RetryPolicy(),
         stallTimeout: Duration = .seconds(60), responseTimeout: Duration = .seconds(300), onSourceChange: SourceChangePolicy = .fail,
@@ -106,7 +106,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
         self.responseTimeout = responseTimeout
     }
 
-    /// Decodes options as any version wrote them: what an earlier one did not know has its default.
+    /// Decodes options of any version. Options unknown to an earlier version get their defaults.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         let defaults = SessionOptions()
@@ -138,25 +138,27 @@ public struct SessionOptions: Hashable, Sendable, Codable {
 }
 
 extension SessionOptions {
+    /// Checks the options.
+    ///
     /// - Throws: ``QueueError`` with the code `invalidRequest` that names the option.
     func validate() throws(QueueError) {
         guard (1...64).contains(parallel) else {
-            throw QueueError(.invalidRequest, "A file moves in 1 to 64 parts at once, not in \(parallel).")
+            throw QueueError(.invalidRequest, "The number of parallel segments of a file must be from 1 to 64, not \(parallel).")
         }
         guard chunkSize.map({ $0 >= 1 }) ?? true else {
-            throw QueueError(.invalidRequest, "A request has at least 1 byte; leave the chunk size out for no limit.")
+            throw QueueError(.invalidRequest, "The chunk size must be at least 1 byte. Omit it for no limit.")
         }
         guard rateLimit.map({ $0 >= 1 }) ?? true else {
-            throw QueueError(.invalidRequest, "A rate limit is at least 1 byte per second; leave it out for no limit.")
+            throw QueueError(.invalidRequest, "A rate limit must be at least 1 byte per second. Omit it for no limit.")
         }
         guard filesInFlight.map({ (1...64).contains($0) }) ?? true else {
-            throw QueueError(.invalidRequest, "1 to 64 files of a session can be in flight at once, not \(filesInFlight ?? 0).")
+            throw QueueError(.invalidRequest, "The number of files in flight must be from 1 to 64, not \(filesInFlight ?? 0).")
         }
         guard stallTimeout > .zero, responseTimeout > .zero else {
-            throw QueueError(.invalidRequest, "The stall and response timeouts of a session are longer than 0 s.")
+            throw QueueError(.invalidRequest, "The stall and response timeouts of a session must be longer than 0 s.")
         }
         guard max(stallTimeout, responseTimeout) <= .seconds(Int64.max) else {
-            throw QueueError(.invalidRequest, "The stall and response timeouts of a session are at most \(Int64.max) s.")
+            throw QueueError(.invalidRequest, "The stall and response timeouts of a session must be at most \(Int64.max) s.")
         }
         if let expectedChecksum {
             let parts = expectedChecksum.split(separator: ":", omittingEmptySubsequences: false)
@@ -164,14 +166,15 @@ extension SessionOptions {
             guard parts.count == 2, digits[String(parts[0])] == parts[1].utf8.count, parts[1].allSatisfy({ $0.isASCII && $0.isHexDigit })
             else {
                 throw QueueError(
-                    .invalidRequest, "The checksum of a file is sha256, sha512, sha1 or md5, a colon, and all of its hexadecimal digits.")
+                    .invalidRequest,
+                    "A checksum must be sha256:, sha512:, sha1: or md5:, followed by 64, 128, 40 or 32 hexadecimal digits.")
             }
         }
         try retry.validate()
         for (name, value) in headers { try Self.validate(header: name, value) }
     }
 
-    /// RFC 9110, sections 5.1 and 5.5: what else a name or a value held could be a second header.
+    /// Checks a header by RFC 9110, sections 5.1 and 5.5. Other characters in a name or a value could form a second header.
     private static func validate(header name: String, _ value: String) throws(QueueError) {
         guard !name.isEmpty,
             name.unicodeScalars.allSatisfy({
@@ -179,14 +182,14 @@ extension SessionOptions {
             })
         else {
             throw QueueError(
-                .invalidRequest, "\(name.debugDescription) can't be the name of a header: it has letters, digits and hyphens only.")
+                .invalidRequest, "\(name.debugDescription) is not a valid header name. Use only letters, digits and hyphens.")
         }
         guard !["authorization", "proxy-authorization", "cookie"].contains(name.lowercased()) else {
             throw QueueError(
-                .invalidRequest, "The header \(name) holds a secret, which is never stored; name it as a credential of the endpoint.")
+                .invalidRequest, "The header \(name) contains a secret, which is never stored. Use a credential of the endpoint instead.")
         }
         guard !value.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) else {
-            throw QueueError(.invalidRequest, "The value of the header \(name) holds a line break or another control character.")
+            throw QueueError(.invalidRequest, "The value of the header \(name) contains a line break or another control character.")
         }
     }
 }

@@ -2,43 +2,43 @@ public import Foundation
 public import SystemPackage
 public import TransferCore
 
-/// What an app hands to ``TransferQueue/enqueue(_:at:held:)-(SessionRequest,_,_)``: one ordered batch of files for one account.
+/// A request to ``TransferQueue/enqueue(_:at:held:)-(SessionRequest,_,_)``: the items of one session for one account, in order.
 public struct SessionRequest: Sendable {
     /// The name of the account.
     public var account: String
-    /// Which way.
+    /// Upload or download.
     public var direction: TransferDirection
-    /// What to move, in this order.
+    /// The items, in the order of their transfer.
     public var items: [TransferItem]
-    /// Where a download goes; nil for an upload. A relative path is taken from the working directory at the time of the enqueueing.
+    /// The local folder for a download; nil for an upload. A relative path starts at the working directory at the time of the call of `enqueue`.
     public var folder: FilePath?
-    /// A name for people; nil for one made of the first item.
+    /// A name for people; nil for a name made from the first item.
     public var name: String?
-    /// Words that the app groups sessions by; in statuses they come sorted, each once.
+    /// Words by which the app groups sessions. Statuses list them sorted, each once.
     public var tags: [String]
-    /// The app's own value as JSON, handed back in every status.
+    /// The app's own value as JSON, returned in every status.
     public var context: Data?
-    /// How to run it.
+    /// The options of the session.
     public var options: SessionOptions
-    /// Not to start before this time; nil for no such wish.
+    /// The earliest start; nil for no such condition.
     public var notBefore: Date?
-    /// Not to start before another session; nil for no such wish. The other one may be in the same call.
+    /// Another session that must end first; nil for no such condition. The other one may be in the same call.
     public var dependency: SessionDependency?
-    /// If a session with the same key is in the queue and not completed, that one is returned and nothing is added.
+    /// A key of the session. If a session with the same key is in the queue and not completed, that session is returned and nothing is added.
     public var deduplicationKey: String?
-    /// The identity that the session will have, so that other requests of the same call can refer to it.
+    /// The ID of the new session, so that other requests of the same call can refer to it.
     public var id = SessionID()
 
     /// Makes a request for an upload of files.
     ///
     /// - Parameters:
-    ///   - items: What to send, in this order.
+    ///   - items: The items to send, in this order.
     ///   - account: The name of a saved account.
     ///   - name: A name for people.
-    ///   - tags: Words to group sessions by.
-    ///   - context: Any value of the app's, encoded as JSON at once.
-    ///   - options: How to run it.
-    /// - Throws: What encoding the context throws.
+    ///   - tags: Words by which the app groups sessions.
+    ///   - context: Any value of the app, encoded as JSON at once.
+    ///   - options: The options of the session.
+    /// - Throws: The errors of encoding the context.
     public static func upload(
         items: [TransferItem], to account: String, name: String? = nil, tags: [String] = [], context: (any Encodable)? = nil,
         options: SessionOptions = SessionOptions()
@@ -48,7 +48,7 @@ public struct SessionRequest: Sendable {
             context: try context.map { try JSONEncoder().encode($0) }, options: options)
     }
 
-    /// Makes a request for an upload of files that keep their own names.
+    /// Makes a request for an upload of files that keep their names.
     ///
     /// Parameters and errors as for ``upload(items:to:name:tags:context:options:)``.
     public static func upload(
@@ -61,20 +61,21 @@ public struct SessionRequest: Sendable {
 
     /// Makes a request for a download of files into a folder.
     ///
-    /// The folder has to exist. Nothing is written outside of it: local names are relative and without `..`, of what a server tells only the
-    /// names in a remote folder are used, each if it is a single name, and no symbolic link below the folder is followed. Until a file is complete, its bytes are in a hidden file beside it, whose name
-    /// ends in `.part`. What happens to files that are there already is said by ``SessionOptions/overwrite``.
+    /// The folder must exist. No file is written outside it: local names are relative and without `..`; of the server's data, only the names
+    /// in a remote folder are used, and only if each is a single name; and no symbolic link below the folder is followed. Until a file is complete,
+    /// its bytes are in a part file, a hidden file in the same folder whose name ends in `.part`. ``SessionOptions/overwrite`` is the policy for
+    /// existing files.
     ///
     /// - Parameters:
-    ///   - items: What to receive, in this order; made with ``TransferItem/remote(_:as:)`` and
+    ///   - items: The items to receive, in this order; made with ``TransferItem/remote(_:as:)`` and
     ///     ``TransferItem/remoteFolder(_:as:symbolicLinks:)``.
     ///   - account: The name of a saved account.
-    ///   - folder: Where the files go.
+    ///   - folder: The local folder for the files.
     ///   - name: A name for people.
-    ///   - tags: Words to group sessions by.
-    ///   - context: Any value of the app's, encoded as JSON at once.
-    ///   - options: How to run it.
-    /// - Throws: What encoding the context throws.
+    ///   - tags: Words by which the app groups sessions.
+    ///   - context: Any value of the app, encoded as JSON at once.
+    ///   - options: The options of the session.
+    /// - Throws: The errors of encoding the context.
     public static func download(
         items: [TransferItem], from account: String, to folder: FilePath, name: String? = nil, tags: [String] = [],
         context: (any Encodable)? = nil, options: SessionOptions = SessionOptions()
@@ -84,7 +85,7 @@ public struct SessionRequest: Sendable {
             context: try context.map { try JSONEncoder().encode($0) }, options: options)
     }
 
-    /// Makes a request for a download of files into a folder, where each gets the last component of its remote name.
+    /// Makes a request for a download of files into a folder. Each file gets the last component of its remote name.
     ///
     /// Parameters and errors as for ``download(items:from:to:name:tags:context:options:)``.
     public static func download(

@@ -1,12 +1,12 @@
-/// Where a session is in its life.
+/// The state of a session.
 public enum SessionState: String, Hashable, Sendable, Codable, CaseIterable {
-    /// In line; ``SessionStatus/why`` says what it waits for.
+    /// In line for a slot; ``SessionStatus/why`` has the reason.
     case waiting
-    /// Holds a slot, and its transport is at work.
+    /// Holds a slot, and its transport works.
     case running
-    /// Interrupted by the app, with its slot kept; never goes on by itself.
+    /// Interrupted by the app, with its slot; resumes only by a call.
     case paused
-    /// Set aside by the app, without a slot; never starts by itself.
+    /// Set aside by the app, without a slot; starts only by a call.
     case held
     /// Ended by the app; kept at its index until it is retried or removed.
     case cancelled
@@ -15,7 +15,7 @@ public enum SessionState: String, Hashable, Sendable, Codable, CaseIterable {
     /// Ended with an error; kept at its index until it is retried or removed.
     case failed
 
-    /// Whether nothing of the session is left to do by itself: completed, failed or cancelled.
+    /// Whether the session has ended: completed, failed or cancelled.
     public var isEnded: Bool {
         switch self {
         case .completed, .failed, .cancelled: true
@@ -24,16 +24,16 @@ public enum SessionState: String, Hashable, Sendable, Codable, CaseIterable {
     }
 }
 
-/// What a running session does at the moment.
+/// The current work of a running session.
 public enum SessionPhase: String, Hashable, Sendable, Codable {
-    /// Its folders are read and written down as a list of files.
+    /// It reads its folders into a list of files.
     case preparing
-    /// Between the activation and the first byte of a file.
+    /// It is between the activation and the first byte of a file.
     case connecting
     /// Bytes move.
     case transferring
-    /// All bytes of a file were sent; the server has yet to confirm them.
+    /// All bytes of a file were sent, and the server has not confirmed them yet.
     case verifying
-    /// Told to end; the transport is about to let go.
+    /// It was asked to end, and its transport has not ended yet.
     case ending
 }

@@ -6,33 +6,33 @@ public import TransferCore
 public struct SessionStatus: Hashable, Sendable, Codable {
     /// The session.
     public var id: SessionID
-    /// Its place in the queue, from 0.
+    /// Its index in the queue, from 0.
     public var index: Int
-    /// Where it is in its life.
+    /// Its state.
     public var state: SessionState
-    /// What it does at the moment; nil unless it runs.
+    /// Its current work; nil unless it runs.
     public var phase: SessionPhase?
-    /// What it waits for; nil unless it waits.
+    /// The reason why it waits; nil unless it waits.
     public var why: WaitReason?
     /// A name for people.
     public var name: String
-    /// Which way.
+    /// Upload or download.
     public var direction: TransferDirection
     /// The account's name.
     public var account: String
-    /// The address of the endpoint that it uses or used last; nil before its first attempt.
+    /// The address of its current or last endpoint; nil before its first attempt.
     public var endpoint: String?
     /// The transport of that endpoint.
     public var transport: TransportID?
-    /// Words that the app groups sessions by.
+    /// The words by which the app groups sessions.
     public var tags: [String]
     /// The app's own value as JSON.
     public var context: Data?
     /// Files, bytes, rates and times.
     public var statistics: SessionStatistics
-    /// How often it was activated or tried again.
+    /// The number of its attempts: activations and retries.
     public var attempts: Int
-    /// Why it failed, or why its last attempt did.
+    /// Why it failed, or why its last attempt failed.
     public var error: TransferError?
     /// The local file of the first item that failed; nil if none did.
     public var failedItem: FilePath?
@@ -42,41 +42,41 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     public var startedAt: Date?
     /// When it completed or failed; nil before.
     public var endedAt: Date?
-    /// When it ends at its recent rate; nil unless it runs and that is known. For those that wait see ``TransferQueue/forecast()``.
+    /// Its expected end at its recent rate; nil unless it runs and the end is known. For waiting sessions, see ``TransferQueue/forecast()``.
     public var expectedEnd: Date?
 }
 
-/// The figures of a session.
+/// The statistics of a session.
 public struct SessionStatistics: Hashable, Sendable, Codable {
-    /// How many files there are.
+    /// The number of files.
     public var files: Int
-    /// How many are completed.
+    /// The number of completed files.
     public var filesDone: Int
-    /// How many failed.
+    /// The number of failed files.
     public var filesFailed: Int
-    /// The size of all files whose size is known, in bytes.
+    /// The size of all files of known size, in bytes.
     public var bytesKnown: Int64
-    /// How many unfinished files have a size that is not known yet, such as downloads that the server has not told of.
+    /// The number of unfinished files of unknown size, such as downloads whose size the server has not reported.
     public var filesUnsized: Int
-    /// Bytes confirmed by the other end; of a download, received and synced to the disk.
+    /// The number of bytes confirmed by the other end; for a download, received and synced to the disk.
     public var bytesDone: Int64
-    /// Bytes taken by the network, or brought by it, at most ``bytesTotal``.
+    /// The number of bytes that the network took or delivered, at most ``bytesTotal``.
     public var bytesSent: Int64
     /// The recent rate in bytes per second; nil unless bytes move.
     public var rate: Double?
-    /// Confirmed bytes per second over all the time that the session ran; nil before the first.
+    /// The number of confirmed bytes per second over all the time that the session ran; nil before the first byte.
     public var averageRate: Double?
-    /// How long the session has run, in seconds: all of its runs, over restarts, without the time in between.
+    /// How long the session has run, in seconds: all its runs, over restarts, without the time in between.
     public var secondsElapsed: Double
-    /// The time left at the recent rate, in seconds; nil when unknown.
+    /// The remaining time at the recent rate, in seconds; nil if it is unknown.
     public var secondsRemaining: Double?
 
-    /// The size of all files, in bytes; nil while that of one is not known.
+    /// The size of all files, in bytes; nil while the size of one is unknown.
     public var bytesTotal: Int64? { filesUnsized == 0 ? bytesKnown : nil }
 
-    /// Makes figures.
+    /// Makes statistics.
     ///
-    /// - Parameter bytesTotal: That of the files whose size is known.
+    /// - Parameter bytesTotal: The size of all files of known size, in bytes.
     public init(
         files: Int = 0, filesDone: Int = 0, filesFailed: Int = 0, bytesTotal: Int64 = 0, bytesDone: Int64 = 0, bytesSent: Int64 = 0,
         filesUnsized: Int = 0, rate: Double? = nil, averageRate: Double? = nil, secondsElapsed: Double = 0, secondsRemaining: Double? = nil
@@ -94,7 +94,7 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
         self.secondsRemaining = secondsRemaining
     }
 
-    /// Sets how long the session has run, and what follows from that.
+    /// Sets the time that the session has run, and the average rate, which depends on it.
     mutating func setElapsed(_ seconds: Double) {
         secondsElapsed = seconds
         averageRate = seconds > 0 && bytesDone > 0 ? Double(bytesDone) / seconds : nil
@@ -103,50 +103,50 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
 
 /// A snapshot of the queue itself.
 public struct QueueStatus: Hashable, Sendable, Codable {
-    /// What the queue does with sessions that could start. Belongs to the process; not persisted.
+    /// How the queue treats sessions that could start. The mode belongs to the process and is not stored.
     public enum Mode: String, Hashable, Sendable, Codable {
-        /// Nothing starts.
+        /// No session starts.
         case stopped
         /// Sessions start in turn.
         case running
-        /// Nothing starts, and what runs may finish.
+        /// No session starts, and running sessions may finish.
         case draining
-        /// Nothing starts, and what runs is being interrupted.
+        /// No session starts, and running sessions are being interrupted.
         case stopping
     }
 
-    /// What the queue does with sessions that could start.
+    /// How the queue treats sessions that could start.
     public var mode: Mode
-    /// How many sessions there are, in all states.
+    /// The number of sessions in all states.
     public var sessions: Int
-    /// How many run.
+    /// The number of running sessions.
     public var running: Int
-    /// How many wait, for whatever reason.
+    /// The number of waiting sessions, whatever the reason.
     public var waiting: Int
-    /// How many of those that wait are due at a time to come, and start by themselves.
+    /// The number of waiting sessions that start automatically at a future time.
     public var scheduled: Int
-    /// How many are paused.
+    /// The number of paused sessions.
     public var paused: Int
-    /// How many are held.
+    /// The number of held sessions.
     public var held: Int
-    /// How many were cancelled.
+    /// The number of cancelled sessions.
     public var cancelled: Int
-    /// How many completed and are still kept.
+    /// The number of completed sessions that are still in the queue.
     public var completed: Int
-    /// How many failed.
+    /// The number of failed sessions.
     public var failed: Int
-    /// When the first of ``scheduled`` is due; nil if there is none.
+    /// When the first of the ``scheduled`` sessions is due; nil if there is none.
     public var nextDue: Date?
-    /// Whether nothing runs and nothing can start without a person.
+    /// Whether no session runs and none can start without a person.
     public var isIdle: Bool
-    /// Which state of the order it is: grows with each insertion, removal and move, over restarts too.
+    /// The revision of the order. It grows with each insertion, removal and move, also over restarts.
     public var orderRevision: UInt64
     /// The number of the last event; see ``TransferQueue/events(since:)``.
     public var revision: UInt64 = 0
-    /// How many sessions may be active at once.
+    /// The most active sessions.
     public var sessionLimit: Int
-    /// Bytes per second for all sessions together; nil for no limit.
+    /// The rate limit of all sessions together, in bytes per second; nil for no limit.
     public var rateLimit: Int64?
-    /// What the app said of the network last.
+    /// The last network condition that the app set.
     public var network: NetworkCondition
 }

@@ -1,16 +1,16 @@
-/// Names one session for a call: by its identity, or by where it is.
+/// One session for a call: by its ID or its index.
 public enum SessionReference: Hashable, Sendable, Codable {
-    /// The session itself, wherever it is.
+    /// The session with this ID, wherever it is.
     case id(SessionID)
 
-    /// The session at an index at the moment when the call takes effect.
+    /// The session at an index at the time when the call takes effect.
     ///
-    /// `expecting` is the ``QueueStatus/orderRevision`` that the index was read at: if the order changed since, the call throws
-    /// ``QueueError/Code/staleOrder`` rather than hit another session.
+    /// `expecting` is the ``QueueStatus/orderRevision`` for which the index was read. If the order changed since, the call throws
+    /// ``QueueError/Code/staleOrder`` instead of affecting another session.
     case index(Int, expecting: UInt64? = nil)
 }
 
-/// Names many sessions for a call.
+/// Several sessions for a call.
 public enum SessionGroup: Hashable, Sendable, Codable {
     /// All sessions.
     case all
@@ -24,16 +24,16 @@ public enum SessionGroup: Hashable, Sendable, Codable {
     case sessions([SessionID])
 }
 
-/// Where a session is moved to.
+/// The destination of a moved session.
 public enum MoveDestination: Hashable, Sendable, Codable {
-    /// The index that it has afterwards, in `0 ..<` the number of sessions.
+    /// The index of the session after the move, in `0 ..<` the number of sessions.
     ///
-    /// `expecting` is the ``QueueStatus/orderRevision`` that the index was read at: if the order changed since, the call throws
-    /// ``QueueError/Code/staleOrder`` rather than move to another place.
+    /// `expecting` is the ``QueueStatus/orderRevision`` for which the index was read. If the order changed since, the call throws
+    /// ``QueueError/Code/staleOrder`` instead of moving the session elsewhere.
     case index(Int, expecting: UInt64? = nil)
-    /// Directly before another one.
+    /// The index directly before another session.
     case before(SessionID)
-    /// Directly after another one.
+    /// The index directly after another session.
     case after(SessionID)
     /// Index 0.
     case front
@@ -41,20 +41,20 @@ public enum MoveDestination: Hashable, Sendable, Codable {
     case end
 }
 
-/// How ``TransferQueue/stop(_:deadline:)`` treats what runs.
+/// How ``TransferQueue/stop(_:deadline:)`` treats running sessions.
 public enum StopMode: String, Hashable, Sendable, Codable {
-    /// What runs is interrupted; checkpoints are saved.
+    /// Running sessions are interrupted. Their checkpoints are saved.
     case interrupt
-    /// What runs may finish; nothing new starts.
+    /// Running sessions may finish. No session starts.
     case drain
 }
 
-/// What came of a stop of the queue.
+/// The result of stopping the queue.
 public enum StopResult: String, Hashable, Sendable, Codable {
-    /// All that ran finished by itself.
+    /// All running sessions finished.
     case drained
-    /// Something was interrupted.
+    /// At least one session was interrupted.
     case interrupted
-    /// The queue was started again before the stop was done.
+    /// The queue was started again before the stop was complete.
     case restarted
 }

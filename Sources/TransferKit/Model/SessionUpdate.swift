@@ -1,9 +1,9 @@
 public import Foundation
 public import TransferCore
 
-/// What to change of a session that is not finished; nil leaves a value as it is. Live within a second.
+/// Changes to a session that has not ended. A value of nil leaves the property unchanged. Changes take effect within a second.
 public struct SessionUpdate: Hashable, Sendable, Codable {
-    /// Bytes per second for the whole session; 0 for no limit.
+    /// The rate limit of the whole session, in bytes per second; 0 for no limit.
     public var rateLimit: Int64?
     /// The new tags.
     public var tags: [String]?
@@ -13,7 +13,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
     public var retry: RetryPolicy?
     /// How files that start later are verified.
     public var verification: Verification?
-    /// Whether it may run while the network is expensive. One that runs and may not any more is interrupted.
+    /// Whether the session may run while the network is expensive. A running session that may not is interrupted.
     public var allowsExpensiveNetwork: Bool?
 
     /// Makes an update.
@@ -29,15 +29,17 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
         self.allowsExpensiveNetwork = allowsExpensiveNetwork
     }
 
+    /// Checks the update.
+    ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`.
     func validate() throws(QueueError) {
         guard rateLimit ?? 0 >= 0 else {
-            throw QueueError(.invalidRequest, "A rate limit is at least 1 byte per second, or 0 for no limit.")
+            throw QueueError(.invalidRequest, "A rate limit must be at least 1 byte per second, or 0 for no limit.")
         }
         try retry?.validate()
         try SessionContext.validate(context)
     }
 
-    /// Whether anything of the ``SessionOptions`` is to be changed.
+    /// Whether the update changes any of the ``SessionOptions``.
     var changesOptions: Bool { rateLimit != nil || retry != nil || verification != nil || allowsExpensiveNetwork != nil }
 }

@@ -2,24 +2,24 @@ public import Foundation
 public import TransferCore
 
 extension TransferItem {
-    /// How far a stream may be ahead of what the other end confirmed, unless the app says otherwise: 8 MiB.
+    /// The default number of bytes that a stream may produce before the other end confirms them: 8 MiB.
     public static var defaultAhead: Int64 { 8 << 20 }
 
-    /// Makes an item of bytes that are produced while they are sent.
+    /// Makes an item of bytes that are produced during the transfer.
     ///
-    /// The sequence is iterated once, by a task of the queue's, from when its session first runs. Its bytes go through a file in the queue's
-    /// storage folder, so that a connection can break and go on; what the other end confirmed is given back to the disk where the file system
-    /// can do that. While it is `ahead` bytes ahead, the sequence is not asked for more: also while the session is paused.
+    /// A task of the queue iterates the sequence once, from when its session first runs. The bytes pass through a file in the queue's storage
+    /// folder, so that an upload can resume after a broken connection. Where the file system supports it, the disk space of confirmed bytes is freed.
+    /// While the sequence is `ahead` bytes ahead, the queue requests no further bytes, also while the session is paused.
     ///
-    /// A sequence that throws fails the item with the class `sourceLost`. So does a server that lost what was given back, and the end of this
-    /// process, unless all was in the storage folder by then, or ``TransferQueue/continueStream(_:bufferSize:ahead:)`` brings the rest. An item of
-    /// this kind can be enqueued once.
+    /// The item fails with the class `sourceLost` if the sequence throws, or if the server loses bytes that were freed. It also fails if this
+    /// process ends, unless all bytes were in the storage folder before, or ``TransferQueue/continueStream(_:bufferSize:ahead:)`` supplies the
+    /// rest. An item of this kind can be enqueued only once.
     ///
     /// - Parameters:
     ///   - chunks: Chunks of any size, in order: `Data`, arrays of bytes, or the like.
     ///   - destination: The remote name.
-    ///   - length: How many bytes there will be, if that is known; more or fewer fail the item.
-    ///   - ahead: How many bytes may be on the disk that the other end has not confirmed; at least 1.
+    ///   - length: The length in bytes, if it is known. The item fails if the sequence has another length.
+    ///   - ahead: The most bytes on the disk that the other end has not confirmed, at least 1.
     public static func stream<Chunks: AsyncSequence & Sendable>(
         _ chunks: Chunks, as destination: RemotePath, length: Int64? = nil, ahead: Int64 = defaultAhead
     ) -> TransferItem where Chunks.Element: DataProtocol {
@@ -29,13 +29,13 @@ extension TransferItem {
         return TransferItem(.stream(producer), as: destination)
     }
 
-    /// Makes an item, and a writer that hands its bytes over while they are sent; as ``stream(_:as:length:ahead:)``.
+    /// Makes an item, and a writer for its bytes during the transfer; like ``stream(_:as:length:ahead:)``.
     ///
     /// - Parameters:
     ///   - destination: The remote name.
-    ///   - length: How many bytes there will be, if that is known; more or fewer fail the item.
-    ///   - bufferSize: How many bytes in memory a write does not wait for.
-    ///   - ahead: How many bytes may be on the disk that the other end has not confirmed; at least 1.
+    ///   - length: The length in bytes, if it is known. The item fails if the written length differs.
+    ///   - bufferSize: The number of bytes in memory from which a write waits.
+    ///   - ahead: The most bytes on the disk that the other end has not confirmed, at least 1.
     public static func stream(
         as destination: RemotePath, length: Int64? = nil, bufferSize: Int = 1 << 20, ahead: Int64 = defaultAhead
     ) -> (item: TransferItem, writer: StreamWriter) {

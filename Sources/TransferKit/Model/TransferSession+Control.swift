@@ -1,41 +1,41 @@
-/// What can be done to a session, by its handle. Errors are those of the queue's call of the same name.
+/// Operations on a session by its handle. Errors are those of the queue's call of the same name.
 extension TransferSession {
-    /// Runs it now; see ``TransferQueue/run(_:again:)-(SessionReference,_)``.
+    /// Runs the session now; see ``TransferQueue/run(_:again:)-(SessionReference,_)``.
     public func run(again: Bool = false) async throws { try await queue.run(id, again: again) }
 
-    /// Lets it be the next that starts; see ``TransferQueue/runNext(_:)-(SessionReference)``.
+    /// Makes the session the next to start; see ``TransferQueue/runNext(_:)-(SessionReference)``.
     public func runNext() async throws { try await queue.runNext(id) }
 
-    /// Interrupts it, with its slot kept; see ``TransferQueue/pause(_:)-(SessionReference)``.
+    /// Interrupts the session, which keeps its slot; see ``TransferQueue/pause(_:)-(SessionReference)``.
     ///
-    /// - Returns: The state that it gets: paused, or held if it was waiting.
+    /// - Returns: The new state: paused, or held if the session was waiting.
     @discardableResult
     public func pause() async throws -> SessionState { try await queue.pause(id) }
 
-    /// Lets it go on after a pause; see ``TransferQueue/resume(_:)-(SessionReference)``.
+    /// Resumes the session after a pause; see ``TransferQueue/resume(_:)-(SessionReference)``.
     public func resume() async throws { try await queue.resume(id) }
 
-    /// Sets it aside; see ``TransferQueue/hold(_:)-(SessionReference)``.
+    /// Sets the session aside; see ``TransferQueue/hold(_:)-(SessionReference)``.
     public func hold() async throws { try await queue.hold(id) }
 
-    /// Lets it wait for its turn again; see ``TransferQueue/release(_:)-(SessionReference)``.
+    /// Puts the session back in line; see ``TransferQueue/release(_:)-(SessionReference)``.
     public func release() async throws { try await queue.release(id) }
 
-    /// Takes its slot for another one; see ``TransferQueue/stop(_:)-(SessionReference)``.
+    /// Gives the session's slot to another one; see ``TransferQueue/stop(_:)-(SessionReference)``.
     public func stop() async throws { try await queue.stop(id) }
 
-    /// Ends it; see ``TransferQueue/cancel(_:keepsPartial:)-(SessionReference,_)``.
+    /// Ends the session; see ``TransferQueue/cancel(_:keepsPartial:)-(SessionReference,_)``.
     public func cancel(keepsPartial: Bool = false) async throws { try await queue.cancel(id, keepsPartial: keepsPartial) }
 
-    /// Lets it wait again after it failed or was cancelled; see ``TransferQueue/retry(_:)-(SessionReference)``.
+    /// Puts the session back in line after it failed or was cancelled; see ``TransferQueue/retry(_:)-(SessionReference)``.
     public func retry() async throws { try await queue.retry(id) }
 
-    /// Moves it; see ``TransferQueue/move(_:to:)-(SessionReference,_)``.
+    /// Moves the session; see ``TransferQueue/move(_:to:)-(SessionReference,_)``.
     public func move(to destination: MoveDestination) async throws { try await queue.move(id, to: destination) }
 
-    /// Changes it; see ``TransferQueue/update(_:_:)-(SessionReference,_)``.
+    /// Changes the session; see ``TransferQueue/update(_:_:)-(SessionReference,_)``.
     public func update(_ update: SessionUpdate) async throws { try await queue.update(id, update) }
 
-    /// Adds items behind all that it has; see ``TransferQueue/addItems(_:to:)``.
+    /// Adds items after those of the session; see ``TransferQueue/addItems(_:to:)``.
     public func addItems(_ items: [TransferItem]) async throws { try await queue.addItems(items, to: .id(id)) }
 }

@@ -1,34 +1,34 @@
 import TransferCore
 
-/// A handle of a session: small, and valid for as long as the session exists.
+/// A small handle of a session, valid as long as the session exists.
 public struct TransferSession: Sendable {
-    /// The session.
+    /// The session's ID.
     public let id: SessionID
 
-    /// The queue that it is in.
+    /// The session's queue.
     public let queue: TransferQueue
 
-    /// A snapshot.
+    /// A snapshot of the session.
     ///
-    /// - Throws: ``QueueError`` with the code `noSuchSession` once it was removed.
+    /// - Throws: ``QueueError`` with the code `noSuchSession` after the session was removed.
     public var status: SessionStatus {
         get async throws { try await queue.session(id) }
     }
 
-    /// What happens to the session: the present first, its end last. Every use makes a new subscription, from now on.
+    /// The events of the session: its present state first, its end last. Each use makes a new subscription from now on.
     public var events: SessionEvents {
         SessionEvents(id: id, queue: queue, events: queue.hub.subscribe(to: id))
     }
 
-    /// Waits for the end, and returns the last snapshot.
+    /// The last snapshot of the session, after its end.
     ///
-    /// Needs a queue that runs, now or later. A retry that is due later is no end.
+    /// The queue must run, now or later. A session that waits for a retry has not ended.
     ///
     /// - Throws: The session's `TransferError` if it failed; one with the code `cancelled` if it was cancelled or removed; ``QueueError`` if the
     ///   store can't be read; `CancellationError` if the task was cancelled or the queue was shut down.
     public var value: SessionStatus {
         get async throws {
-            // Subscribed before the first look, so that no end is missed.
+            // The subscription precedes the first read, so that no end is missed.
             let events = queue.hub.subscribe(to: id)
             var status = try await presentStatus()
             var end = SessionEnd(status)
@@ -44,7 +44,7 @@ public struct TransferSession: Sendable {
             switch end {
             case .completed:
                 if let last = try? await queue.session(id), last.state == .completed { return last }
-                // It was removed, or begun anew, since it had completed.
+                // The session was removed or restarted after it had completed.
                 status.state = .completed
                 return status
             case .failed(let error): throw error
@@ -54,7 +54,7 @@ public struct TransferSession: Sendable {
         }
     }
 
-    /// The figures as they change: the present first; ends with the session's end or removal, or with the queue's shutdown.
+    /// The changing statistics: the present ones first. The stream ends with the session's end or removal, or with the queue's shutdown.
     public var progress: AsyncStream<SessionStatistics> {
         let (stream, continuation) = AsyncStream.makeStream(of: SessionStatistics.self, bufferingPolicy: .bufferingNewest(1))
         let events = events

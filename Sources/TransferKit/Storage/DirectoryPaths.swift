@@ -3,12 +3,12 @@ import GRDB
 import SystemPackage
 import TransferCore
 
-/// Makes the paths of a session's manifest: finds each folder once, however many of its files are asked for.
+/// Makes the paths of the files in a session's manifest. It looks up each folder once, regardless of the number of its files.
 struct DirectoryPaths {
     struct Location {
         var source: [UInt8]
         var destination: [UInt8]
-        /// How many bytes of the source name the folder that the item was found in; nil if it was named itself.
+        /// The length in bytes of the part of the source that names the item's top folder; nil if the item is not in a folder.
         var rootLength: Int?
 
         func appending(_ name: [UInt8]) -> Location {
@@ -17,20 +17,20 @@ struct DirectoryPaths {
                 rootLength: rootLength ?? source.count)
         }
 
-        /// Which links may lead to the item, by the policy that is stored with it; nil if all may.
+        /// Returns the links that may lead to the item according to its stored policy; nil if all may.
         func confinement(_ policy: String?) -> SourceConfinement? {
             guard let rootLength, let policy = policy.flatMap(SymbolicLinkPolicy.init), policy != .follow else { return nil }
             return SourceConfinement(root: FilePath(bytes: source.prefix(rootLength)), followsFile: policy == .followFiles)
         }
     }
 
-    /// No path is as long (PATH_MAX, limits.h); only in a damaged store a folder is in itself.
+    /// The greatest depth of a folder. It exceeds every path (PATH_MAX, limits.h), so only a folder within itself, in a damaged store, reaches it.
     private static let deepest = 4_096
 
     private let session: SessionKey
     private let sources: SourceFolders
     private var known: [Int64: Location] = [:]
-    /// Where the session's downloads go, once that was asked for; nil in it if it uploads.
+    /// The local folder for the session's downloads, once it was read; an inner nil if the session uploads.
     private var folder: [UInt8]??
 
     init(of session: SessionKey, _ sources: SourceFolders) {
@@ -38,14 +38,14 @@ struct DirectoryPaths {
         self.sources = sources
     }
 
-    /// Where an item is and goes, by what is stored of it.
+    /// Returns the source and the destination of an item from its stored values.
     mutating func location(
         _ kind: ItemKind, directory: Int64?, source: Data, destination: Data, in db: Database
     ) throws -> Location {
         if let directory { return try location(of: directory, in: db).appending([UInt8](source)) }
         if kind == .blob || kind == .stream {
             guard let path = Spool(folder: sources.spool).path(of: source) else {
-                throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(session) names a file that is not in the spool")
+                throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(session) names a file outside the spool")
             }
             return Location(source: path.bytes, destination: [UInt8](destination))
         }
@@ -53,7 +53,7 @@ struct DirectoryPaths {
         return Location(source: path, destination: [UInt8](destination))
     }
 
-    /// The part of a received file's path that is below the session's folder.
+    /// Returns the part of a downloaded file's path that is below the session's folder.
     mutating func localName(of location: Location, in db: Database) throws -> [UInt8] {
         guard let folder = try folder(in: db) else { throw missingFolder }
         return [UInt8](location.source.dropFirst(folder.count + 1))
@@ -76,7 +76,7 @@ struct DirectoryPaths {
         return path
     }
 
-    /// Where a folder is and goes.
+    /// Returns the source and the destination of a folder.
     mutating func location(of directory: Int64, in db: Database) throws -> Location {
         let statement = try db.cachedStatement(sql: "SELECT parent, source, destination FROM directory WHERE session = ? AND number = ?")
         var names: [(number: Int64, name: [UInt8])] = []

@@ -6,9 +6,9 @@ import SystemPackage
     import Darwin
 #endif
 
-/// How much there is left to write on a file system.
+/// The free space of file systems.
 enum DiskSpace {
-    /// Bytes that a process without privileges can still write where a folder is (statvfs(3)); nil if that can't be told. Blocks.
+    /// Returns the bytes that a process without privileges can write in a folder (statvfs(3)); nil if they can't be determined. Blocks.
     static func free(at folder: FilePath) -> Int64? {
         var status = statvfs()
         guard unsafe folder.withPlatformString({ unsafe statvfs($0, &status) }) == 0 else { return nil }

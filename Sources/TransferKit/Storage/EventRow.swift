@@ -2,9 +2,9 @@ import Foundation
 import GRDB
 import TransferCore
 
-/// An event as it is stored. The frequent kinds are written without an encoder; all are read in one way.
+/// The stored form of an event. Frequent kinds are written without an encoder; all are read in the same way.
 struct EventRow {
-    /// More than these are not stored: who reads the log then finds a gap, and reads the queue itself sooner than such an event.
+    /// The most sessions in a stored event. For an event with more sessions, a reader of the log finds a gap; reading the queue is faster.
     static let maximumSessions = 100_000
 
     var kind: String
@@ -12,10 +12,10 @@ struct EventRow {
     var number: Int64?
     var detail: String?
 
-    /// What the row takes in the store, more or less.
+    /// The approximate size of the row in the store, in bytes.
     var weight: Int64 { Int64(32 + kind.utf8.count + (sessions?.count ?? 0) + (detail?.utf8.count ?? 0)) }
 
-    /// Takes the columns from the third on of a row of the change log.
+    /// Makes an event row from a row of the change log, from its third column.
     init(_ row: StoredRow) throws {
         kind = try row.decode(atIndex: 2)
         sessions = try row.decode(atIndex: 3)
@@ -76,7 +76,7 @@ struct EventRow {
         case "willChangeQueue", "didChangeQueue": fields.orderRevision = number.flatMap(UInt64.init(exactly:))
         case "added": fields.index = number.flatMap(Int.init(exactly:))
         case "removed":
-            // A damaged row may begin anywhere.
+            // The index in a damaged row can be any number.
             if fields.indices == nil, let first = number.flatMap(Int.init(exactly:)) {
                 let (end, isBeyond) = first.addingReportingOverflow(ids?.count ?? 0)
                 guard first >= 0, !isBeyond else { return nil }
@@ -98,14 +98,14 @@ struct EventRow {
         guard data.count.isMultiple(of: 16) else { return nil }
         return unsafe data.withUnsafeBytes { bytes in
             stride(from: 0, to: bytes.count, by: 16).map {
-                // A multiple of 16 bytes, so that each ID is whole.
+                // The count is a multiple of 16 bytes, so each ID is complete.
                 unsafe SessionID(uuid: UUID(uuid: bytes.loadUnaligned(fromByteOffset: $0, as: uuid_t.self)))
             }
         }
     }
 }
 
-/// JSON of the few values that are written so often that an encoder for each would tell.
+/// Writes the JSON of frequent values, for which encoders would be slow.
 enum JSONText {
     static func object(_ receipt: TransferReceipt) -> String {
         var text = "{\"bytes\":\(receipt.bytes)"
@@ -120,7 +120,7 @@ enum JSONText {
         return "{\"status\":\(answer.status),\(type)\"text\":\(string(answer.text)),\"isTruncated\":\(answer.isTruncated)}"
     }
 
-    /// RFC 8259, section 7.
+    /// Returns a JSON string (RFC 8259, section 7).
     static func string(_ value: String) -> String {
         guard value.utf8.contains(where: { $0 < 0x20 || $0 == 0x22 || $0 == 0x5C }) else { return "\"\(value)\"" }
         var text = "\""

@@ -7,22 +7,23 @@ import TransferCore
     import Darwin
 #endif
 
-/// Decides whether only this process's user can change a storage folder.
+/// Checks that only this process's user can change a storage folder.
 ///
-/// A store holds the URLs of uploads, and settings that run programs, such as `proxyCommand`: another user who can write there can act as
-/// this one.
+/// A store contains the URLs of uploads, and settings that run programs, such as `proxyCommand`. Another user with write access could act as
+/// this user.
 enum FolderTrust {
-    /// Checks the folder, each folder above up to one that is sticky or this user's own, and the links that lead to them. Blocks.
+    /// Checks the folder, each parent folder up to a sticky one or one that this user owns, and the links that lead to them. Blocks.
     ///
     /// - Throws: ``QueueError`` with the code `storageUnavailable` that names the folder and what to do.
     static func check(_ folder: FilePath) throws(QueueError) {
         let given = folder.isAbsolute ? folder : (resolved(".") ?? "/").pushing(folder)
         guard let actual = resolved(given), let status = status(of: actual, followsLink: false) else {
-            throw refusal(folder, "\(given) can't be looked at: \(Errno(rawValue: errno))", "Choose another folder")
+            throw refusal(folder, "\(given) can't be inspected (\(Errno(rawValue: errno)))", "Choose another folder")
         }
         guard status.st_uid == geteuid() else {
             throw refusal(
-                folder, "\(actual) belongs to another user (user ID \(status.st_uid))", "Run this as that user, or choose another folder")
+                folder, "\(actual) belongs to another user (user ID \(status.st_uid))",
+                "Run this command as that user, or choose another folder")
         }
         try check(status, actual, of: folder)
         try checkParents(of: actual, of: folder)
@@ -32,7 +33,7 @@ enum FolderTrust {
             if let status = Self.status(of: path, followsLink: false), status.st_mode & S_IFMT == S_IFLNK {
                 guard isOwn(status) || status.st_uid == 0 else {
                     throw refusal(
-                        folder, "\(path) is a link of another user (user ID \(status.st_uid))", "Name the folder that it leads to")
+                        folder, "\(path) is a link of another user (user ID \(status.st_uid))", "Use the path of the folder itself")
                 }
                 try checkParents(of: path, of: folder)
             }
@@ -49,7 +50,7 @@ enum FolderTrust {
             guard status.st_mode & S_ISVTX == 0 else { return }
             guard isOwn(status) || status.st_uid == 0 else {
                 throw refusal(
-                    folder, "\(parent), which it is in, belongs to another user (user ID \(status.st_uid))", "Choose a folder elsewhere")
+                    folder, "its parent \(parent) belongs to another user (user ID \(status.st_uid))", "Choose a folder elsewhere")
             }
             try check(status, parent, of: folder)
             guard !isOwn(status) else { return }
@@ -57,7 +58,7 @@ enum FolderTrust {
     }
 
     private static func check(_ status: stat, _ path: FilePath, of folder: FilePath) throws(QueueError) {
-        // A group with the number of its user is that user's alone, by the convention of user private groups.
+        // A group whose ID equals the user's ID is private to that user, by the convention of user private groups.
         let isWritableByGroup = status.st_mode & S_IWGRP != 0 && status.st_gid != status.st_uid
         guard isWritableByGroup || status.st_mode & S_IWOTH != 0 else { return }
         let mode = String(status.st_mode & 0o7777, radix: 8)
@@ -67,7 +68,7 @@ enum FolderTrust {
     private static func isOwn(_ status: stat) -> Bool { status.st_uid == geteuid() }
 
     private static func refusal(_ folder: FilePath, _ reason: String, _ advice: String) -> QueueError {
-        QueueError(.storageUnavailable, "The storage folder \(folder) can't be trusted: \(reason). \(advice).")
+        QueueError(.storageUnavailable, "The storage folder \(folder) is not safe: \(reason). \(advice).")
     }
 
     private static func status(of path: FilePath, followsLink: Bool) -> stat? {

@@ -1,6 +1,6 @@
-/// Rows of the schedule that were read ahead of their turn.
+/// Rows of the schedule that were read before the scheduler takes them.
 struct LoadedRows: Sendable {
-    /// What is given back to the system at once as it is used up.
+    /// The number of rows in a block of memory. Each block is freed as soon as its rows were taken.
     private static let piece = 8_192
 
     private var entries: [[Entry]] = []
@@ -26,7 +26,7 @@ struct LoadedRows: Sendable {
 
     private init() {}
 
-    /// Hands all rows on, and lets go of them meanwhile.
+    /// Passes all rows to the body, and frees them on the way.
     consuming func forEach(_ body: (SessionKey, Entry?, EntryDetails?) -> Void) {
         entries.reverse()
         while let piece = entries.popLast() {

@@ -8,13 +8,13 @@ import TransferCore
     import Darwin
 #endif
 
-/// Makes a process the one owner of a storage folder, by flock(2) on a file in it.
+/// The lock that makes a process the only owner of a storage folder, by flock(2) on a file in it.
 ///
-/// The kernel drops the lock with the process, however that ends, so a dead owner never stands in the way.
+/// The kernel releases the lock when the process ends for any reason, so a dead owner never blocks others.
 package final class OwnerLock: Sendable {
     private static let storeMark = "store"
 
-    /// Whether an earlier owner noted that the folder holds a store.
+    /// Whether an earlier owner recorded that the folder contains a store.
     let notesStore: Bool
     private let descriptor: Locked<FileDescriptor?>
 
@@ -25,15 +25,15 @@ package final class OwnerLock: Sendable {
 
     deinit { release() }
 
-    /// Takes the lock, waiting for another owner at most as long as the time-out: anew for each, so that any number of processes which come
-    /// together, and each let go soon, have their turn however slow the machine is.
+    /// Acquires the lock. It waits for another owner at most as long as the timeout. The timeout restarts with each new owner, so that concurrent
+    /// processes that each release the lock soon all get their turn, however slow the machine is.
     ///
-    /// - Throws: ``QueueError`` with the code `storageInUse`, naming the owner's process, or `storageUnavailable`.
+    /// - Throws: ``QueueError`` with the code `storageInUse`, which names the owner's process, or `storageUnavailable`.
     package static func acquire(in folder: FilePath, timeout: Duration, clock: EngineClock) async throws(QueueError) -> OwnerLock {
         let descriptor = try await DiskThread.run(.storage) { () throws(QueueError) in
             try StorageFolder.open(folder.appending("owner.lock"), .readWrite, options: .create)
         }
-        // flock(2) has no time-out; its blocking form can't be given up without a signal.
+        // flock(2) has no timeout; its blocking form can only be interrupted by a signal.
         let start = clock.now()
         var deadline = start + timeout
         var last: [UInt8]?
@@ -41,12 +41,12 @@ package final class OwnerLock: Sendable {
             let code = errno
             guard code == EWOULDBLOCK || code == EINTR else {
                 try? descriptor.close()
-                throw QueueError(.storageUnavailable, "The storage folder \(folder) can't be locked (\(Errno(rawValue: code))).")
+                throw QueueError(.storageUnavailable, "Cannot lock the storage folder \(folder): \(Errno(rawValue: code)).")
             }
             let note = readNote(descriptor)
             if let last, last != note { deadline = clock.now() + timeout }
             last = note
-            // Who has just taken the lock has yet to leave its number, without which nobody could be told.
+            // A new owner has not yet written its process ID, without which the message could not name it.
             let end = note.isEmpty ? max(deadline, start + .seconds(1)) : deadline
             guard clock.now() < end, (try? await clock.sleep(.milliseconds(20))) != nil else {
                 let owner = Int(String(decoding: note, as: UTF8.self).split(separator: "\n").first ?? "")
@@ -63,17 +63,17 @@ package final class OwnerLock: Sendable {
         return lock
     }
 
-    /// Lets go; harmless when done twice.
+    /// Releases the lock. Further calls have no effect.
     package func release() {
         descriptor.withLock { descriptor in
-            // Closing alone does not unlock as long as a child process that is just being started has a copy (flock(2)).
+            // close(2) does not unlock while a child process that is being started has a copy of the descriptor (flock(2)).
             if let descriptor { _ = flock(descriptor.rawValue, LOCK_UN) }
             try? descriptor?.close()
             descriptor = nil
         }
     }
 
-    /// Notes for later owners that the folder holds a store: an empty database is damage then.
+    /// Records for later owners that the folder contains a store, so that they recognize an empty database as damage.
     func recordStore() {
         guard !notesStore else { return }
         descriptor.withLock { descriptor in
@@ -82,10 +82,10 @@ package final class OwnerLock: Sendable {
     }
 
     private static func recordOwner(_ descriptor: FileDescriptor, notesStore: Bool) {
-        // Only for people, messages and those that wait: the lock is what counts, so a full disk does no harm. The number tells this owner
-        // from another one in the same process.
+        // The record is only for messages and waiting processes. The lock alone decides, so a full disk does no harm. The random number
+        // distinguishes this owner from another one in the same process.
         let note = "\(getpid())\n\(UInt64.random(in: 0 ... .max))\n" + (notesStore ? "\(storeMark)\n" : "")
-        // Written over the old note, so that a kill between the two calls loses none.
+        // The new record overwrites the old one, so that a kill between the two calls loses neither.
         guard (try? descriptor.writeAll(toAbsoluteOffset: 0, note.utf8)) != nil else { return }
         _ = ftruncate(descriptor.rawValue, off_t(note.utf8.count))
     }

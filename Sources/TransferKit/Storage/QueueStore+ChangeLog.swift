@@ -2,24 +2,24 @@ import Foundation
 import GRDB
 import TransferCore
 
-/// The change log: written with the changes that it tells of, read by whoever comes late.
+/// The change log, written together with the changes, and read by clients that missed events.
 extension QueueStore {
-    /// What the log may take in the store, more or less, however few events that is.
+    /// The approximate largest size of the log in the store, in bytes, regardless of the number of events.
     private static let maximumWeight: Int64 = 64 << 20
 
-    /// What a reader gets at once, at least one whole change of the order.
+    /// The most events and bytes that a reader gets in one page, unless one change of the order is larger.
     private static let pageCount = 512
     private static let pageWeight: Int64 = 1 << 20
 
-    /// Kinds after which a change of the order is not over.
+    /// The kinds of events after which a change of the order is incomplete.
     private static let openKinds: Set<String> = ["willChangeQueue", "added", "removed", "moved"]
 
     // MARK: Writing
 
-    /// Appends events, and prunes the log when it is a tenth over its limit: in steps, so that most commits have nothing to delete.
+    /// Appends events, and prunes the log when it exceeds its limit by a tenth, so that most commits delete nothing.
     static func append(_ events: [QueueEvent], keeping limit: Int, to db: Database) throws {
         guard let last = events.last else { return }
-        // A damaged row must leave room for what is added to it.
+        // The weight of a damaged row must not make the sum overflow.
         var weight = min(
             max(0, try Int64.fetchOne(db.cachedStatement(sql: "SELECT weight FROM event ORDER BY revision DESC LIMIT 1")) ?? 0), .max / 2)
         let insertion = try db.cachedStatement(
@@ -47,7 +47,7 @@ extension QueueStore {
             target = max(target, (kept ?? last) - 1)
         }
         guard target > 0 else { return }
-        // What is left begins with a whole change of the order, and is never nothing: the numbers go on from it.
+        // The rest begins with a complete change of the order and is never empty, as the numbers of later events follow its last.
         try execute(
             db,
             """
@@ -59,12 +59,12 @@ extension QueueStore {
 
     // MARK: Reading
 
-    /// The number of the last event that was stored; 0 if there was none.
+    /// Returns the number of the last stored event; 0 if there is none.
     package func lastRevision() async throws -> UInt64 {
         try await read { db in UInt64(clamping: try Int64.fetchOne(db, sql: "SELECT max(revision) FROM event") ?? 0) }
     }
 
-    /// The first events of a range, in order and without a hole: what is not stored, or not understood, is a gap.
+    /// Returns the first events of a range, in order and without omissions: a gap replaces events that are not stored or not known.
     package func events(in range: ClosedRange<UInt64>) async throws -> [QueueEvent] {
         try await read { db in
             let cursor = try StoredRow.fetchCursor(
@@ -86,7 +86,7 @@ extension QueueStore {
     }
 }
 
-/// A part of the log as it is handed out.
+/// A page of the log for a reader.
 private struct EventPage {
     private(set) var events: [QueueEvent] = []
     private var next: UInt64
@@ -101,7 +101,7 @@ private struct EventPage {
         next = revision + 1
         self.time = time
         guard let kind = row.event else { return appendGap(revision...revision, at: time) }
-        // A change of the order that is not whole is none that a reader could apply.
+        // A reader can't apply an incomplete change of the order.
         if case .gap = events.last?.kind, row.kind == "didChangeQueue" { return appendGap(revision...revision, at: time) }
         events.append(QueueEvent(revision: revision, time: time, kind: kind))
     }
@@ -112,7 +112,7 @@ private struct EventPage {
         return page.events
     }
 
-    /// Joins a gap with the one before it, and with the announcement of a change that is missing.
+    /// Merges a gap with the one before it, and with the announcement of an incomplete change.
     private mutating func appendGap(_ gap: ClosedRange<UInt64>, at time: Date) {
         var from = gap.lowerBound
         if case .willChangeQueue = events.last?.kind { from = events.removeLast().revision }

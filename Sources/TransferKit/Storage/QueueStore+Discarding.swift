@@ -2,7 +2,7 @@ package import Foundation
 import GRDB
 package import TransferCore
 
-/// Something at a server that is to be removed there.
+/// An unfinished upload or part file that must be removed.
 package struct PendingDiscard: Sendable {
     package var key: Int64
     package var endpoint: Endpoint
@@ -12,13 +12,13 @@ package struct PendingDiscard: Sendable {
 }
 
 extension QueueStore {
-    /// After this a server is left to expire what is there by itself.
+    /// The time in seconds after which the queue gives up a removal, and leaves the content to the server's own expiry.
     private static let discardLifetime = 7.0 * 24 * 3_600
 
-    /// Moves what a session left at its servers into the outbox. The lives of those files end with it: a later attempt begins a new one, whose
-    /// remote name a late discard can't hit.
+    /// Moves the checkpoints of a session into the outbox. Each file gets a new generation, so that a later attempt uses a new remote name, which a
+    /// late removal can't affect.
     ///
-    /// - Parameter isHeld: Whether a run of the session may still complete what it sends; then nothing is removed before that has let go.
+    /// - Parameter isHeld: Whether a run of the session could still complete the files. Then nothing is removed before the run has ended.
     static func discardCheckpoints(of key: SessionKey, isHeld: Bool = false, at now: Date, in db: Database) throws {
         let rows = try StoredRow.fetchAll(
             db.cachedStatement(sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ?"), arguments: [key])
@@ -33,9 +33,10 @@ extension QueueStore {
         try execute(db, "DELETE FROM checkpoint WHERE session = ?", [key])
     }
 
-    /// Moves what a cancelled session left at its servers into the outbox: at most ``sweptRows`` rows. A mark says that there are more, over restarts.
+    /// Moves at most ``sweptRows`` checkpoints of a cancelled session into the outbox. A mark in the store records that there are more, over
+    /// restarts.
     static func discardPartial(of key: SessionKey, _ transaction: inout StoreTransaction, in db: Database) throws {
-        // One in quarantine keeps its checkpoints.
+        // A session in quarantine keeps its checkpoints.
         let isQueued = try Bool.fetchOne(
             db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM schedule WHERE session = ?)"), arguments: [key])
         guard isQueued == true else { return }
@@ -61,7 +62,7 @@ extension QueueStore {
         transaction.leavesRows = true
     }
 
-    /// What is left at the servers of a session stays there, or was discarded.
+    /// Deletes the mark, as the session's checkpoints stay or were all moved.
     static func endDiscard(of key: SessionKey, in db: Database) throws {
         try execute(db, "DELETE FROM setting WHERE name = ?", [discardMark(of: key)])
     }
@@ -71,7 +72,7 @@ extension QueueStore {
             db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM setting WHERE name = ?)"), arguments: [discardMark(of: key)]) == true
     }
 
-    /// Moves all that cancelled sessions left at their servers into the outbox.
+    /// Moves all checkpoints of cancelled sessions into the outbox.
     package func finishDiscards() async throws(QueueError) {
         do {
             let keys = try await read { db in
@@ -90,7 +91,7 @@ extension QueueStore {
 
     private static func discardMark(of key: SessionKey) -> String { "\(discardPrefix)\(key)" }
 
-    /// Moves what files at these positions left at their servers into the outbox.
+    /// Moves the checkpoints of files at these positions into the outbox.
     static func discardCheckpoints(of key: SessionKey, in positions: ClosedRange<Int64>, at now: Date, in db: Database) throws {
         let range: StatementArguments = [key, positions.lowerBound, positions.upperBound]
         let rows = try StoredRow.fetchAll(
@@ -102,7 +103,7 @@ extension QueueStore {
         try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position BETWEEN ? AND ?", range)
     }
 
-    /// Moves what one file left at its servers into the outbox, but for one endpoint, where it is complete now.
+    /// Moves the checkpoints of one file into the outbox, except that of the endpoint where the file is complete.
     static func discardCheckpoints(of key: SessionKey, position: Int64, leaving address: String?, at now: Date, in db: Database) throws {
         let rows = try StoredRow.fetchAll(
             db.cachedStatement(sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ? AND position = ?"),
@@ -112,14 +113,14 @@ extension QueueStore {
         try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position = ?", [key, position])
     }
 
-    /// Puts something at a server into the outbox.
+    /// Adds an entry for an endpoint to the outbox.
     static func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, position: Int64, _ now: Date, in db: Database) throws {
         try discard(checkpoint, at: try StoreCoding.encode(endpoint), heldBy: nil, position: position, now, in: db)
     }
 
     private static func discard(_ rows: [StoredRow], of key: SessionKey, isHeld: Bool, at now: Date, in db: Database) throws {
         guard !rows.isEmpty else { return }
-        // Of a download nothing is left at a server, but maybe a part on this machine.
+        // A download leaves nothing at a server, but perhaps a part file on this machine.
         for row in rows {
             guard let place = (try? row.decode(String.self, atIndex: 0)).flatMap(LocalParts.place(at:)),
                 let data = try? row.decode(Data.self, atIndex: 1)
@@ -134,10 +135,10 @@ extension QueueStore {
                 SELECT definition FROM account JOIN session ON session.account = account.key
                 WHERE session.key = ? AND direction <> 'download'
                 """, arguments: [key])
-        // An account that can't be read must not keep its sessions from being removed.
+        // An unreadable account must not prevent the removal of its sessions.
         let account: Account? = try? StoreCoding.decodeIfPresent(from: definition)
         for row in rows {
-            // An endpoint that the account no longer has can't be asked; what is there is left to expire.
+            // The queue can't reach an endpoint that the account no longer has. Its content is left to expire.
             guard let address = try? row.decode(String.self, atIndex: 0),
                 let endpoint = account?.endpoints.first(where: { $0.address == address }), let data = try? row.decode(Data.self, atIndex: 1)
             else { continue }
@@ -157,7 +158,8 @@ extension QueueStore {
             [endpoint, checkpoint.data, checkpoint.confirmed, StoreCoding.encode(giveUpAt), key, position])
     }
 
-    /// Notes what the run of a session that is out of the queue saved before it let go; of one that was set aside, beside its other rows.
+    /// Records a checkpoint that the run of a removed session saved before it ended. If the session is in quarantine, the checkpoint joins its
+    /// other rows.
     static func hold(
         _ checkpoint: Checkpoint, at endpoint: Endpoint, of key: SessionKey, position: Int64, _ now: Date, in db: Database
     ) throws {
@@ -182,11 +184,11 @@ extension QueueStore {
         try Bool.fetchOne(db.cachedStatement(sql: DiscardQuery.hasDue), arguments: [StoreCoding.encode(date)]) ?? false
     }
 
-    /// The next of what is due, the keys of what is due but can't be read, and when more will be.
+    /// Returns the first due entries, the keys of unreadable due entries, and the time when the next one is due.
     ///
     /// - Parameters:
-    ///   - isLocalOnly: Whether only parts on this machine are wanted.
-    ///   - places: Endpoints as the store has them; nil for all.
+    ///   - isLocalOnly: Whether to return only part files on this machine.
+    ///   - places: Endpoints in their stored form; nil for all.
     package func dueDiscards(at date: Date, limit: Int, isLocalOnly: Bool = false, among places: [String]? = nil) async throws -> (
         due: [PendingDiscard], unreadable: [Int64], next: Date?
     ) {
@@ -205,7 +207,7 @@ extension QueueStore {
         }
     }
 
-    /// What is due later, though its server did not ask to be left alone until after this date; in the order of the keys.
+    /// Returns entries that are due after this date although their servers did not ask for a delay, in the order of their keys.
     package func laterDiscards(at date: Date, after key: Int64?, limit: Int) async throws -> [PendingDiscard] {
         try await read { db in
             try StoredRow.fetchAll(db, sql: DiscardQuery.later, arguments: [key ?? .min, StoreCoding.encode(date), limit])
@@ -213,7 +215,7 @@ extension QueueStore {
         }
     }
 
-    /// Where servers asked to be left alone until a later date, and until when.
+    /// Returns the endpoints that asked the queue to back off beyond a date, with the end of that time.
     func serversLeftAlone(at date: Date) async throws -> [(endpoint: Endpoint, until: Date)] {
         try await read { db in
             try StoredRow.fetchAll(db, sql: DiscardQuery.leftAlone, arguments: [StoreCoding.encode(date)]).compactMap { row in
@@ -223,7 +225,7 @@ extension QueueStore {
         }
     }
 
-    /// How much there is at servers that is to be removed there, now or later.
+    /// Returns the number of entries at servers, whether they are due or not.
     func discardsAtServers() async throws -> Int {
         try await read { db in
             try Int.fetchOne(db, sql: "SELECT count(*) FROM discard WHERE \(DiscardQuery.transport) <> '\(LocalParts.transportID)'") ?? 0

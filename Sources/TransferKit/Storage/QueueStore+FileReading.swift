@@ -3,55 +3,55 @@ import GRDB
 package import SystemPackage
 package import TransferCore
 
-/// A file as a run needs it.
+/// A file for a run.
 package struct PendingFile: Sendable {
     package var position: Int64
-    /// What is sent, or where what is received goes.
+    /// The local file to send, or the local destination of a download.
     package var source: FilePath
     /// The remote name.
     package var destination: [UInt8]
-    /// Nil while it is not known.
+    /// The size in bytes; nil while it is unknown.
     package var size: Int64?
     package var generation: Int64
-    /// The most that a checkpoint at any endpoint vouches for.
+    /// The most bytes that a checkpoint at any endpoint covers.
     package var confirmed: Int64
-    /// Where it already has a place at the server.
+    /// The URL of an existing upload at the server.
     package var uploadPlace: Capability?
     package var kind = ItemKind.file
-    /// Of a file that was found in a folder, what may lead to it; nil if all links may.
+    /// The links that may lead to a file found in a folder; nil if all links may.
     package var confinement: SourceConfinement?
-    /// Of a download, the part of ``source`` that is below the session's folder.
+    /// For a download, the part of ``source`` that is below the session's folder.
     package var localName: FilePath?
-    /// Whether it was found in a remote folder.
+    /// Whether the file was found in a remote folder.
     package var isListed = false
 }
 
-/// A checkpoint with what it was made of.
+/// A checkpoint with the identity of its source.
 package struct StoredCheckpoint: Sendable {
     package var checkpoint: Checkpoint
-    /// Of the file that it was made of; nil of a download.
+    /// The identity of the file that was sent; nil for a download.
     package var identity: SourceIdentity?
 }
 
 extension QueueStore {
-    /// A size or count that no file exceeds; 0 for NULL. Damaged ones are bounded before anything is added to them.
+    /// Returns a size or count, at most the largest size of a file; 0 for NULL. This bounds damaged values before they are added.
     static func bytes(_ row: StoredRow, atIndex index: Int) throws -> Int64 {
         min(max(0, try row.decode(Int64?.self, atIndex: index) ?? 0), FileSize.maximum)
     }
 
-    /// A position, sequence or number that others are counted on from.
+    /// Returns a position, sequence or number from which others are counted.
     ///
-    /// - Throws: `DatabaseError` for one that no session comes to.
+    /// - Throws: `DatabaseError` for a value that no session reaches.
     static func position(_ row: StoredRow, atIndex index: Int) throws -> Int64 {
         let position: Int64 = try row.decode(atIndex: index)
         guard (0...greatestPosition).contains(position) else {
-            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a row has a position that no session comes to")
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a row has a position that no session reaches")
         }
         return position
     }
 
-    /// The next files of a session that are not finished, in order; only those of its manifest, see ``FolderExpansion``. One whose
-    /// state makes no sense is not finished, so that no session completes without it.
+    /// Returns the next unfinished files in a session's manifest, in order; see ``FolderExpansion``. A file with an invalid state counts as
+    /// unfinished, so that no session completes without it.
     package func pendingFiles(of key: SessionKey, after position: Int64, limit: Int) async throws -> [PendingFile] {
         try await read { [sources] db in
             var paths = DirectoryPaths(of: key, sources)
@@ -85,7 +85,7 @@ extension QueueStore {
         }
     }
 
-    /// What an earlier attempt of this life of a file left at an endpoint.
+    /// Returns the checkpoint that earlier attempts of this generation of a file left at an endpoint.
     package func checkpoint(session: SessionKey, position: Int64, endpoint: String, generation: Int64) async throws -> StoredCheckpoint? {
         try await read { db in
             guard
@@ -105,12 +105,12 @@ extension QueueStore {
         }
     }
 
-    /// The identity of a source as it is stored; `null` stands for none.
+    /// Decodes the identity of a source; nil for `null`.
     static func identity(_ text: String) throws -> SourceIdentity? {
         text == "null" ? nil : try StoreCoding.decode(from: text)
     }
 
-    /// The error of the first file of a session that failed.
+    /// Returns the error of the first failed file of a session.
     package func firstFailure(of key: SessionKey) async throws -> TransferError? {
         try await read { db in
             try StoreCoding.decodeIfPresent(
@@ -123,7 +123,7 @@ extension QueueStore {
         }
     }
 
-    /// The source of the first file of a session that failed.
+    /// Returns the source of the first failed file of a session.
     static func firstFailedItem(of key: SessionKey, _ sources: SourceFolders, in db: Database) throws -> FilePath? {
         guard
             let row = try StoredRow.fetchOne(

@@ -36,7 +36,7 @@ extension QueueStore {
             try execute(
                 db, "UPDATE file SET state = ?, error = NULL, receipt = ? WHERE session = ? AND position = ?",
                 [ItemState.completed.rawValue, try StoreCoding.encode(receipt), session, position])
-            // What another endpoint has of the file is no longer needed there.
+            // Other endpoints no longer need their content of the file.
             try discardCheckpoints(of: session, position: position, leaving: endpoint.address, at: now, in: db)
             if let leftovers = receipt.leftovers { try discard(leftovers, at: endpoint, position: position, now, in: db) }
             try execute(
@@ -46,7 +46,7 @@ extension QueueStore {
             try execute(
                 db, "UPDATE file SET state = ?, error = ? WHERE session = ? AND position = ?",
                 [ItemState.failed.rawValue, try StoreCoding.encode(error), session, position])
-            // Nobody goes on with what is there of a version that is gone.
+            // No attempt resumes an upload of a version that no longer exists.
             if error.failureClass == .sourceChanged {
                 try discardCheckpoints(of: session, position: position, leaving: nil, at: now, in: db)
             }
@@ -62,7 +62,7 @@ extension QueueStore {
         }
     }
 
-    /// Takes a file out of the manifest that is a folder: it waits for being listed, behind all that waits.
+    /// Moves a file that turned out to be a folder from the manifest to the end of the list of pending items, where it waits for its listing.
     private static func makeFolderItem(of session: SessionKey, _ position: Int64, in db: Database) throws {
         try execute(
             db,

@@ -3,31 +3,31 @@ import GRDB
 import SystemPackage
 import TransferCore
 
-/// The first of a session's items that are not in its manifest.
+/// The first item of a session that is not in its manifest.
 struct PendingItem: Sendable {
     var sequence: Int64
     var kind: ItemKind
-    /// The folder that it is in; nil if the stored source and destination are whole.
+    /// The number of the folder that contains it; nil if the stored source and destination are complete.
     var directory: Int64?
     var source: Data
     var destination: Data
     var symbolicLinks: SymbolicLinkPolicy
-    /// Where it is; of a remote folder, where it goes.
+    /// The local path; for a remote folder, the local destination.
     var path: FilePath
     /// The remote name.
     var remotePath: [UInt8]
-    /// The folders of the same item that it is in.
+    /// The folders of the same item that contain it.
     var ancestors: [FilePath]
-    /// Where its rows begin, once its reading began.
+    /// The start of its rows in the manifest, once its reading began.
     var start: ManifestStart?
     /// Whether an earlier reading left rows there.
     var hasRows = false
-    /// Of a remote folder, the number from which on the folders in it are still to be listed; nil if it is itself.
+    /// For a remote folder, the number of the next folder to list; nil before its own listing.
     var nextDirectory: Int64?
 }
 
 extension QueueStore {
-    /// Whether there are items that have yet to go into the manifest.
+    /// Returns whether the session has items that are not in the manifest.
     func hasPendingItems(of key: SessionKey) async throws -> Bool {
         try await read { db in
             try Bool.fetchOne(
@@ -35,7 +35,7 @@ extension QueueStore {
         }
     }
 
-    /// The item at the head of what has yet to go into the manifest; nil if the manifest is whole.
+    /// Returns the first item that is not in the manifest; nil if the manifest is complete.
     func pendingItem(of key: SessionKey) async throws -> PendingItem? {
         try await read { [sources] db in
             guard
@@ -65,7 +65,7 @@ extension QueueStore {
             var hasRows = false
             if let position = try row.decode(Int64?.self, atIndex: 6), let directory = try row.decode(Int64?.self, atIndex: 7) {
                 guard (0...Self.greatestPosition).contains(position), (0...Self.greatestPosition).contains(directory) else {
-                    throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(key) has a folder that begins nowhere")
+                    throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(key) has a folder with an invalid start")
                 }
                 start = ManifestStart(position: position, directory: directory)
                 hasRows = try row.decode(atIndex: 8)
@@ -80,7 +80,7 @@ extension QueueStore {
         }
     }
 
-    /// Items of a session in order, from a position on: first its manifest, then what has yet to go into it.
+    /// Returns items of a session in order, from a position: first those in its manifest, then the pending ones.
     package func items(of key: SessionKey, from position: Int64, limit: Int) async throws -> [ItemStatus] {
         let (position, limit) = (min(max(0, position), Self.greatestPosition), max(0, limit))
         return try await read { [sources] db in
@@ -120,7 +120,7 @@ extension QueueStore {
         }
     }
 
-    /// Nil while it is not known.
+    /// Returns the size in bytes; nil while it is unknown.
     private static func size(_ row: StoredRow) throws -> Int64? {
         try row.decode(Bool.self, forColumn: "unsized") ? nil : bounded(try row.decode(forColumn: "size"))
     }
@@ -133,7 +133,7 @@ extension QueueStore {
             kind, directory: try row.decode(forColumn: "directory"), source: try row.decode(forColumn: "source"),
             destination: try row.decode(forColumn: "destination"), in: db)
         let receipt: TransferReceipt? = try? StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "receipt"))
-        // What is in no known state is sent, see ``pendingFiles(of:after:limit:)``.
+        // A file with an invalid state is sent; see ``pendingFiles(of:after:limit:)``.
         let state = ItemState(rawValue: try row.decode(forColumn: "state")) ?? .pending
         return ItemStatus(
             position: try row.decode(forColumn: "position"), source: receipt?.localPath ?? FilePath(bytes: location.source),

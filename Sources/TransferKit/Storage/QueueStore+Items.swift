@@ -3,17 +3,17 @@ import GRDB
 import TransferCore
 
 extension QueueStore {
-    /// Of a row that stands for something whose name can't be stored: it has no life in which it could be transferred.
+    /// The generation of a row for an entry whose name can't be stored. No attempt transfers it.
     static let standInGeneration: Int64 = 0
 
-    /// Whether a row of the manifest is part of its session's figures: those of a folder that was not read to its end are not.
+    /// A condition for a row of the manifest that counts in its session's statistics. Rows of an incompletely read folder don't.
     static func isCounted(_ session: String) -> String {
         """
         position < ifnull((SELECT first_position FROM item WHERE item.session = \(session) ORDER BY sequence LIMIT 1), 9223372036854775807)
         """
     }
 
-    /// Stores items at the end of a session. Files go into the manifest at once; from the first folder on, items wait until it was read.
+    /// Stores items at the end of a session. Files go into the manifest at once. From the first folder, items wait until it was read.
     static func insertItems(_ items: [ItemDraft], of key: SessionKey, firstPosition: Int64, in db: Database) throws {
         let files = items.prefix { !$0.kind.isFolder }
         let insertion = try db.cachedStatement(
@@ -50,19 +50,19 @@ extension QueueStore {
         }
     }
 
-    /// The position or sequence after the last one; damaged rows may leave none.
+    /// Returns the position or sequence after the last one. A damaged row can leave none.
     static func next(after last: Int64?) throws -> Int64 {
         guard let last else { return 0 }
         guard last < greatestPosition else {
-            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a row has a position that no session comes to")
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a row has a position that no session reaches")
         }
         return max(-1, last) + 1
     }
 
-    /// An SQL expression, as bytes of a session: the sum of two such numbers is within what a number holds.
+    /// Returns an SQL expression bounded to the bytes of a session. The sum of two such numbers does not overflow.
     static func bounded(_ expression: String) -> String { "min(max(\(expression), 0), \(mostBytes))" }
 
-    /// Adds items behind all that a session has.
+    /// Adds items after those of a session.
     static func addItems(_ items: [ItemDraft], to key: SessionKey, in db: Database) throws {
         let isWaiting = try Bool.fetchOne(
             db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM item WHERE session = ?)"), arguments: [key])

@@ -2,21 +2,21 @@ import Foundation
 import GRDB
 import TransferCore
 
-/// A remote folder that is to be listed.
+/// A remote folder for listing.
 struct ListedFolder: Sendable {
     /// Its number in the manifest.
     var number: Int64
-    /// The folder that it is in; nil if source and destination are whole.
+    /// The number of the folder that contains it; nil if source and destination are complete.
     var parent: Int64?
     var source: Data
-    /// Empty for one that has a parent.
+    /// The stored destination; empty for a folder with a parent.
     var destination: Data
     /// The remote name.
     var remotePath: [UInt8]
 }
 
 extension QueueStore {
-    /// Folders of a session that are in its manifest, from a number on.
+    /// Returns folders of a session's manifest, from a number.
     func listedFolders(of key: SessionKey, from number: Int64, limit: Int) async throws -> [ListedFolder] {
         try await read { [sources] db in
             var paths = DirectoryPaths(of: key, sources)
@@ -35,13 +35,13 @@ extension QueueStore {
         }
     }
 
-    /// Those of the names that a remote folder has entries of in the manifest, without those that stand for names that can't be stored.
+    /// Returns those of the names that are entries of a remote folder in the manifest, without stand-ins for names that can't be stored.
     func knownNames(in folder: Int64, of key: SessionKey, among names: [Data]) async throws -> Set<Data> {
         try await read { db in
             var known: Set<Data> = []
             for start in stride(from: 0, to: names.count, by: Self.namesAtOnce) {
                 let some = names[start..<min(start + Self.namesAtOnce, names.count)]
-                // One statement for any number of them.
+                // Always the same number of arguments, so that one statement serves any number of names.
                 let asked = some + repeatElement(some[start], count: Self.namesAtOnce - some.count)
                 known.formUnion(
                     try Data.fetchAll(

@@ -4,16 +4,17 @@ import Locking
 import TransferCore
 
 extension QueueStore {
-    /// Fills a scheduler with all that the store knows. What can't be read is set aside.
+    /// Fills a scheduler with the content of the store. Unreadable rows go into quarantine.
     ///
-    /// - Returns: The scheduler, a sentence for each row that was set aside, and what is to be told of it.
+    /// - Returns: The scheduler, a sentence for each row in quarantine, and the events to report.
     package func load(_ settings: Scheduler.Settings) async throws -> (Scheduler, quarantined: [String], news: [QueueEvent.Kind]) {
         let middle = try await read { db in
-            // A damaged row can have any key.
+            // The keys in a damaged row can be any numbers.
             let least = try SessionKey.fetchOne(db, sql: "SELECT min(session) FROM schedule") ?? 0
             return try least / 2 + (SessionKey.fetchOne(db, sql: "SELECT max(session) FROM schedule") ?? 0) / 2
         }
-        // Of very many rows one reader takes the lower half and the other one the rest: nobody writes yet, so both see the same.
+        // One reader takes the lower half of the rows and another one the rest, as there may be very many. No connection writes yet, so both read
+        // the same state.
         async let rest = read { db in Locked<LoadedRows?>(try LoadedRows(ScheduleScan(db, (middle + 1)...(.max)))) }
         let lower = try await read { db in
             var scheduler = Scheduler(settings)
@@ -26,17 +27,17 @@ extension QueueStore {
         }
         let upper = try await rest
         let (scheduler, unreadable, recovery) = try await read { db in
-            // Taken, as a copy would be one of everything.
+            // Taken instead of copied, as a copy would be large.
             var (scheduler, unreadable) = lower.withLock { $0.take() } ?? (Scheduler(settings), [])
             upper.withLock { $0.take() }?.forEach { Self.load($0, $1, $2, into: &scheduler, &unreadable) }
             scheduler.reserveKeys(through: try Self.lastSessionKey(in: db))
             var (recovery, duplicates) = scheduler.finishLoading()
             try scheduler.checkAllDependencies()
-            unreadable += duplicates.map { ($0, "The session in row \($0) has the ID of another one.") }
+            unreadable += duplicates.map { ($0, "The session in row \($0) has the ID of another session.") }
             recovery += unreadable.map { .quarantine($0.0, $0.1) }
             recovery += try SessionKey.fetchAll(db, sql: "SELECT DISTINCT held_by FROM discard WHERE held_by IS NOT NULL")
                 .map { .releaseDiscards($0) }
-            // Killed between the end of a cancelled run and what follows from it.
+            // An earlier process was killed between the end of a cancelled run and the discard of its checkpoints.
             recovery += try SessionKey.fetchAll(
                 db,
                 sql: """
@@ -55,8 +56,8 @@ extension QueueStore {
         return (scheduler, unreadable.map(\.1), news)
     }
 
-    /// Stores what an opening makes of what it found. A change that the store refuses for good is left out, so that it keeps nothing else from
-    /// being opened: the session that it is about meets it again.
+    /// Stores the changes of an opening. A change that the store permanently rejects is skipped, so that it does not prevent the opening; its
+    /// session meets the error again.
     ///
     /// - Returns: Whether all changes are stored.
     @discardableResult
@@ -78,11 +79,11 @@ extension QueueStore {
     private static func loadSettings(into scheduler: inout Scheduler, from db: Database) throws {
         var values: [String: Int64] = [:]
         for row in try StoredRow.fetchAll(db, sql: "SELECT name, value FROM setting WHERE value IS NOT NULL") {
-            // One that can't be read is as one that was never set.
+            // An unreadable setting counts as not set.
             guard let name = try? row.decode(String.self, atIndex: 0), let value = try? row.decode(Int64.self, atIndex: 1) else { continue }
             values[name] = value
         }
-        // Limits below 1 can only be damage; without a limit of its own the configuration's is in force.
+        // Only damage makes a limit below 1. Then the limit of the configuration applies.
         scheduler.load(
             sessionLimit: values["sessionLimit"].flatMap { $0 >= 1 ? Int(clamping: $0) : nil },
             rateLimit: values["rateLimit"].flatMap { $0 >= 1 ? $0 : nil }, orderRevision: UInt64(clamping: values["orderRevision"] ?? 0))
@@ -94,7 +95,7 @@ extension QueueStore {
     private static let clockSeen = "clockSeen"
     private static let clockSteady = "clockSteady"
 
-    /// A date before the year 10,000; nil for what only damage can be.
+    /// Returns a date before the year 10,000; nil for other values, which only damage can cause.
     private static func calendarDate(_ stored: Int64) -> Date? {
         (0..<253_402_300_800_000).contains(stored) ? StoreCoding.date(stored) : nil
     }
@@ -111,7 +112,7 @@ extension QueueStore {
         for row in try StoredRow.fetchAll(
             db, sql: "SELECT key, name, definition, block FROM account WHERE key <> ? ORDER BY key", arguments: [removedAccount])
         {
-            // One without a name or a key can't be named by anybody; its sessions are set aside.
+            // No session can refer to an account without a name or a key. Its sessions go into quarantine.
             guard let key = try? row.decode(AccountKey.self, atIndex: 0), key < .max, let name = try? row.decode(String.self, atIndex: 1)
             else {
                 continue
@@ -123,7 +124,7 @@ extension QueueStore {
                     Scheduler.AccountEntry(
                         account: account, block: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, atIndex: 3))))
             } catch {
-                // Its sessions keep their places; saving an account of this name mends it.
+                // Its sessions keep their places. Saving an account with this name repairs it.
                 let problem = TransferError(
                     .credentials, .internalFailure, "The account \"\(name)\" can't be read from the store. Save it again.",
                     cause: "\(error)")
@@ -142,7 +143,7 @@ extension QueueStore {
         }
     }
 
-    /// The greatest key that any row refers to: also one of a session that is out of the queue, or whose place in it is lost.
+    /// Returns the greatest key in any row, including sessions that were removed or lost their rows in the schedule.
     private static func lastSessionKey(in db: Database) throws -> SessionKey {
         try SessionKey.fetchOne(
             db,
@@ -152,7 +153,7 @@ extension QueueStore {
                 """) ?? 0
     }
 
-    /// The sessions with a tag.
+    /// Returns the sessions with a tag.
     package func sessions(tagged tag: String) async throws -> [SessionID] {
         try await read { db in
             try Data.fetchAll(

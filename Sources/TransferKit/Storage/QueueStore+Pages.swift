@@ -2,22 +2,22 @@ import Foundation
 import GRDB
 import TransferCore
 
-/// Some of a session's files, in order, as a run reads them ahead.
+/// Consecutive files of a session that a run reads ahead.
 package struct FilePage: Sendable {
     package var files: [PendingFile]
-    /// What earlier attempts left, by position and by the endpoint's address.
+    /// The checkpoints of earlier attempts, by position and by the endpoint's address.
     package var checkpoints: [Int64: [String: StoredCheckpoint]]
-    /// How many files the session had when no more of them were left to be read than these; nil if there may be more.
+    /// The number of the session's files when these were the last ones; nil if there may be more.
     package var filesSeen: Int64?
 }
 
 extension QueueStore {
-    /// The next files of a session that are not finished, with all that is needed to go on with them.
+    /// Returns the next unfinished files of a session, with all data needed to resume them.
     package func page(of key: SessionKey, after position: Int64, limit: Int) async throws -> FilePage {
         var files = try await pendingFiles(of: key, after: position, limit: limit)
         var filesSeen: Int64?
         if files.count < limit {
-            // Counted before it is looked again: a file that is added in between is seen, one that is added later is not counted.
+            // The count precedes the second read: it excludes files that are added later, and the second read includes those added in between.
             filesSeen = try await fileCount(of: key)
             files += try await pendingFiles(of: key, after: files.last?.position ?? position, limit: limit)
         }
@@ -48,7 +48,7 @@ extension QueueStore {
                         """),
                 arguments: [key, positions.lowerBound, positions.upperBound])
             while let row = try rows.next() {
-                // What can't be read is no checkpoint: the file begins anew.
+                // An unreadable checkpoint is ignored: the file restarts.
                 guard let position = try? row.decode(Int64.self, atIndex: 0), let address = try? row.decode(String.self, atIndex: 1),
                     let generation = try? row.decode(Int64.self, atIndex: 2), lives[position] == generation,
                     let stored = try? Self.storedCheckpoint(row)

@@ -2,31 +2,31 @@ package import Foundation
 import GRDB
 import TransferCore
 
-/// Puts off all that is due to be removed at some endpoints.
+/// A postponement of all due removals at some endpoints.
 package struct DiscardPostponement: Sendable, Codable {
-    /// The endpoints as the store has them; see ``QueueStore/placesOfDueDiscards(at:isLocalOnly:)``.
+    /// The endpoints in their stored form; see ``QueueStore/placesOfDueDiscards(at:isLocalOnly:)``.
     package var places: [String]
-    /// What is due at this date is meant.
+    /// The date that decides which removals are due.
     package var dueAt: Date
-    /// What was to be given up by this date is given up.
+    /// Removals with a deadline before or at this date are given up.
     package var expiredAt: Date
-    /// When it is due again.
+    /// The date when the other removals are due again.
     package var until: Date
-    /// Until when the servers want to be left alone; nil if they did not ask for that.
+    /// The end of the time for which the servers asked the queue to back off; nil if they did not.
     package var leftAloneUntil: Date?
 }
 
 extension QueueStore {
-    /// The endpoints with something due, as the store has them.
+    /// Returns the endpoints with due removals, in their stored form.
     ///
-    /// - Parameter isLocalOnly: Whether only parts on this machine are wanted.
+    /// - Parameter isLocalOnly: Whether to return only part files on this machine.
     func placesOfDueDiscards(at date: Date, isLocalOnly: Bool) async throws -> [String] {
         try await read { db in
             try String.fetchAll(db, sql: DiscardQuery.places(isLocalOnly: isLocalOnly), arguments: [StoreCoding.encode(date)])
         }
     }
 
-    /// Puts off, or gives up, at most 10,000 removals of each kind.
+    /// Postpones at most 10,000 removals, and gives up at most 10,000.
     static func postpone(_ postponement: DiscardPostponement, in db: Database) throws {
         let places = String(decoding: try JSONEncoder().encode(postponement.places), as: UTF8.self)
         let (due, expired) = (StoreCoding.encode(postponement.dueAt), StoreCoding.encode(postponement.expiredAt))
@@ -36,7 +36,7 @@ extension QueueStore {
             [due, places, StoreCoding.encode(postponement.until), postponement.leftAloneUntil.map(StoreCoding.encode) ?? 0])
     }
 
-    /// The farthest date that a process puts a removal off to.
+    /// Returns the latest date to which a process postpones a removal.
     private static func farthestAttempt(_ now: Date) -> Int64 {
         StoreCoding.encode(now + RetryPolicy.longestRetryAfter + .seconds(3_600))
     }
@@ -45,7 +45,7 @@ extension QueueStore {
         try Bool.fetchOne(db, sql: DiscardQuery.hasFar, arguments: [farthestAttempt(now)]) ?? false
     }
 
-    /// Makes at most 10,000 removals due that are put off beyond that: the date was another one then.
+    /// Makes at most 10,000 removals due that are postponed beyond that date, as the clock was wrong when they were postponed.
     static func clampDiscards(at now: Date, in db: Database) throws {
         try execute(db, DiscardQuery.clamp, [farthestAttempt(now), StoreCoding.encode(now)])
     }

@@ -1,15 +1,15 @@
 public import Foundation
 import GRDB
 
-/// Something of the store that could not be read, and was set aside rather than stop everything else.
+/// A session in quarantine: it could not be read, and was set aside so that the other sessions can run.
 public struct QuarantinedRow: Codable, Hashable, Sendable {
-    /// Names it, within one store.
+    /// The number of the session in the quarantine of its store.
     public var number: Int64
-    /// When it was found.
+    /// The time when it was found.
     public var foundAt: Date
-    /// What could not be read, and why.
+    /// The unreadable part, and the reason.
     public var reason: String
-    /// The session as it was, as JSON; its files and checkpoints are in ``TransferQueue/quarantinedParts(of:after:limit:)``.
+    /// The stored session as JSON. Its files and checkpoints are in ``TransferQueue/quarantinedParts(of:after:limit:)``.
     public var content: String
 
     /// The ID of the session, if it can be read.
@@ -25,18 +25,18 @@ public struct QuarantinedRow: Codable, Hashable, Sendable {
     private var values: [String: String] { (try? StoreCoding.decode(from: content)) ?? [:] }
 }
 
-/// A row that belonged to something that was set aside: a file of a session, or a checkpoint.
+/// A row of a session in quarantine: a file or a checkpoint.
 public struct QuarantinedPart: Hashable, Sendable {
-    /// Grows from part to part.
+    /// The number of the row. It grows from row to row.
     public var number: Int64
-    /// The table of the store that it was in.
+    /// The original table of the row.
     public var origin: String
-    /// The row as it was, as JSON, with bytes in hexadecimal digits.
+    /// The row as JSON, with bytes as hexadecimal digits.
     public var content: String
 }
 
 extension QueueStore {
-    /// Takes a session out of the queue. All of its rows are kept, however many there are, and what they refer to in the spool.
+    /// Moves a session into quarantine. All its rows are kept, regardless of their number, and so are the spool files that they refer to.
     static func quarantine(_ key: SessionKey, _ reason: String, _ transaction: inout StoreTransaction, in db: Database) throws {
         var content: [String: String] = [:]
         for table in ["schedule", "session"] {
@@ -54,21 +54,21 @@ extension QueueStore {
         try endDiscard(of: key, in: db)
         try takeOut(key, quarantine: number, in: db)
         try sweep(key, quarantine: number, &transaction.rowsToSweep, in: db)
-        // The sweeper also looks whether there is too much in quarantine now.
+        // The sweeper also checks the size of the quarantine.
         transaction.leavesRows = true
     }
 
-    /// Keeps a row of something that was set aside.
+    /// Keeps a row of a session in quarantine.
     static func keep(_ columns: [(name: String, value: DatabaseValue)], of table: String, in quarantine: Int64, _ db: Database) throws {
         var content: [String: String] = [:]
-        // What is kept here is shown; upload URLs never are.
+        // Users can read these rows, but upload URLs must not be shown.
         for (name, value) in columns where name != "upload_url" { content[name] = text(of: value) }
         try execute(
             db, "INSERT INTO quarantined_row(quarantine, origin, content) VALUES (?, ?, ?)",
             [quarantine, table, try StoreCoding.encode(content)])
     }
 
-    /// Where a session was set aside to; nil if it was not.
+    /// Returns the number of a session in quarantine; nil if it is not there.
     static func quarantine(of key: SessionKey, in db: Database) throws -> Int64? {
         try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(key) FROM quarantine WHERE session = ?"), arguments: [key])
     }
@@ -83,7 +83,7 @@ extension QueueStore {
         }
     }
 
-    /// All that was set aside, the oldest first.
+    /// Returns all sessions in quarantine, the oldest first.
     package func quarantined() async throws -> [QuarantinedRow] {
         try await read { db in
             try StoredRow.fetchAll(db, sql: "SELECT key, found_at, reason, content FROM quarantine ORDER BY key").map {
@@ -94,7 +94,7 @@ extension QueueStore {
         }
     }
 
-    /// The rows that belonged to something that was set aside, in order.
+    /// Returns the rows of a session in quarantine, in order.
     package func quarantinedParts(of number: Int64, after part: Int64, limit: Int) async throws -> [QuarantinedPart] {
         try await read { db in
             try StoredRow.fetchAll(

@@ -3,12 +3,12 @@ import GRDB
 package import SystemPackage
 import TransferCore
 
-/// A session as it is stored; what only the running queue knows is added by ``TransferQueue``.
+/// The stored form of a session. ``TransferQueue`` adds the data of the running queue.
 package struct SessionRecord: Sendable {
     package var key: SessionKey
     package var status: SessionStatus
     package var options: SessionOptions
-    /// Where a download goes.
+    /// The local folder for a download.
     package var folder: FilePath?
 }
 
@@ -23,27 +23,27 @@ extension QueueStore {
         }
     }
 
-    /// The sessions with these keys, in no particular order; those that don't exist or can't be read are left out.
+    /// Returns the sessions with these keys, in no particular order, without missing and unreadable ones.
     package func sessions(_ keys: [SessionKey]) async throws -> [SessionRecord] {
         try await readSessions(keys).records
     }
 
-    /// The sessions with these keys, in no particular order.
+    /// Returns the sessions with these keys, in no particular order.
     ///
-    /// - Returns: Those that can be read, and why the others can't.
+    /// - Returns: The readable sessions, and the reasons why the others can't be read.
     func readSessions(_ keys: [SessionKey]) async throws -> (records: [SessionRecord], unreadable: [SessionKey: String]) {
         do {
             return try await readSessionsAtOnce(keys, SessionRow.query)
         } catch let error as QueueError where error.code == .storageDamaged {
             guard keys.count > 1 else { return try await readBareSessions(keys) }
-            // A page is damaged; most sessions may be on others.
+            // A page of the database is damaged. Most sessions may be on other pages.
             let half = keys.count / 2
             let (first, second) = (try await readSessions(Array(keys[..<half])), try await readSessions(Array(keys[half...])))
             return (first.records + second.records, first.unreadable.merging(second.unreadable) { $1 })
         }
     }
 
-    /// A session whose own rows are sound is shown without what is not.
+    /// Reads sessions without the rows of other tables, so that a session with intact rows of its own is still shown.
     private func readBareSessions(
         _ keys: [SessionKey]
     ) async throws -> (records: [SessionRecord], unreadable: [SessionKey: String]) {
@@ -73,7 +73,7 @@ extension QueueStore {
                         do {
                             record.status.failedItem = try Self.firstFailedItem(of: key, sources, in: db)
                         } catch is DatabaseError {
-                            // Damage of the database, maybe of an index that all failed sessions share, is no reason to set one aside.
+                            // If the database is damaged, perhaps in an index of all failed sessions, the session need not go into quarantine.
                         }
                     }
                     records.append(record)
@@ -81,15 +81,15 @@ extension QueueStore {
                     unreadable[key] = "The session in row \(key) can't be read: \(error)"
                 }
             }
-            for key in missing { unreadable[key] = "The session in row \(key) is not whole." }
+            for key in missing { unreadable[key] = "The session in row \(key) is incomplete." }
             return (records, unreadable)
         }
     }
 
-    /// Figures are added up; damaged ones must not go beyond what a number holds.
+    /// The most bytes of a session. It bounds damaged values, so that sums don't overflow.
     static let mostBytes = FileSize.sessionMaximum
-    /// No session makes more attempts; a greater number can only be damage.
+    /// More attempts than any session makes. A greater number can only be damage.
     static let mostAttempts: Int64 = 1 << 31
-    /// Positions and sequences grow from what is stored; a damaged row must leave them room.
+    /// The greatest position or sequence. New ones are counted from stored ones, so a damaged row must leave room for them.
     static let greatestPosition: Int64 = 1 << 62
 }

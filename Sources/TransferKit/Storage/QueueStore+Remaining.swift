@@ -1,15 +1,15 @@
 import GRDB
 
-/// What is left to do of a session.
+/// The remaining work of a session.
 struct RemainingWork: Sendable, Equatable {
-    /// Nil while it has folders that were not read, or files whose size is not known.
+    /// The remaining bytes; nil while the session has unread folders, or files of unknown size.
     var bytes: Int64?
     /// The session's own limit, in bytes per second.
     var rateLimit: Int64?
 }
 
 extension QueueStore {
-    /// What is left of sessions, by key; files that failed are not.
+    /// Returns the remaining work of sessions by key, without failed files.
     func remaining(of keys: [SessionKey]) async throws -> [SessionKey: RemainingWork] {
         try await read { db in
             let mostBytes = Self.mostBytes
@@ -30,7 +30,7 @@ extension QueueStore {
             for key in keys {
                 guard let row = try StoredRow.fetchOne(statement, arguments: [key]) else { continue }
                 let isUnknown: Bool = try row.decode(atIndex: 1)
-                // A limit that is no number can only be damage.
+                // A limit that is not a number can only be damage.
                 let limit = Int64.fromDatabaseValue(try row.value(atIndex: 2)).flatMap { $0 > 0 ? $0 : nil }
                 work[key] = RemainingWork(bytes: isUnknown ? nil : max(0, try row.decode(Int64.self, atIndex: 0)), rateLimit: limit)
             }

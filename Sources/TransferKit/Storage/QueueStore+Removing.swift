@@ -3,21 +3,21 @@ import GRDB
 import Locking
 import TransferCore
 
-/// The removal of sessions. A session is out of the queue with the transaction that removes it; the rows of its files may be a million, and go in
-/// as many further transactions as it takes, over restarts.
+/// The removal of sessions. The transaction that removes a session takes it out of the queue. A session can have a million files, whose rows are
+/// deleted in several later transactions, over restarts.
 extension QueueStore {
-    /// How many rows of sessions go within the transaction that removes them, and in each later one.
+    /// The most rows of sessions that the transaction of a removal deletes, and that each later one deletes.
     package static let sweptRows = 10_000
 
-    /// The account that sessions out of the queue belong to, so that their own one can be deleted.
+    /// The account of removed sessions, so that their original account can be deleted.
     static let removedAccount: AccountKey = 0
 
     /// A table with rows of sessions.
     private struct SweptTable {
         var name: String
-        /// The columns that tell a session's rows apart, in the order of the primary key.
+        /// The columns that identify a row of a session, in the order of the primary key.
         var key: [String]
-        /// The file of the spool that goes with a row; NULL if there is none.
+        /// An SQL expression for the spool file of a row; NULL if there is none.
         var spooled = "NULL"
     }
 
@@ -29,7 +29,9 @@ extension QueueStore {
         SweptTable(name: "session_tag", key: ["tag"]),
     ]
 
-    /// - Parameter isRunning: Whether a run has yet to let go, which may complete a file after all.
+    /// Removes a session.
+    ///
+    /// - Parameter isRunning: Whether a run has not ended, which could still complete a file.
     static func remove(_ key: SessionKey, isRunning: Bool, _ transaction: inout StoreTransaction, in db: Database) throws {
         try endReset(of: key, in: db)
         try endDiscard(of: key, in: db)
@@ -44,7 +46,7 @@ extension QueueStore {
         transaction.leavesRows = true
     }
 
-    /// Marks a session as out of the queue: nobody sees it any more.
+    /// Takes a session out of the queue. Readers no longer find it.
     static func takeOut(_ key: SessionKey, quarantine: Int64?, in db: Database) throws {
         try execute(db, "INSERT INTO account(key, name, definition) VALUES (?, '', '{}') ON CONFLICT DO NOTHING", [removedAccount])
         try execute(db, "UPDATE session SET account = ? WHERE key = ?", [removedAccount, key])
@@ -75,7 +77,7 @@ extension QueueStore {
 
     // MARK: Sweeping
 
-    /// Whether there are sessions out of the queue with rows left, or more rows than the store keeps.
+    /// Returns whether removed sessions have rows left, or the store exceeds its limits.
     func hasRowsToSweep() async throws -> Bool {
         try await read { db in
             try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM removal)") == true || Self.exceeds(StoreLimits(), in: db)
@@ -84,10 +86,10 @@ extension QueueStore {
         }
     }
 
-    /// Works off what is left of one session that is out of the queue, at most so many rows.
+    /// Deletes or moves at most this number of rows of one removed session.
     ///
-    /// - Parameter skipped: Sessions to leave alone.
-    /// - Returns: Whether there may be more to do.
+    /// - Parameter skipped: Sessions to ignore.
+    /// - Returns: Whether there may be more rows.
     package func sweep(_ limit: Int = sweptRows, leavingOut skipped: Set<SessionKey> = []) async throws(SweepFailure) -> Bool {
         let session = Locked<SessionKey?>(nil)
         do {
@@ -112,9 +114,9 @@ extension QueueStore {
         }
     }
 
-    /// Deletes, or sets aside, rows of a session that is out of the queue; with the last one, the session's own.
+    /// Deletes rows of a removed session, or moves them into quarantine. After the last row, it deletes the session's own row.
     ///
-    /// - Returns: Files of the spool that nothing refers to any more.
+    /// - Returns: Spool files without remaining references.
     @discardableResult
     static func sweep(_ key: SessionKey, quarantine: Int64?, _ rest: inout Int, in db: Database) throws -> [Data] {
         guard rest > 0 else { return [] }
@@ -146,10 +148,10 @@ extension QueueStore {
     }
 }
 
-/// Why rows of a session that is out of the queue could not be worked off.
+/// The reason why rows of a removed session could not be deleted or moved.
 package struct SweepFailure: Error {
     package var session: SessionKey?
-    /// Whether trying again is of no use.
+    /// Whether a retry would fail, too.
     package var isLasting: Bool
     package var error: QueueError
 }

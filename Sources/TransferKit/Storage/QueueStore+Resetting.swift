@@ -2,10 +2,10 @@ import Foundation
 import GRDB
 import TransferCore
 
-/// Sessions that run again, whole or their failed files. A session may have a million files, so that this takes as many transactions as there are
-/// pieces of ``sweptRows``: a mark says how far it got, over restarts, and a run first completes it.
+/// The reset of sessions that run again, with all files or only the failed ones. A session can have a million files, so a reset takes several
+/// transactions of ``sweptRows`` files each. A mark in the store records the progress, over restarts, and a run completes the reset first.
 extension QueueStore {
-    /// Marks of sessions whose failed files are reset.
+    /// The value of the mark of a session whose failed files are reset.
     private static let failedOnly: Int64 = -1
 
     static func reset(_ key: SessionKey, isWhole: Bool, _ transaction: inout StoreTransaction, in db: Database) throws {
@@ -14,7 +14,7 @@ extension QueueStore {
         if isWhole {
             try execute(db, "UPDATE session SET files_done = 0, bytes_done = 0, started_at = NULL, milliseconds = 0 WHERE key = ?", [key])
         }
-        // A reset of the whole session that is under way begins again; one of failed files is part of it.
+        // A reset of all files restarts one that is in progress; it includes a reset of failed files.
         try execute(
             db,
             """
@@ -25,7 +25,7 @@ extension QueueStore {
         if try isResetting(key, in: db) { transaction.leavesRows = true }
     }
 
-    /// Resets the next piece of a session; nothing happens if there is none.
+    /// Resets the next files of a session, if a reset is in progress.
     static func continueReset(_ key: SessionKey, at now: Date, in db: Database) throws {
         guard let mark = try Int64.fetchOne(db, sql: "SELECT value FROM setting WHERE name = ?", arguments: [mark(of: key)]) else { return }
         let positions: [Int64]
@@ -67,12 +67,12 @@ extension QueueStore {
             """, [key])
     }
 
-    /// Forgets how far the reset of a session got.
+    /// Deletes the mark of a reset.
     static func endReset(of key: SessionKey, in db: Database) throws {
         try execute(db, "DELETE FROM setting WHERE name = ?", [mark(of: key)])
     }
 
-    /// Completes the reset of a session before it runs.
+    /// Completes the reset of a session before its run.
     package func finishReset(of key: SessionKey) async throws {
         while try await read({ try Self.isResetting(key, in: $0) }) { try await commit([.continueReset(key)]) }
     }
@@ -99,8 +99,8 @@ extension QueueStore {
             db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM setting WHERE name = ?)"), arguments: [mark(of: key)]) == true
     }
 
-    /// Makes failed files pending again; folders that could not be read are read again, and a file that changed is taken as it is. What only
-    /// stands for a file remains failed.
+    /// Makes failed files pending again. Unreadable folders are read again, and changed files are sent with their present content. Stand-ins
+    /// for files stay failed.
     private static func retryFailedItems(of key: SessionKey, in positions: ClosedRange<Int64>, at now: Date, in db: Database) throws {
         let range: StatementArguments = [key, positions.lowerBound, positions.upperBound]
         try restartChangedFiles(range, of: key, at: now, in: db)
@@ -125,7 +125,7 @@ extension QueueStore {
             """, range)
     }
 
-    /// A person who retries a file that changed after a part of it was sent wants its present content: what was sent is of no use for that.
+    /// Restarts files that changed after a part of them was sent, as a person who retries such a file wants its present content.
     private static func restartChangedFiles(_ range: StatementArguments, of key: SessionKey, at now: Date, in db: Database) throws {
         let positions = try Int64.fetchAll(
             db,

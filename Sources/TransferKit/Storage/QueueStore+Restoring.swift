@@ -2,23 +2,23 @@ import Foundation
 import GRDB
 import TransferCore
 
-/// What becomes of sessions that were quarantined: a person has them restored or dropped. Each takes as many transactions as there are rows.
+/// The restoring and dropping of sessions in quarantine, at a person's request. Each takes several transactions if there are many rows.
 extension QueueStore {
-    /// The tables of a session's rows, each after those that it refers to.
+    /// The tables of a session's rows, each after the tables to which it refers.
     private static let restoredTables = ["file", "directory", "item", "checkpoint", "session_tag"]
 
-    /// How many sessions are in quarantine.
+    /// Returns the number of sessions in quarantine.
     package func quarantinedCount() async throws -> Int {
         try await read { try Int.fetchOne($0, sql: "SELECT count(*) FROM quarantine") ?? 0 }
     }
 
-    /// Deletes what is in quarantine under a number. Its files of the spool go at the next opening that finds nothing in quarantine.
+    /// Deletes a session in quarantine. Its spool files are deleted at the next opening with an empty quarantine.
     ///
-    /// - Throws: ``QueueError`` with the code `noSuchSession` if there is nothing under the number; `storageUnavailable` or `storageDamaged`.
+    /// - Throws: ``QueueError`` with the code `noSuchSession` if the quarantine has no such number; `storageUnavailable` or `storageDamaged`.
     package func dropQuarantined(_ number: Int64) async throws(QueueError) {
         try await change { db in
             _ = try Self.quarantinedContent(number, in: db)
-            // Rows that have yet to come are deleted by the sweep.
+            // The sweep deletes the rows that are not in quarantine yet.
             try Self.execute(db, "UPDATE removal SET quarantine = NULL WHERE quarantine = ?", [number])
         }
         var isDone = false
@@ -37,13 +37,13 @@ extension QueueStore {
         }
     }
 
-    /// Puts a session that is in quarantine back into its place in the store, where the next opening finds it. If that can't read it either, it
-    /// is quarantined again. Upload URLs that belonged to its items are not kept in quarantine.
+    /// Moves a session from quarantine back to its place in the store, where the next opening finds it. If the opening can't read it either, it
+    /// goes into quarantine again. The quarantine does not keep the upload URLs of its items.
     ///
-    /// A process that ends during this leaves the session in quarantine; restoring it again completes the work.
+    /// If the process ends before the call returns, the session stays in quarantine. Another call completes the work.
     ///
-    /// - Throws: ``QueueError`` with the code `noSuchSession` if there is nothing under the number, or nothing that was a session;
-    ///   `noSuchAccount` if its account was deleted; `invalidTransition` while rows of it are still on their way into quarantine;
+    /// - Throws: ``QueueError`` with the code `noSuchSession` if the quarantine has no such number, or no complete session under it;
+    ///   `noSuchAccount` if its account was deleted; `invalidTransition` while its rows are still being moved into quarantine;
     ///   `storageUnavailable` or `storageDamaged`.
     package func restoreQuarantined(_ number: Int64) async throws(QueueError) {
         let key = try await change { try Self.beginRestoring(number, in: $0) }
@@ -53,15 +53,15 @@ extension QueueStore {
         try await commit([.restoreSession(key, quarantine: number)])
     }
 
-    /// Rows that the quarantine gives back are of the session `key`, which no opening sees before its schedule is there.
+    /// Restores the row of the session, so that its other rows can refer to it. No opening finds the session before its row in the schedule exists.
     private static func beginRestoring(_ number: Int64, in db: Database) throws -> SessionKey {
         let content = try quarantinedContent(number, in: db)
         guard try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM removal WHERE quarantine = ?)", arguments: [number]) != true else {
-            throw QueueError(.invalidTransition, "Rows of the session \(number) are still being set aside; try again in some seconds.")
+            throw QueueError(.invalidTransition, "Rows of session \(number) are still being moved into quarantine. Retry in some seconds.")
         }
         guard let key = content["session.key"].flatMap({ SessionKey($0) }), content["schedule.session"] == content["session.key"] else {
             throw QueueError(
-                .noSuchSession, "Under the number \(number) no whole session is in quarantine, so that it can't be restored; drop it.")
+                .noSuchSession, "The quarantine has no complete session under the number \(number), so it can't be restored. Drop it.")
         }
         try requireAccount(content, number, in: db)
         try execute(db, "INSERT INTO account(key, name, definition) VALUES (?, '', '{}') ON CONFLICT DO NOTHING", [removedAccount])
@@ -76,7 +76,7 @@ extension QueueStore {
         guard account != removedAccount,
             try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM account WHERE key = ?)", arguments: [account]) == true
         else {
-            throw QueueError(.noSuchAccount, "The account of the session \(number) was deleted, so that it can't be restored; drop it.")
+            throw QueueError(.noSuchAccount, "The account of session \(number) was deleted, so the session can't be restored. Drop it.")
         }
     }
 
@@ -102,12 +102,12 @@ extension QueueStore {
 
     private static func quarantinedContent(_ number: Int64, in db: Database) throws -> [String: String] {
         guard let text = try String.fetchOne(db, sql: "SELECT content FROM quarantine WHERE key = ?", arguments: [number]) else {
-            throw QueueError(.noSuchSession, "Nothing is in quarantine under the number \(number).")
+            throw QueueError(.noSuchSession, "The quarantine has no session with the number \(number).")
         }
         return try StoreCoding.decode(from: text)
     }
 
-    /// Inserts a row again that quarantine keeps as text; what was there before stays.
+    /// Inserts a row from its text in quarantine. An existing row stays.
     private static func restore(_ content: [String: String], into table: String, prefix: String = "", in db: Database) throws {
         var (names, values): ([String], [DatabaseValue]) = ([], [])
         for column in try StoredRow.fetchAll(db, sql: "SELECT name, type FROM pragma_table_info(?)", arguments: [table]) {

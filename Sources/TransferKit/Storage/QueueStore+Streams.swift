@@ -8,25 +8,25 @@ struct LeftStream: Sendable {
     var session: SessionID
     var name: Data
     var destination: RemotePath
-    /// How many bytes it was to have; nil if nobody knew.
+    /// The length of the stream in bytes; nil if it is unknown.
     var length: Int64?
-    /// What a checkpoint vouches for. Some of it may have been given back to the disk.
+    /// The number of bytes that a checkpoint covers. The disk space of some of them may have been freed.
     var confirmed: Int64
     /// The size of its file in the ``Spool``; nil if there is none.
     var size: Int64?
-    /// Whether the file has all of it.
+    /// Whether the file has all bytes of the stream.
     var isWhole: Bool
 
-    /// From where on it has to be produced; of a whole one, its length.
+    /// The offset from which the app must continue; for a complete stream, its length.
     var offset: Int64 {
-        // Of what was not synced, a loss of power keeps what it likes.
+        // After a loss of power, any bytes that were not synced can be missing.
         let isOfThisBoot = Spool.wasMadeInThisBoot(name)
         return isWhole || isOfThisBoot ? max(size ?? 0, confirmed) : confirmed
     }
 }
 
 extension QueueStore {
-    /// The streams of sessions that have yet to end, with what there is of them.
+    /// Returns the streams of sessions that have not ended, with their state.
     func leftStreams() async throws -> [LeftStream] {
         let streams = try await read { db in
             try StoredRow.fetchAll(

@@ -1,18 +1,18 @@
 import GRDB
 
-/// What all sessions of a store come to.
+/// The totals of all sessions in a store.
 package struct StoredTotals: Sendable {
-    /// Of the sessions in each state.
+    /// The totals of the sessions in each state.
     package var states: [SessionState: SessionFigures] = [:]
-    /// Of the sessions that were left out, together.
+    /// The totals of the sessions that were left out.
     package var leftOut = SessionFigures()
-    /// How long anything ran, and how many bytes were confirmed, since the store was made.
+    /// How long any session ran since the store was made, and the number of bytes confirmed since then.
     package var running = Duration.zero
     package var bytesConfirmed: Int64 = 0
 }
 
 extension QueueStore {
-    /// The totals, without the sessions with these keys. Takes a time that does not depend on how many sessions there are.
+    /// Returns the totals without the sessions with these keys. The time does not depend on the number of sessions.
     package func totals(leavingOut keys: [SessionKey]) async throws -> StoredTotals {
         try await read { db in
             var totals = StoredTotals()
@@ -48,7 +48,7 @@ extension QueueStore {
             """, [name, min(amount, mostBytes)])
     }
 
-    /// A session ran for so long, and the queue as a whole.
+    /// Adds running times in milliseconds to a session and to the queue.
     static func ran(_ key: SessionKey?, _ session: Int64, queue: Int64, in db: Database) throws {
         if let key, session > 0 {
             try execute(

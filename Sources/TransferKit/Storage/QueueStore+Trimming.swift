@@ -1,39 +1,39 @@
 import GRDB
 import TransferCore
 
-/// How much a store keeps of what only a person, or a server that can't be reached, takes out of it. The oldest goes first.
+/// The limits for stored rows that only a person, or a server that may be unreachable, removes. The oldest rows are deleted first.
 package struct StoreLimits: Sendable {
-    /// How many sessions are kept in quarantine.
+    /// The most sessions in quarantine.
     package var quarantined = 1_000
-    /// How many rows of them, unless one session alone has more.
+    /// The most rows of them, unless one session alone has more.
     package var quarantinedRows: Int64 = 2_000_000
-    /// How many removals wait for servers; what is left there expires.
+    /// The most removals that wait for servers. The content at the servers of deleted ones expires.
     package var discards: Int64 = 1_000_000
 
     package init() {}
 }
 
-/// What was deleted because the store had reached a limit.
+/// The rows that were deleted because the store had reached a limit.
 package struct TrimmedRows: Sendable, Equatable {
-    /// Why each session had been set aside.
+    /// The reason for the quarantine of each deleted session.
     package var sessions: [String] = []
-    /// How many removals no longer wait for servers.
+    /// The number of deleted removals.
     package var removals = 0
 }
 
 extension QueueStore {
-    /// Whether the store keeps more than its limits allow. Takes the same time for any number of rows.
+    /// Returns whether the store exceeds its limits. The time does not depend on the number of rows.
     static func exceeds(_ limits: StoreLimits, in db: Database) throws -> Bool {
         if try oldestToDrop(limits, in: db) != nil { return true }
         return try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM discard WHERE \(isOldDiscard))", arguments: [limits.discards])
             == true
     }
 
-    /// Deletes some of what is beyond the limits, at most ``sweptRows`` rows.
+    /// Deletes at most ``sweptRows`` rows beyond the limits.
     ///
-    /// - Parameter tell: Takes what was deleted.
+    /// - Parameter report: Receives the deleted rows.
     /// - Returns: Whether there may be more.
-    package func trim(_ limits: StoreLimits = StoreLimits(), _ tell: @Sendable (TrimmedRows) -> Void = { _ in }) async throws(QueueError)
+    package func trim(_ limits: StoreLimits = StoreLimits(), _ report: @Sendable (TrimmedRows) -> Void = { _ in }) async throws(QueueError)
         -> Bool
     {
         do {
@@ -62,19 +62,19 @@ extension QueueStore {
                 trimmed.removals = db.changesCount
                 return (trimmed.removals > 0, trimmed)
             }
-            tell(trimmed)
+            report(trimmed)
             return hasMore
         } catch {
             throw Self.storageError(error, folder: folder)
         }
     }
 
-    /// Parts on this machine, and what a run may still complete, stay.
+    /// The condition for an old entry. Part files on this machine, and files that a run could still complete, are excluded.
     private static let isOldDiscard = """
         key <= (SELECT max(key) FROM discard) - ? AND held_by IS NULL AND \(DiscardQuery.transport) IS NOT '\(LocalParts.transportID)'
         """
 
-    /// The session in quarantine that goes next; nil if all may stay. The newest one always stays.
+    /// Returns the session in quarantine to delete next; nil if all may stay. The newest one always stays.
     private static func oldestToDrop(_ limits: StoreLimits, in db: Database) throws -> Int64? {
         guard let oldest = try Int64.fetchOne(db, sql: "SELECT min(key) FROM quarantine"),
             let newest = try Int64.fetchOne(db, sql: "SELECT max(key) FROM quarantine"), oldest < newest
@@ -82,7 +82,7 @@ extension QueueStore {
         let isBeyond = try Bool.fetchOne(
             db, sql: "SELECT EXISTS (SELECT 1 FROM quarantine ORDER BY key LIMIT 1 OFFSET ?)", arguments: [max(1, limits.quarantined)])
         if isBeyond == true { return oldest }
-        // The numbers only tell that there may be too many.
+        // The numbers only show that there can be too many rows.
         let span = try Int64.fetchOne(db, sql: "SELECT max(number) - min(number) FROM quarantined_row") ?? 0
         guard span >= limits.quarantinedRows else { return nil }
         let count = try Int64.fetchOne(db, sql: "SELECT count(*) FROM quarantined_row") ?? 0

@@ -5,7 +5,7 @@ import TransferCore
 extension QueueStore {
     /// Makes a list of changes durable, all or none.
     ///
-    /// Called by the queue's one writer, from a task that is never cancelled: GRDB rolls back what a cancelled task writes.
+    /// The queue's only writer calls it, from a task that is never cancelled, as GRDB rolls back the transactions of cancelled tasks.
     package func commit(_ writes: [StoreWrite]) async throws(QueueError) {
         do throws(StoreRefusal) {
             try await commitOrBlame(writes)
@@ -14,21 +14,21 @@ extension QueueStore {
         }
     }
 
-    /// As ``commit(_:)``, and tells which change is to blame.
+    /// Makes a list of changes durable, like ``commit(_:)``; an error names the change that caused it.
     ///
-    /// - Returns: What is left to be done later because of them.
+    /// - Returns: The maintenance that the changes require later.
     @discardableResult
-    package func commitOrBlame(_ writes: [StoreWrite]) async throws(StoreRefusal) -> StoreAftermath {
-        guard !writes.isEmpty else { return StoreAftermath() }
+    package func commitOrBlame(_ writes: [StoreWrite]) async throws(StoreRefusal) -> PendingMaintenance {
+        guard !writes.isEmpty else { return PendingMaintenance() }
         let now = clock.date()
-        let (freed, aftermath): ([Data], StoreAftermath)
+        let (freed, pending): ([Data], PendingMaintenance)
         do {
-            (freed, aftermath) = try await writeInPlace { db in
+            (freed, pending) = try await writeInPlace { db in
                 var transaction = StoreTransaction(now: now, rowsToSweep: Self.sweptRows)
-                var ledger = FigureLedger(db)
+                var totals = TotalsUpdater(db)
                 for (index, write) in writes.enumerated() {
                     do {
-                        try ledger.willApply(write)
+                        try totals.willApply(write)
                         transaction.freed += try Self.blobsFreed(by: write, in: db)
                         try Self.apply(write, to: db, &transaction)
                     } catch {
@@ -36,13 +36,13 @@ extension QueueStore {
                     }
                 }
                 do {
-                    try ledger.settle()
+                    try totals.settle()
                 } catch  where RefusedWrite(index: 0, reason: error).isLasting {
-                    // Totals that can't be kept are no reason to lose what they are of.
+                    // If the totals can't be updated, the changes themselves still count.
                 }
-                // What can't be read of the outbox is no reason to lose what else was done.
+                // If the outbox can't be read, the changes still count.
                 let hasDiscards = writes.contains(where: \.mayDiscard) && (try? Self.hasDueDiscards(at: now, in: db)) ?? true
-                return (transaction.freed, StoreAftermath(hasRowsToSweep: transaction.leavesRows, hasDueDiscards: hasDiscards))
+                return (transaction.freed, PendingMaintenance(hasRowsToSweep: transaction.leavesRows, hasDueDiscards: hasDiscards))
             }
         } catch let refused as RefusedWrite {
             throw StoreRefusal(error: Self.storageError(refused.reason, folder: folder), culprit: refused.culprit)
@@ -50,10 +50,10 @@ extension QueueStore {
             throw StoreRefusal(error: Self.storageError(error, folder: folder))
         }
         await spool.remove(freed)
-        return aftermath
+        return pending
     }
 
-    /// Runs a transaction, and makes sure that it went to the file that a later opening reads.
+    /// Runs a transaction, and checks that it went to the file that a later opening reads.
     private func writeInPlace<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         try await pool.writeWithoutTransaction { [place] db in
             try place.check()
@@ -127,7 +127,7 @@ extension QueueStore {
                 [try StoreCoding.encode(error), isRepeated ? 1 : 0, key])
         case .endSession(let key, let error, let date):
             try execute(
-                // The clock may have been set back since; a session does not end before it began.
+                // The clock may have been set back. A session must not end before it began.
                 db, "UPDATE session SET error = ?, ended_at = max(ifnull(started_at, created_at), ?) WHERE key = ?",
                 [try StoreCoding.encodeIfPresent(error), StoreCoding.encode(date), key])
         case .file(let key, let position, let report):

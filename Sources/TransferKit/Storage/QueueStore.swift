@@ -4,22 +4,22 @@ import Logging
 package import SystemPackage
 import TransferCore
 
-/// The queue on disk: a SQLite database in write-ahead mode, in a folder that one process owns.
+/// The store of a queue: a SQLite database in write-ahead mode, in a folder that one process owns.
 package final class QueueStore: Sendable {
     package let folder: FilePath
     package let pool: DatabasePool
     package let spool: Spool
-    /// Where local files are found.
+    /// The mapping of stored names to local files.
     package let sources: SourceFolders
     let clock: EngineClock
     private let lock: OwnerLock
-    private let witness: StoreWitness?
+    private let walGuard: WALGuard?
     let place: StorePlace
 
     /// Opens or makes the store in a folder, once no other process owns it.
     ///
-    /// - Parameter observer: Told of every step of what changes the store, on the thread that does it; for tests.
-    /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable` or `storageDamaged`; the store is untouched.
+    /// - Parameter observer: Receives every step of a change of the store, on the thread that executes it; for tests.
+    /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable` or `storageDamaged`. Then the store is unchanged.
     package static func open(
         _ storage: Storage, clock: EngineClock, observer: (@Sendable (StoreStep) -> Void)? = nil
     ) async throws(QueueError) -> QueueStore {
@@ -29,7 +29,7 @@ package final class QueueStore: Sendable {
             do {
                 return try QueueStore(storage, lock: lock, clock: clock, observer: observer)
             } catch {
-                // Not left to the lock's last reference, which may outlive this call: whoever is told of the failure can try again at once.
+                // An explicit release, as the last reference of the lock can outlive this call, and the caller may retry at once.
                 lock.release()
                 throw storageError(error, folder: storage.folder)
             }
@@ -40,8 +40,8 @@ package final class QueueStore: Sendable {
         let folder = storage.folder
         let path = folder.appending("queue.sqlite")
         guard FilePath(path.string) == path else {
-            // SQLite takes paths as UTF-8: it would open that of another folder.
-            throw QueueError(.storageUnavailable, "The path of the storage folder \(folder) is not UTF-8; choose another one.")
+            // SQLite reads paths as UTF-8, so it would open the store of another folder.
+            throw QueueError(.storageUnavailable, "The path of the storage folder \(folder) is not UTF-8. Choose another folder.")
         }
         try StorageFolder.inspect(path, notesStore: lock.notesStore)
         StorageFolder.makePrivate(path)
@@ -50,39 +50,39 @@ package final class QueueStore: Sendable {
         configuration.maximumReaderCount = ClientReads.limit + 2
         configuration.foreignKeysEnabled = true
         if let observer { Self.observe(&configuration, observer) }
-        let witness = try StoreWitness(of: path)
+        let walGuard = try WALGuard(of: path)
         let pool = try DatabasePool(path: path.string, configuration: configuration)
         do {
             try Self.prepare(pool, at: path)
             self.folder = folder
             self.pool = pool
             self.clock = clock
-            self.witness = witness
+            self.walGuard = walGuard
             place = try StorePlace(path)
             spool = Spool(in: folder)
             sources = SourceFolders(base: try Self.remember(storage.base, in: pool), spool: spool.folder)
             try spool.removeOrphans(of: pool)
-            // The database and its log have names that a loss of power keeps before anything is answered as durable.
+            // The names of the database and its log must survive a loss of power before the queue reports any change as durable.
             StorageFolder.sync(folder)
             lock.recordStore()
             self.lock = lock
         } catch {
             try? pool.close()
-            witness?.close()
+            walGuard?.close()
             throw error
         }
     }
 
-    /// In bytes.
+    /// The largest size of the write-ahead log that stays between transactions, in bytes.
     package static let longestLog = 16 << 20
 
     private static func prepare(_ pool: DatabasePool, at path: FilePath) throws {
-        // A newer version may be recorded in the write-ahead log only, where the file's header does not show it.
+        // The version may be only in the write-ahead log, and not in the file's header, if a newer version wrote it.
         let version = try pool.read { try Int32.fetchOne($0, sql: "PRAGMA user_version") ?? 0 }
         try StorageFolder.checkVersion(version, of: path)
-        // What one large transaction needs of the write-ahead log is given back by the next ones (sqlite.org/pragma.html#pragma_journal_size_limit).
+        // After a large transaction, later ones shrink the write-ahead log (sqlite.org/pragma.html#pragma_journal_size_limit).
         try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_size_limit = \(Self.longestLog)") }
-        // GRDB sets `synchronous` to NORMAL as it turns write-ahead mode on, which a loss of power may cost the last transactions.
+        // GRDB sets `synchronous` to NORMAL in write-ahead mode, with which a loss of power can lose the last transactions.
         try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
         try Schema.migrate(pool)
     }
@@ -99,20 +99,20 @@ package final class QueueStore: Sendable {
         }
     }
 
-    /// Lets the folder go, and leaves the files in it as they are: what could not be opened stays as it was found.
+    /// Closes the database without changing its files, and releases the folder. For a store that could not be opened completely.
     package func abandon() async {
-        await DiskThread.run(.storage) { [pool, lock, witness] in
+        await DiskThread.run(.storage) { [pool, lock, walGuard] in
             try? pool.close()
-            witness?.close()
+            walGuard?.close()
             lock.release()
         }
     }
 
-    /// Closes the database and lets the folder go.
+    /// Closes the database and releases the folder.
     package func close() async {
-        await DiskThread.run(.storage) { [witness] in witness?.close() }
-        // A failure leaves the log to the next opener, which is how a killed process leaves it too. GRDB closes its readers last, and those
-        // can't move the log into the database.
+        await DiskThread.run(.storage) { [walGuard] in walGuard?.close() }
+        // If this fails, the log stays for the next opening, as after a crash. GRDB closes its readers last, and readers can't move the log into
+        // the database.
         _ = try? await pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
         await DiskThread.run(.storage) { [pool, lock] in
             try? pool.close()
@@ -126,9 +126,9 @@ package final class QueueStore: Sendable {
             return QueueError(.storageDamaged, "A row of the store in \(folder) can't be read: \(error). Restore the store from a backup.")
         }
         guard let error = error as? DatabaseError else {
-            return QueueError(.storageUnavailable, "The store in \(folder) can't be used: \(error).")
+            return QueueError(.storageUnavailable, "Cannot use the store in \(folder): \(error).")
         }
-        // GRDB's word for a pool that was closed.
+        // GRDB returns this code for a closed pool.
         if error.resultCode == .SQLITE_MISUSE { return QueueError(.shutDown, "The queue was shut down.") }
         let text = error.message ?? "SQLite error \(error.resultCode.rawValue)"
         switch error.resultCode {
@@ -136,11 +136,11 @@ package final class QueueStore: Sendable {
             return QueueError(.storageDamaged, "The store in \(folder) is damaged: \(text). Restore it from a backup, or move it away.")
         case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_AUTH:
             return QueueError(
-                .storageUnavailable, "The store in \(folder) can't be opened for writing: \(text). Check the folder's permissions.")
+                .storageUnavailable, "Cannot open the store in \(folder) for writing: \(text). Check the folder's permissions.")
         case .SQLITE_FULL:
-            return QueueError(.storageUnavailable, "The disk that holds the store in \(folder) is full: \(text). Free some space.")
+            return QueueError(.storageUnavailable, "The disk of the store in \(folder) is full: \(text). Free some space.")
         default:
-            return QueueError(.storageUnavailable, "The store in \(folder) can't be used: \(text).")
+            return QueueError(.storageUnavailable, "Cannot use the store in \(folder): \(text).")
         }
     }
 }

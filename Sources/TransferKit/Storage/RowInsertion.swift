@@ -2,9 +2,9 @@ import Foundation
 import GRDB
 import GRDBSQLite
 
-/// Inserts row after row with one prepared statement, without anything between the values and SQLite: an enqueueing may be 100,000 sessions.
+/// Inserts rows with one prepared statement, and binds values directly with SQLite's functions, as one call can add 100,000 sessions.
 ///
-/// Valid only within the access of the database that it was made in.
+/// Valid only within the database access in which it was made.
 struct RowInsertion {
     private let statement: Statement
     private var column: Int32 = 0
@@ -13,7 +13,7 @@ struct RowInsertion {
         statement = try db.cachedStatement(sql: sql)
     }
 
-    // The handle is the statement's own, which outlives each of these calls.
+    // The statement owns the handle and outlives each of these calls.
 
     mutating func bind(_ value: Int64?) {
         beginValue()
@@ -50,7 +50,7 @@ struct RowInsertion {
 
     private mutating func bind(_ bytes: UnsafeRawBufferPointer) {
         beginValue()
-        // An empty blob is not NULL, but has no address.
+        // An empty BLOB is not NULL, but has no address.
         if let address = bytes.baseAddress {
             unsafe sqlite3_bind_blob(statement.sqliteStatement, column, address, Int32(bytes.count), Self.copies)
         } else {
@@ -59,12 +59,12 @@ struct RowInsertion {
     }
 
     private mutating func beginValue() {
-        // The statement is cached, and whoever executed it last may have left it at its end, where nothing can be bound.
+        // The statement is cached, and its last use may have left it at its end, where values can't be bound.
         if column == 0 { unsafe sqlite3_reset(statement.sqliteStatement) }
         column += 1
     }
 
-    /// Inserts a row of what was bound since the last one.
+    /// Inserts a row of the values that were bound since the last row.
     mutating func insert() throws {
         column = 0
         let result = unsafe sqlite3_step(statement.sqliteStatement)

@@ -2,9 +2,9 @@ import Foundation
 import GRDB
 import GRDBSQLite
 
-/// Reads the rows of the schedule one by one, at SQLite's own speed: there may be a million, and opening waits for them.
+/// Reads the rows of the schedule directly with SQLite's functions, as there can be a million, and the opening waits for them.
 ///
-/// Valid only within the access of the database that it was made in.
+/// Valid only within the database access in which it was made.
 struct ScheduleScan {
     private let statement: Statement
 
@@ -21,7 +21,7 @@ struct ScheduleScan {
 
     /// Calls the body with each row.
     func forEach(_ body: (ScheduledRow) -> Void) throws {
-        // The handle is the statement's own, which outlives this call.
+        // The statement owns the handle and outlives this call.
         let handle = unsafe statement.sqliteStatement
         var result = unsafe sqlite3_step(handle)
         while result == SQLITE_ROW {
@@ -34,18 +34,18 @@ struct ScheduleScan {
         }
     }
 
-    /// The columns of the present row (sqlite.org/c3ref/column_blob.html): valid until the next step.
+    /// The columns of the present row (sqlite.org/c3ref/column_blob.html), valid until the next step.
     @safe struct ScheduledRow {
-        /// Keys, ranks and marks grow from what is stored; a damaged row must leave them room.
+        /// The greatest key, rank or mark. New ones are counted from stored ones, so a damaged row must leave room for them.
         private static let greatestNumber: Int64 = 1 << 62
-        /// What a session comes after whose row does not say so any more.
+        /// The dependency of a session whose stored dependency is damaged: no session has this ID.
         private static let nobody = SessionID(uuid: UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)))
 
         fileprivate let handle: OpaquePointer?
 
         var key: SessionKey { integer(0) }
 
-        /// Nil if there are values that make no sense.
+        /// The entry; nil if the row has invalid values.
         var entry: Entry? {
             let key = key
             guard (1..<Self.greatestNumber).contains(key), let id = identity(1), let account = AccountKey(exactly: integer(3)),
@@ -60,7 +60,7 @@ struct ScheduleScan {
             return entry
         }
 
-        /// Nil where there are none.
+        /// The details; nil if there are none.
         var details: EntryDetails? {
             guard integer(6) != 0 || !(isNull(8) && isNull(9) && isNull(10) && isNull(12) && isNull(13)) else { return nil }
             var details = EntryDetails()
@@ -90,7 +90,7 @@ struct ScheduleScan {
             unsafe sqlite3_column_text(handle, column).map { unsafe String(cString: $0) }
         }
 
-        /// By the first letters, as a string for each of a million rows takes time.
+        /// Compares the first letter before it makes a string, as a million strings take time.
         private func state(_ column: Int32) -> SessionState? {
             guard let text = unsafe sqlite3_column_text(handle, column) else { return nil }
             if unsafe text[0] == UInt8(ascii: "w"),

@@ -1,19 +1,19 @@
 import GRDB
 
-/// The tables of the store. All times are milliseconds since 1970; names of files are bytes.
+/// The tables of the store. All times are milliseconds since 1970. File names are BLOBs.
 enum Schema {
-    /// "TKit" in ASCII, so that `file` and a curious person can tell whose database it is (sqlite.org/fileformat.html, section 1.3.19).
+    /// "TKit" in ASCII, which identifies the database, for example for file(1) (sqlite.org/fileformat.html, section 1.3.19).
     static let applicationID: Int32 = 0x544B_6974
 
-    /// The newest schema that this code reads and writes; stored as SQLite's user version.
+    /// The newest schema that this version reads and writes; stored as SQLite's user version.
     static let version: Int32 = 5
 
-    /// The oldest schema that this code brings up to ``version``.
+    /// The oldest schema that this version migrates to ``version``.
     static let oldestVersion: Int32 = 5
 
-    /// Creates the tables of a new store, or brings those of an older one up to ``version``.
+    /// Creates the tables of a new store, or migrates those of an older one to ``version``.
     ///
-    /// A later schema is a migration of its own after these; a released one never changes.
+    /// A later schema needs another migration after these. A released migration never changes.
     static func migrate(_ database: any DatabaseWriter) throws {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("5") { db in
@@ -63,7 +63,7 @@ enum Schema {
             lane INTEGER NOT NULL,              -- 0 now, 1 next, 2 let go, 3 interrupted, 4 by rank
             mark INTEGER NOT NULL,              -- in lanes 0 and 1 the highest goes first
             keeps_partial INTEGER NOT NULL,
-            displaced_by INTEGER,               -- the session that was run in its place
+            displaced_by INTEGER,               -- the session that took its slot
             not_before INTEGER,
             after_id BLOB,                      -- the session that it waits for
             after_any INTEGER,
@@ -135,7 +135,7 @@ enum Schema {
             first_directory INTEGER,
             upload_url TEXT,
             unsized INTEGER NOT NULL DEFAULT 0,
-            next_directory INTEGER,             -- of a remote folder: the folders before this one were listed; NULL: none was
+            next_directory INTEGER,             -- of a remote folder: folders with lower numbers were listed; NULL: none
             PRIMARY KEY (session, sequence)
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX item_blob ON item(source) WHERE kind = 'blob';
@@ -156,7 +156,7 @@ enum Schema {
         """
 
     private static let removalTables = """
-        -- What a session left at servers, and part files, until it is removed there.
+        -- Unfinished uploads at servers, and part files, until they are removed.
         CREATE TABLE discard (
             key INTEGER PRIMARY KEY,
             endpoint TEXT NOT NULL,             -- Endpoint as JSON
@@ -167,7 +167,7 @@ enum Schema {
             give_up_at INTEGER NOT NULL,
             held_by INTEGER,                    -- the removed session whose run may still complete the file
             position INTEGER,
-            left_alone_until INTEGER NOT NULL DEFAULT 0 -- the server asked for that; 0: it did not
+            left_alone_until INTEGER NOT NULL DEFAULT 0 -- the server asked the queue to back off until then; 0: it did not
         ) STRICT;
         CREATE INDEX discard_due ON discard(next_attempt_at) WHERE held_by IS NULL;
         CREATE INDEX discard_part ON discard(next_attempt_at) WHERE held_by IS NULL
@@ -213,7 +213,7 @@ enum Schema {
             kind TEXT NOT NULL,
             sessions BLOB,                      -- 16 bytes a session; not stored for very many
             number INTEGER,                     -- an index, position, order revision or time, by kind
-            detail TEXT,                        -- what else the event has, as JSON
+            detail TEXT,                        -- other members of the event, as JSON
             weight INTEGER NOT NULL             -- the bytes of this event and all before it
         ) STRICT;
         """

@@ -1,6 +1,6 @@
 import GRDB
 
-/// How much there is to do and how much of it is done: of one session, or of several together.
+/// The numbers of files and bytes of one session, or the sums of several.
 package struct SessionFigures: Sendable, Equatable {
     package var files: Int64 = 0
     package var filesDone: Int64 = 0
@@ -10,7 +10,7 @@ package struct SessionFigures: Sendable, Equatable {
 
     package init() {}
 
-    /// Columns of a row, from the second on.
+    /// Makes figures from the columns of a row, from its second column.
     init(_ row: StoredRow) throws {
         files = try row.decode(atIndex: 1)
         filesDone = try row.decode(atIndex: 2)
@@ -32,7 +32,7 @@ package struct SessionFigures: Sendable, Equatable {
         bytesDone = statistics.bytesDone
     }
 
-    /// What items come to, in bytes: at most what the store accepts of a session.
+    /// Returns the total size of items in bytes, at most the limit of the store for a session.
     static func bytes(_ items: [ItemDraft]) -> Int64 {
         min(items.reduce(0) { $0.addingSaturated(max(0, $1.size)) }, FileSize.sessionMaximum)
     }
@@ -55,13 +55,13 @@ package struct SessionFigures: Sendable, Equatable {
         left.bytesDone = left.bytesDone.subtractingSaturated(right.bytesDone)
     }
 
-    /// State and figures of sessions. Damaged numbers are bounded, so that sums stay within what a number holds.
+    /// Selects the state and figures of sessions. Damaged numbers are bounded, so that sums don't overflow.
     static let selection = "SELECT state, \(columns) FROM session JOIN schedule ON schedule.session = session.key"
 
-    /// As ``selection``, without the bytes that checkpoints vouch for, which are a row each.
+    /// Like ``selection``, without the bytes covered by checkpoints, for which SQLite would read a row for each checkpoint.
     static let selectionWithoutCheckpoints = "SELECT state, \(ownColumns) FROM session JOIN schedule ON schedule.session = session.key"
 
-    /// The most that a checkpoint of a file vouches for.
+    /// The most bytes that a checkpoint of a file covers.
     static let mostConfirmed = clamped("max(confirmed)")
 
     private static let ownColumns = "\(counts), \(clamped("bytes_done")) AS bytes_done"
@@ -71,15 +71,15 @@ package struct SessionFigures: Sendable, Equatable {
             \(clamped("bytes_total")) AS bytes_total
         """
 
-    /// Columns for a selection from the table of sessions.
+    /// The columns for a selection from the table of sessions.
     static let columns = "\(counts), \(clamped("bytes_done")) + \(confirmed) AS bytes_done"
 
-    /// What checkpoints vouch for of a session. Sums of integers fail beyond what a number holds; only those of damaged rows come that far.
+    /// The bytes covered by a session's checkpoints. SQLite's `sum` of integers fails on overflow, which only damaged rows can cause.
     static let confirmed = """
         CAST(min((SELECT total(most) FROM (SELECT \(mostConfirmed) AS most FROM checkpoint
             WHERE checkpoint.session = session.key GROUP BY position)), \(FileSize.sessionMaximum)) AS INTEGER)
         """
 
-    /// A number of a row as part of a sum: not negative, and at most what a session has.
+    /// Returns an expression for a number in a sum: not negative, and at most the limit of a session.
     static func clamped(_ column: String) -> String { "min(max(\(column), 0), \(FileSize.sessionMaximum))" }
 }

@@ -2,12 +2,12 @@ import Foundation
 import GRDB
 import TransferCore
 
-/// Inserts sessions of files, one after the other.
+/// Inserts sessions and their items.
 struct SessionInsertion {
     private var session: RowInsertion
     private var schedule: RowInsertion
     private var file: RowInsertion
-    /// Many sessions have the same options.
+    /// The encoded options of the last session, as many sessions have the same options.
     private var lastOptions: (options: SessionOptions, text: String)?
 
     init(_ db: Database) throws {

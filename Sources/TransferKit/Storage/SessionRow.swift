@@ -3,8 +3,8 @@ import GRDB
 import SystemPackage
 import TransferCore
 
-/// A row of a query that reads whole sessions. Its columns are found by their place: looking a hundred thousand rows' names up takes seconds.
-/// Without being told which index to use, SQLite reads all rows of the session's files.
+/// A row of the query that reads complete sessions. Columns are found by index, as looking up names takes seconds for a hundred thousand rows. The
+/// query names its indices; otherwise SQLite reads all rows of the session's files.
 struct SessionRow {
     enum Column: Int, CaseIterable {
         case key, id, state, direction, name, account, endpoint, transport, folder, context, options, error
@@ -39,7 +39,7 @@ struct SessionRow {
             }
         }
 
-        /// What stands for it where what it is read from is damaged.
+        /// The replacement for a column if its source is damaged.
         private var substitute: String? {
             switch self {
             case .tags: "'[]'"
@@ -56,7 +56,7 @@ struct SessionRow {
     /// Reads the sessions whose keys are in a JSON array, in the order of the array.
     static let query = query(isBare: false)
 
-    /// As ``query``, without what is not in the sessions' own rows, such as tags.
+    /// Like ``query``, but only with columns of the sessions' own rows, so without tags, for example.
     static let bareQuery = query(isBare: true)
 
     private static func query(isBare: Bool) -> String {
@@ -110,7 +110,7 @@ struct SessionRow {
 
     private func statistics() throws -> SessionStatistics {
         let (total, done) = (try bytes(.bytesTotal), try bytes(.bytesDone))
-        // What is confirmed is bounded like the rest: two of those do not overflow.
+        // Both numbers are bounded, so their sum does not overflow.
         let confirmed = done + (try value(.bytesConfirmed, as: Int64.self))
         var statistics = SessionStatistics(
             files: try count(.files), filesDone: try count(.filesDone), filesFailed: try count(.filesFailed), bytesTotal: total,
@@ -119,16 +119,16 @@ struct SessionRow {
         return statistics
     }
 
-    /// Earlier versions stored sums of up to 2^62 as they were; what is beyond, or negative, can only be damage.
+    /// Returns a number of bytes. Earlier versions stored sums up to 2^62 without a bound; greater or negative numbers can only be damage.
     private func bytes(_ column: Column) throws -> Int64 {
         let bytes = try value(column, as: Int64.self)
         guard (0...1 << 62).contains(bytes) else {
-            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "it has more bytes than there can be")
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "it has an impossible number of bytes")
         }
         return min(bytes, QueueStore.mostBytes)
     }
 
-    /// A number that is added to others: damaged ones are bounded.
+    /// Returns a bounded number, as it will be added to others.
     private func count(_ column: Column) throws -> Int {
         Int(min(max(0, try value(column, as: Int64.self)), 1 << 40))
     }

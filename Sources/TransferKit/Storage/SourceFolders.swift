@@ -9,7 +9,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// Where local files are found: those below the base folder are stored relative to it, as it may move between two launches.
+/// The folders of local files. Paths below the base folder are stored relative to it, as it can move between two launches.
 package struct SourceFolders: Sendable {
     package let base: FilePath?
     package let spool: FilePath
@@ -19,7 +19,7 @@ package struct SourceFolders: Sendable {
         self.spool = spool
     }
 
-    /// What is stored for an absolute path.
+    /// Returns the stored form of an absolute path.
     func stored(_ path: FilePath) -> [UInt8] {
         guard let base, path.starts(with: base) else { return path.bytes }
         var rest = path
@@ -28,7 +28,7 @@ package struct SourceFolders: Sendable {
         return rest.isEmpty ? [UInt8(ascii: ".")] : rest.bytes
     }
 
-    /// Makes a path of what is stored.
+    /// Returns the path of a stored form.
     func path(_ kind: ItemKind, _ stored: [UInt8]) -> [UInt8] {
         if kind == .blob || kind == .stream { return spool.bytes + [UInt8(ascii: "/")] + stored }
         guard stored.first != UInt8(ascii: "/"), let base else { return stored }
@@ -37,12 +37,12 @@ package struct SourceFolders: Sendable {
 }
 
 extension QueueStore {
-    /// Keeps the base folder for the next opening, or finds the one of the last.
+    /// Stores the base folder for the next opening, or returns the stored one.
     static func remember(_ base: FilePath?, in pool: DatabasePool) throws -> FilePath? {
         let known = try pool.read { try Data.fetchOne($0, sql: "SELECT path FROM base_folder") }.map { FilePath(bytes: $0) }
         guard let base else { return known }
         guard base.isAbsolute else {
-            throw QueueError(.storageUnavailable, "The base folder \(base) is not an absolute path; give it as one.")
+            throw QueueError(.storageUnavailable, "The base folder \(base) must be an absolute path.")
         }
         if base != known {
             try pool.write {

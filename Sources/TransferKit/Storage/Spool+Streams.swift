@@ -8,12 +8,12 @@ import TransferCore
     import Darwin
 #endif
 
-/// The files that streams go through. One that may not be written to any more has all of its stream.
+/// The files through which streams pass. A file without write permission has all bytes of its stream.
 extension Spool {
-    /// The condition on a row of `file`, joined with `schedule`, that says that somebody may want the bytes of its stream.
+    /// The condition on a row of `file`, joined with `schedule`, under which the bytes of its stream can still be needed.
     static let isLeftStream = "file.kind = 'stream' AND file.state = 'pending' AND schedule.state <> 'cancelled'"
 
-    /// A new name, which also tells until when all that was written to the file is there: until the machine starts anew.
+    /// Returns a new name. It contains the boot ID, as unsynced bytes of the file are certain only until the machine restarts.
     static func nameOfStream() -> Data {
         Data("\(UUID().uuidString)-\(SourceIdentity.currentBootID)".utf8)
     }
@@ -23,17 +23,17 @@ extension Spool {
         return !boot.isEmpty && String(decoding: name, as: UTF8.self).hasSuffix("-\(boot)")
     }
 
-    /// Makes an empty file, and the folder if need be. Blocks.
+    /// Makes an empty file, and the folder if necessary. Blocks.
     static func make(_ path: FilePath) throws -> FileDescriptor {
         try Spool(folder: path.removingLastComponent()).makeFolder()
         return try FileDescriptor.open(
             path, .writeOnly, options: [.create, .exclusiveCreate, .noFollow, .closeOnExec], permissions: [.ownerReadWrite])
     }
 
-    /// Opens the file of an earlier process, to be continued at an offset. Blocks.
+    /// Opens the file of an earlier process to continue it at an offset. Blocks.
     static func reopen(_ path: FilePath, at offset: Int64) throws -> FileDescriptor {
         let file = try FileDescriptor.open(path, .writeOnly, options: [.noFollow, .closeOnExec])
-        // What is missing before the offset was confirmed, and is not read any more.
+        // Missing bytes before the offset were confirmed, and are not read again.
         guard ftruncate(file.rawValue, off_t(offset)) == 0 else {
             let error = Errno(rawValue: errno)
             try? file.close()
@@ -42,7 +42,7 @@ extension Spool {
         return file
     }
 
-    /// Makes a whole stream durable, and then the mark that says that it is whole. Blocks.
+    /// Makes a complete stream durable, and then the mark of completeness. Blocks.
     static func seal(_ file: FileDescriptor, in folder: FilePath) throws {
         guard fsync(file.rawValue) == 0, fchmod(file.rawValue, S_IRUSR) == 0, fsync(file.rawValue) == 0 else {
             throw Errno(rawValue: errno)
@@ -50,7 +50,7 @@ extension Spool {
         try sync(folder)
     }
 
-    /// What there is of a stream, and whether that is all. Blocks.
+    /// Returns the size of a stream's file, and whether the stream is complete. Blocks.
     func sizeOfStream(_ name: Data) -> (Int64?, isWhole: Bool) {
         var found = stat()
         guard let path = path(of: name), unsafe path.withPlatformString({ unsafe lstat($0, &found) }) == 0,

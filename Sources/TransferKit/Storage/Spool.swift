@@ -9,10 +9,10 @@ import TransferCore
     import Darwin
 #endif
 
-/// The files that hold what apps handed over as bytes in memory, each for its owner alone.
+/// The files of bytes that apps passed in memory. Only their owner can read them.
 ///
-/// A file is on disk before the session that refers to it is committed, and goes after the commit that no longer needs it; what a kill leaves
-/// between the two is removed at the next opening.
+/// A file is on disk before the session that refers to it is committed, and is deleted after the commit that no longer needs it. The next opening
+/// removes files that a crash leaves between the two.
 package struct Spool: Sendable {
     package let folder: FilePath
 
@@ -26,7 +26,7 @@ package struct Spool: Sendable {
 
     /// Writes files, and returns their names once they and the folder are on disk. Blocks.
     ///
-    /// - Throws: ``QueueError`` with the code `storageUnavailable`; nothing is left then.
+    /// - Throws: ``QueueError`` with the code `storageUnavailable`. Then no file is left.
     func write(_ contents: [Data]) throws(QueueError) -> [Data] {
         guard !contents.isEmpty else { return [] }
         var names: [Data] = []
@@ -43,11 +43,11 @@ package struct Spool: Sendable {
             delete(names)
             throw QueueError(
                 .storageUnavailable,
-                "The bytes to send can't be kept in \(folder): \(error). Free some space, or mend the folder's permissions.")
+                "Cannot store the bytes to send in \(folder): \(error). Free some space, or fix the folder's permissions.")
         }
     }
 
-    /// Makes the folder, and its name durable: also if it was there, as the process that made it may have ended before that.
+    /// Makes the folder and its name durable. It syncs an existing folder, too, as the process that made it may have ended before its sync.
     func makeFolder() throws {
         if unsafe folder.withPlatformString({ unsafe mkdir($0, 0o700) }) != 0 {
             guard errno == EEXIST else { throw Errno(rawValue: errno) }
@@ -59,9 +59,9 @@ package struct Spool: Sendable {
         try Self.sync(folder.removingLastComponent())
     }
 
-    /// The path of a file.
+    /// Returns the path of a file.
     ///
-    /// - Returns: Nil for a name that could lead out of the folder, which the queue never gives.
+    /// - Returns: Nil for a name that could lead out of the folder. The queue never makes such a name.
     func path(of name: some Collection<UInt8>) -> FilePath? {
         let component = FilePath(bytes: name)
         guard component.components.count == 1, component.components.first?.kind == .regular, component.bytes.count == name.count,
@@ -86,13 +86,13 @@ package struct Spool: Sendable {
         }
     }
 
-    /// Removes files that nothing refers to any more.
+    /// Removes files without remaining references.
     func remove(_ names: [Data]) async {
         guard !names.isEmpty else { return }
         await DiskThread.run(.storage) { delete(names) }
     }
 
-    /// What can't be removed now is an orphan that the next opening finds.
+    /// Deletes files. If one can't be deleted now, the next opening finds it as an orphan.
     private func delete(_ names: [Data]) {
         for name in names {
             guard let path = path(of: name) else { continue }
@@ -100,7 +100,7 @@ package struct Spool: Sendable {
         }
     }
 
-    /// The names that only rows in quarantine still refer to, in hexadecimal digits.
+    /// Returns the names to which only rows in quarantine still refer, in hexadecimal digits.
     private static func quarantinedNames(in db: Database) throws -> Set<String> {
         try String.fetchSet(
             db,
@@ -111,7 +111,7 @@ package struct Spool: Sendable {
                 """)
     }
 
-    /// Removes the files that no unfinished item refers to. Blocks.
+    /// Removes files to which no unfinished item refers. Blocks.
     func removeOrphans(of pool: DatabasePool) throws {
         guard let stream = try? DirectoryStream(opening: folder, followsLink: false) else { return }
         try pool.read { db in
@@ -135,7 +135,7 @@ package struct Spool: Sendable {
 }
 
 extension QueueStore {
-    /// The files of the spool that a change makes superfluous; asked before the change.
+    /// Returns the spool files that a change makes unnecessary. The caller asks before the change.
     static func blobsFreed(by write: StoreWrite, in db: Database) throws -> [Data] {
         switch write {
         case .file(let key, let position, .completed):
@@ -147,7 +147,7 @@ extension QueueStore {
         }
     }
 
-    /// Removes what was spooled for items that were not added after all.
+    /// Removes the spool files of items that were not added.
     package func discardBlobs(of items: [ItemDraft]) async {
         await spool.remove(items.filter { $0.kind == .blob }.map(\.source))
     }

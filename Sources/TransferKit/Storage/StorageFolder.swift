@@ -8,9 +8,9 @@ import TransferCore
     import Darwin
 #endif
 
-/// The folder that a queue is stored in.
+/// The storage folder of a queue.
 package enum StorageFolder {
-    /// Makes the folder, for its owner alone: upload URLs in the store are capabilities. Blocks.
+    /// Makes the folder, accessible only to its owner, as upload URLs in the store are capabilities. Blocks.
     ///
     /// - Throws: ``QueueError`` with the code `storageUnavailable`, also if another user could change the folder, or if one of its files is a
     ///   symbolic link.
@@ -25,30 +25,30 @@ package enum StorageFolder {
                 continue
             }
             guard errno != EEXIST else { continue }
-            // A parent that exists may be unwritable, or on a read-only file system, which mkdir(2) may tell before EEXIST.
+            // An existing parent may be unwritable, or on a read-only file system. mkdir(2) can report that instead of EEXIST.
             let code = errno
             var status = stat()
             if unsafe made.withPlatformString({ unsafe stat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFDIR { continue }
             throw QueueError(
                 .storageUnavailable,
-                "The storage folder \(folder) can't be made: \(Errno(rawValue: code)). Choose another, or mend its permissions.")
+                "Cannot make the storage folder \(folder): \(Errno(rawValue: code)). Choose another folder, or fix its permissions.")
         }
-        // Also if it was there: a process that ended before this sync may have made it.
+        // Also for an existing folder, as the process that made it may have ended before its sync.
         sync(folder.removingLastComponent())
         var status = stat()
         if unsafe folder.withPlatformString({ unsafe stat($0, &status) }) == 0, status.st_mode & S_IFMT != S_IFDIR {
-            throw QueueError(.storageUnavailable, "The storage folder \(folder) can't be used: it is a file, and no folder.")
+            throw QueueError(.storageUnavailable, "Cannot use the storage folder \(folder): it is a file, not a folder.")
         }
         guard unsafe folder.withPlatformString({ unsafe access($0, R_OK | W_OK | X_OK) }) == 0 else {
             throw QueueError(
                 .storageUnavailable,
-                "The storage folder \(folder) can't be used: \(Errno(rawValue: errno)). The queue needs to read and write there.")
+                "Cannot use the storage folder \(folder): \(Errno(rawValue: errno)). The queue needs to read and write there.")
         }
         try FolderTrust.check(folder)
         try checkContent(of: folder)
     }
 
-    /// Refuses links and the like under the names that the queue opens.
+    /// Rejects links and other unexpected kinds of files under the names that the queue opens.
     private static func checkContent(of folder: FilePath) throws(QueueError) {
         let database = ["queue.sqlite", "queue.sqlite-wal", "queue.sqlite-shm", "queue.sqlite-journal"]
         for (name, kind) in (database + ["owner.lock"]).map({ ($0, S_IFREG) }) + [("spool", S_IFDIR)] {
@@ -59,7 +59,7 @@ package enum StorageFolder {
         }
     }
 
-    /// Opens a file of the folder, and never through a link, by which another user could have any file of this user written. Blocks.
+    /// Opens a file of the folder, but never through a link, by which another user could redirect writes to any file of this user. Blocks.
     ///
     /// - Throws: ``QueueError`` with the code `storageUnavailable`.
     package static func open(
@@ -72,7 +72,7 @@ package enum StorageFolder {
                 permissions: options.contains(.create) ? [.ownerReadWrite] : nil)
         } catch {
             if error as? Errno == .tooManySymbolicLinkLevels { throw linked(path, isFolder: false) }
-            throw QueueError(.storageUnavailable, "\(path) can't be opened: \(error). Check the permissions of the storage folder.")
+            throw QueueError(.storageUnavailable, "Cannot open \(path): \(error). Check the permissions of the storage folder.")
         }
         var status = stat()
         guard unsafe fstat(descriptor.rawValue, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
@@ -85,21 +85,21 @@ package enum StorageFolder {
     private static func linked(_ path: FilePath, isFolder: Bool) -> QueueError {
         QueueError(
             .storageUnavailable,
-            "\(path) is not a \(isFolder ? "folder" : "regular file"), and the queue follows no links in its storage folder. Find out who put it there, and remove it."
+            "\(path) is not a \(isFolder ? "folder" : "regular file"). The queue follows no links in its storage folder. Check its origin, and remove it."
         )
     }
 
-    /// Makes the names in a folder durable, as far as the system permits: a parent may be unreadable, or on a file system without this.
+    /// Makes the names in a folder durable if the system permits it. A parent may be unreadable, or on a file system without this operation.
     static func sync(_ folder: FilePath) {
         try? Spool.sync(folder.isEmpty ? FilePath(".") : folder)
     }
 
-    /// Looks into the database file's header (sqlite.org/fileformat.html, section 1.3) before SQLite may change anything.
+    /// Checks the header of the database file (sqlite.org/fileformat.html, section 1.3) before SQLite can change anything.
     ///
-    /// SQLite takes a file that is shorter than a page for an empty database, so that a truncated store would seem to be a new one; of an empty
-    /// file, it would also delete the write-ahead log.
+    /// SQLite treats a file shorter than a page as an empty database, so a truncated store would look new. For an empty file, it would also delete
+    /// the write-ahead log.
     ///
-    /// - Parameter notesStore: Whether an earlier owner noted that the folder holds a store.
+    /// - Parameter notesStore: Whether an earlier owner recorded that the folder contains a store.
     static func inspect(_ path: FilePath, notesStore: Bool) throws(QueueError) {
         guard let descriptor = try? open(path, .readOnly) else { return }
         defer { try? descriptor.close() }
@@ -109,13 +109,13 @@ package enum StorageFolder {
             guard notesStore || hasRemains(of: path) else { return }
             throw QueueError(
                 .storageDamaged,
-                "The store \(path) is damaged: the file is empty, but the folder holds parts of an earlier queue. Restore the folder from a backup, or move it away."
+                "The store \(path) is damaged: the file is empty, but the folder contains parts of an earlier queue. Restore the folder from a backup, or move it away."
             )
         }
         guard count == 100, header.starts(with: "SQLite format 3\0".utf8) else {
             throw QueueError(
                 .storageDamaged,
-                "The store \(path) is damaged: it does not begin as a database does. Restore it from a backup, or move it away.")
+                "The store \(path) is damaged: it has no database header. Restore it from a backup, or move it away.")
         }
         let version = integer(header[60..<64])
         let application = integer(header[68..<72])
@@ -125,7 +125,7 @@ package enum StorageFolder {
         try checkVersion(version, of: path)
     }
 
-    /// Whether there is a write-ahead log with transactions, or content that an earlier queue kept for its sessions.
+    /// Returns whether there is a write-ahead log with transactions, or spooled content of an earlier queue.
     private static func hasRemains(of path: FilePath) -> Bool {
         var status = stat()
         let log = FilePath(path.string + "-wal")
@@ -138,19 +138,21 @@ package enum StorageFolder {
         bytes.reduce(0) { $0 << 8 | Int32($1) }
     }
 
-    /// Makes the database before SQLite does, for its owner alone; the files beside it get the same mode. In a folder that was there before,
-    /// others could read it otherwise.
+    /// Makes the database before SQLite does, accessible only to its owner. SQLite gives its other files the same mode. Otherwise other users could
+    /// read them in a folder that existed before.
     static func makePrivate(_ path: FilePath) {
-        // Whatever stands in the way, SQLite meets it next and says it better.
+        // SQLite meets any error next and reports it better.
         try? open(path, .readWrite, options: .create).close()
     }
 
+    /// Checks that this version can read a schema.
+    ///
     /// - Parameter version: The schema; 0 if nothing was written yet.
     static func checkVersion(_ version: Int32, of path: FilePath) throws(QueueError) {
         guard version <= Schema.version else {
             throw QueueError(
                 .storageTooNew,
-                "The store \(path) has schema \(version), which a newer version of this software wrote; this one reads schema \(Schema.version). Update this software, or use another folder."
+                "The store \(path) has schema \(version), which a newer version of this software wrote; this version reads schema \(Schema.version). Update this software, or use another folder."
             )
         }
         guard version == 0 || version >= Schema.oldestVersion else {

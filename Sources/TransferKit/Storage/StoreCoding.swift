@@ -1,6 +1,6 @@
 import Foundation
 
-/// How values that the database need not look into are stored: as JSON with sorted keys, readable with any SQLite tool.
+/// Encodes values that the database does not inspect: as JSON with sorted keys, readable with any SQLite tool.
 enum StoreCoding {
     static func encode(_ value: some Encodable) throws -> String {
         let encoder = JSONEncoder()
@@ -20,10 +20,10 @@ enum StoreCoding {
         try text.map { try decode(type, from: $0) }
     }
 
-    /// Milliseconds since 1970.
+    /// Returns milliseconds since 1970.
     static func encode(_ date: Date) -> Int64 { date.milliseconds }
 
-    /// What no calendar knows, as only a damaged store holds it, becomes the farthest date that there is.
+    /// Returns a date. Out-of-range milliseconds, which only a damaged store contains, become `distantPast` or `distantFuture`.
     static func date(_ milliseconds: Int64) -> Date {
         min(max(Date(timeIntervalSince1970: Double(milliseconds) / 1000), .distantPast), .distantFuture)
     }
@@ -35,7 +35,7 @@ extension SessionID {
         return Data([a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p])
     }
 
-    /// Reads the 16 bytes of a UUID; nil if there are more or fewer.
+    /// Makes an ID from the 16 bytes of a UUID; nil for another length.
     init?(data: Data) {
         guard data.count == 16 else { return nil }
         let b = [UInt8](data)

@@ -2,13 +2,13 @@ import Locking
 import SystemPackage
 import TransferCore
 
-/// Whether the database that is open is still the one that a later opening finds.
+/// Checks that the open database is still the one that a later opening finds.
 ///
-/// SQLite goes on writing to a database file that was deleted or replaced, so that changes would count as durable that no process ever reads.
+/// SQLite continues to write to a deleted or replaced database file. Changes would then count as durable although no process ever reads them.
 final class StorePlace: Sendable {
     private let path: FilePath
     private let file: FileNumber
-    /// Whether a transaction was committed to a file that no path leads to.
+    /// Whether a transaction was committed to a file without a path.
     private let isLost = Locked(false)
 
     /// - Throws: ``QueueError`` if there is no file at the path.
@@ -22,8 +22,8 @@ final class StorePlace: Sendable {
 
     /// Compares the device and the inode. Blocks.
     ///
-    /// - Parameter hasCommitted: Whether a transaction was committed since the last check: if the file is gone then, nothing is accepted any
-    ///   more, as what is in memory and what is on the disk differ.
+    /// - Parameter hasCommitted: Whether a transaction was committed since the last check. If the file is gone then, all later checks fail, as
+    ///   the states in memory and on disk differ.
     /// - Throws: ``QueueError`` with the code `storageUnavailable` if the file was deleted or replaced.
     func check(hasCommitted: Bool = false) throws(QueueError) {
         let isThere = FileNumber(of: path) == file
@@ -31,7 +31,7 @@ final class StorePlace: Sendable {
         guard isThere, !isLost.withLock({ $0 }) else { throw error }
     }
 
-    /// For a diagnosis; nil if the file is where it was.
+    /// The problem for a diagnosis; nil if the file is in its place.
     var problem: String? {
         do throws(QueueError) {
             try check()
@@ -44,7 +44,7 @@ final class StorePlace: Sendable {
     private var error: QueueError {
         QueueError(
             .storageUnavailable,
-            "The store \(path) was deleted or replaced while the queue had it open; no change can be stored. Put the folder back, or open the queue again."
+            "The store \(path) was deleted or replaced while the queue had it open, so no change can be stored. Put the folder back, or open the queue again."
         )
     }
 }

@@ -1,17 +1,17 @@
 import GRDB
 
-/// Why the store took none of a list of changes.
+/// The reason why the store rejected a list of changes.
 package struct StoreRefusal: Error {
-    /// A change that the store would refuse again, however long one waits.
+    /// A change that the store would always reject.
     package struct Culprit: Sendable, Equatable {
-        /// Its index in the list.
+        /// The index of the change in the list.
         package var index: Int
-        /// Whether it has more bytes than a row can hold.
+        /// Whether the change has more bytes than a row can contain.
         package var isTooLarge: Bool
     }
 
     package var error: QueueError
-    /// Nil if no single change is at fault, as on a full disk.
+    /// The responsible change; nil if no single change is responsible, as with a full disk.
     package var culprit: Culprit?
 }
 
@@ -20,7 +20,7 @@ struct RefusedWrite: Error {
     let index: Int
     let reason: any Error
 
-    /// Whether it is the row that is at fault, and not the disk, another process or the machine (sqlite.org/rescode.html).
+    /// Whether the row is the cause, and not the disk, another process or the machine (sqlite.org/rescode.html).
     var isLasting: Bool {
         guard let error = reason as? DatabaseError else {
             return reason is EncodingError || reason is DecodingError || reason is RowDecodingError

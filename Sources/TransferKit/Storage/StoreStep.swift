@@ -1,6 +1,6 @@
-/// A moment in the store's work, told to tests that end the process there.
+/// A step in the store's work, reported to tests that end the process there.
 package enum StoreStep: Sendable, Equatable {
-    /// The statement, `COMMIT` among them, is about to be executed.
+    /// The statement, which can be `COMMIT`, will be executed.
     case before(String)
     /// The statement was executed.
     case after(String)

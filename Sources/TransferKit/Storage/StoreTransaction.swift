@@ -1,21 +1,21 @@
 import Foundation
 
-/// What the changes of one transaction have in common.
+/// The state shared by the changes of one transaction.
 struct StoreTransaction {
-    /// When it happens.
+    /// The time of the transaction.
     let now: Date
-    /// Files of the spool that nothing refers to any more.
+    /// Spool files without remaining references.
     var freed: [Data] = []
-    /// How many rows of sessions that are removed may still go at once; what is beyond is left to ``QueueStore/sweep(_:leavingOut:)``.
+    /// The number of rows of removed sessions that the transaction may still delete. ``QueueStore/sweep(_:leavingOut:)`` deletes the rest.
     var rowsToSweep: Int
-    /// Whether some are left.
+    /// Whether rows are left.
     var leavesRows = false
 }
 
-/// What a transaction left to be done later.
-package struct StoreAftermath: Sendable {
-    /// Whether rows of removed sessions are left to be swept.
+/// The maintenance that transactions left for later.
+package struct PendingMaintenance: Sendable {
+    /// Whether rows of removed sessions are left for the sweeper.
     package var hasRowsToSweep = false
-    /// Whether there is something in the discard outbox to be removed now, of this transaction or of an earlier one.
+    /// Whether the discard outbox has due entries, of this transaction or of an earlier one.
     package var hasDueDiscards = false
 }

@@ -1,7 +1,7 @@
 package import Foundation
 package import TransferCore
 
-/// One change of the store; a transaction is a list of them.
+/// A change of the store. A transaction is a list of changes.
 package enum StoreWrite: Sendable {
     case saveAccount(AccountKey, Account)
     case deleteAccount(AccountKey)
@@ -9,20 +9,20 @@ package enum StoreWrite: Sendable {
     case settings(orderRevision: UInt64, sessionLimit: Int?, rateLimit: Int64?)
 
     case insertSessions(NewSessions)
-    /// All that the scheduler has to know of a session after a restart.
+    /// Stores the data of a session that the scheduler needs after a restart.
     case schedule(ScheduleRow)
     case updateSession(SessionKey, SessionUpdate)
     case addItems(SessionKey, [ItemDraft])
     case expansion(SessionKey, ExpansionStep)
-    /// Failed items are to be done again, or, if `isWhole`, all of them.
+    /// Resets the failed items, or, if `isWhole`, all items.
     case resetSession(SessionKey, isWhole: Bool)
-    /// The next piece of that, if a session has more files than one transaction takes.
+    /// Continues a reset if a session has more files than one transaction handles.
     case continueReset(SessionKey)
-    /// Puts what it left at its servers into the discard outbox; while it runs, only to be kept there until its run has let go.
+    /// Deletes a session and moves its checkpoints into the discard outbox. If it runs, they are held there until its run has ended.
     case deleteSession(SessionKey, isRunning: Bool = false)
-    /// Sets a session that can't be read aside.
+    /// Moves an unreadable session into quarantine.
     case quarantine(SessionKey, String)
-    /// The rows of a session in quarantine are back in their tables: it takes its place again.
+    /// Returns a session from quarantine to its place, after its rows are back in their tables.
     case restoreSession(SessionKey, quarantine: Int64)
 
     case beginSession(SessionKey, Date)
@@ -30,34 +30,34 @@ package enum StoreWrite: Sendable {
     case attemptFailed(SessionKey, TransferError, isRepeated: Bool)
     case endSession(SessionKey, TransferError?, Date)
     case file(SessionKey, position: Int64, FileReport)
-    /// A session, nil for one that is gone, ran for so many milliseconds more, and the queue as a whole.
+    /// Adds running times in milliseconds to a session, nil for a removed one, and to the queue.
     case ran(SessionKey?, Int64, queue: Int64)
 
-    /// Puts what a session left at its servers into the discard outbox, or a piece of that if there is very much.
+    /// Moves the checkpoints of a session into the discard outbox, or some of them if there are very many.
     case discardPartial(SessionKey)
-    /// The next piece of that; nothing if the session was told to run again.
+    /// Continues that, unless the session was run again.
     case continueDiscard(SessionKey)
-    /// What the run of a removed session saved before it let go.
+    /// Records a checkpoint that the run of a removed session saved before it ended.
     case holdDiscard(SessionKey, position: Int64, Checkpoint, Endpoint)
-    /// A removed session's run completed a file after all: that is not to be touched.
+    /// Drops an entry, as the run of a removed session completed the file, which must not be removed.
     case dropDiscard(SessionKey, position: Int64, Endpoint)
-    /// The run of a removed session has let go: what it left may be removed.
+    /// Releases the entries of a removed session, as its run has ended.
     case releaseDiscards(SessionKey)
     case discarded(Int64)
     case discardFailed(Int64, nextAttempt: Date, leftAloneUntil: Date?)
     case postponeDiscards(DiscardPostponement)
-    /// At most 10,000 removals that are due in a far future, as the date was another one when they were put off, are due now.
+    /// Makes at most 10,000 removals due that are due in the far future, as the clock was wrong when they were postponed.
     case clampDiscards
 
-    /// The date and the steady date at present.
+    /// Stores the present date and steady date.
     case clock(seen: Date, steady: Date)
 
-    /// Appends to the change log, which keeps the last so many events.
+    /// Appends to the change log, which keeps this number of last events.
     case events([QueueEvent], keeping: Int)
 }
 
 extension StoreWrite {
-    /// Whether something may be in the discard outbox because of it.
+    /// Whether the change can add to the discard outbox.
     var mayDiscard: Bool {
         switch self {
         case .deleteSession, .discardPartial, .continueDiscard, .releaseDiscards, .resetSession, .continueReset,
@@ -70,7 +70,7 @@ extension StoreWrite {
 }
 
 extension StoreWrite {
-    /// The session that it is about; nil if it is about none, or about one that does not exist before.
+    /// The session that the change concerns; nil if there is none, or if the session does not exist before the change.
     var session: SessionKey? {
         switch self {
         case .schedule(let row): row.entry.key

@@ -2,19 +2,19 @@ import Foundation
 import Locking
 import TransferCore
 
-/// Chunks on their way from a ``StreamWriter`` to the queue; whoever writes waits while there are too many.
+/// A bounded buffer of chunks between a ``StreamWriter`` and the queue. A write waits while the buffer is full.
 final class ByteChannel: Sendable {
     private struct State: Sendable {
         var chunks: [Data] = []
         var buffered = 0
-        /// How many bytes were written to the channel, and how many of them are in the storage folder.
+        /// The number of bytes that were written to the channel, and how many of them are in the storage folder.
         var accepted: Int64 = 0
         var stored: Int64 = 0
-        /// Whether all is stored, and that it is all.
+        /// Whether all bytes are stored, with a mark that the stream is complete.
         var isSealed = false
-        /// Set when no more will be written.
+        /// The end of the writing; nil while the writer may write.
         var end: Result<Void, any Error>?
-        /// Set when no more will be read.
+        /// The end of the reading; nil while the queue may read.
         var refusal: (any Error)?
     }
 
@@ -26,14 +26,14 @@ final class ByteChannel: Sendable {
         self.capacity = max(1, capacity)
     }
 
-    /// Returns when the chunk is in the buffer: when it holds less than its capacity.
+    /// Adds a chunk to the buffer, once the buffer holds less than its capacity.
     func write(_ chunk: Data) async throws {
         while true {
             let version = changes.version
             let isTaken = try state.withLock { state in
                 if let refusal = state.refusal { throw refusal }
                 guard state.end == nil else {
-                    throw TransferError(.permanent, .internalFailure, "The stream is finished; nothing can be written to it any more.")
+                    throw TransferError(.permanent, .internalFailure, "Cannot write to the stream: it is finished.")
                 }
                 guard state.buffered < capacity else { return false }
                 state.chunks.append(chunk)
@@ -46,20 +46,20 @@ final class ByteChannel: Sendable {
         }
     }
 
-    /// No more will be written; the first end counts.
+    /// Ends the writing. Only the first end counts.
     func end(_ result: Result<Void, any Error>) {
         state.withLock { if $0.end == nil { $0.end = result } }
         changes.send()
     }
 
-    /// Takes what the reader tells of the chunks.
+    /// Records a report of the reader about the chunks.
     func note(_ news: StreamNews) {
         state.withLock { state in
             switch news {
             case .stored(let count): state.stored += Int64(count)
             case .sealed: state.isSealed = true
             case .refused(let error):
-                // After the last byte was stored nobody writes who could be told.
+                // Once the last byte is stored, no writer needs the error.
                 if state.refusal == nil, !state.isSealed { state.refusal = error }
                 state.chunks = []
             }
@@ -67,7 +67,7 @@ final class ByteChannel: Sendable {
         changes.send()
     }
 
-    /// Returns when all that was written before is stored, and, if that was all, so is its end.
+    /// Waits until all bytes written before are stored; after the end of the writing, until the mark of completeness is stored, too.
     func flush() async throws {
         let target = state.withLock { $0.accepted }
         while true {
@@ -84,7 +84,7 @@ final class ByteChannel: Sendable {
         }
     }
 
-    /// All that is buffered, as soon as there is anything; nil at the end.
+    /// Waits for bytes and returns all buffered chunks; nil at the end.
     func read() async throws -> [Data]? {
         while true {
             let version = changes.version

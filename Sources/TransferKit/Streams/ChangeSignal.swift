@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Wakes tasks that wait for something to change, and that then look again.
+/// Wakes tasks that wait for a change. Each task then checks its condition again.
 final class ChangeSignal: Sendable {
     private struct State: Sendable {
         var version = 0
@@ -11,10 +11,10 @@ final class ChangeSignal: Sendable {
 
     private let state = Locked(State())
 
-    /// How often something changed: read before looking, so that no change after it is missed.
+    /// The number of changes. A task reads it before it checks its condition, so that no later change is missed.
     var version: Int { state.withLock { $0.version } }
 
-    /// Something changed.
+    /// Reports a change.
     func send() {
         let waiting = state.withLock { state in
             state.version += 1
@@ -24,7 +24,7 @@ final class ChangeSignal: Sendable {
         for continuation in waiting { continuation.resume() }
     }
 
-    /// Returns when something changed since the version.
+    /// Waits for a change after this version.
     ///
     /// - Throws: `CancellationError` if the task is cancelled before.
     func wait(after version: Int) async throws {
@@ -35,7 +35,7 @@ final class ChangeSignal: Sendable {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let result: Result<Void, any Error>? = state.withLock { state in
-                    // The handler below may already have run and found nobody waiting.
+                    // The handler below may have run before this task waited.
                     if Task.isCancelled { return .failure(CancellationError()) }
                     if state.version != version { return .success(()) }
                     state.waiting[id] = continuation

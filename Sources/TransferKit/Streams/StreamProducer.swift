@@ -2,42 +2,42 @@ import Foundation
 import Locking
 import TransferCore
 
-/// What becomes of the chunks of a stream.
+/// A report about the chunks of a stream.
 enum StreamNews: Sendable {
-    /// So many more bytes are in the storage folder.
+    /// This number of further bytes is in the storage folder.
     case stored(Int)
-    /// All of them are, and that these are all is known over restarts.
+    /// All bytes are in the storage folder, with a mark of completeness that survives restarts.
     case sealed
-    /// Nobody reads any more.
+    /// No reader remains.
     case refused(any Error)
 }
 
-/// What an app's stream is made of: something that hands over one chunk after the other, once. Equal only to itself.
+/// The source of an app's stream: it hands over the chunks in order, once. It equals only itself.
 package final class StreamProducer: Sendable {
     typealias Write = @Sendable (Data) async throws -> Void
 
-    /// How many bytes there will be; nil if the app does not know.
+    /// The length of the stream in bytes; nil if the app does not know it.
     let length: Int64?
-    /// How many bytes may be on the disk that the other end has not confirmed.
+    /// The most bytes on the disk that the other end has not confirmed.
     let ahead: Int64
     private let body: @Sendable (Write) async throws -> Void
-    let tell: @Sendable (StreamNews) -> Void
+    let report: @Sendable (StreamNews) -> Void
     private let isClaimed = Locked(false)
 
     /// - Parameters:
-    ///   - tell: Told what becomes of the chunks.
-    ///   - body: Hands the chunks over, in order; returns after the last.
+    ///   - report: Receives the reports about the chunks.
+    ///   - body: Hands over the chunks in order, and returns after the last.
     init(
-        length: Int64?, ahead: Int64, tell: @escaping @Sendable (StreamNews) -> Void = { _ in },
+        length: Int64?, ahead: Int64, report: @escaping @Sendable (StreamNews) -> Void = { _ in },
         body: @escaping @Sendable (_ write: Write) async throws -> Void
     ) {
         self.length = length
         self.ahead = max(1, ahead)
-        self.tell = tell
+        self.report = report
         self.body = body
     }
 
-    /// - Returns: Whether nobody else has it: a stream can be read once.
+    /// - Returns: Whether the caller now owns the stream. Only one caller can, as a stream can be read once.
     func claim() -> Bool {
         isClaimed.withLock { isClaimed in
             defer { isClaimed = true }
@@ -45,7 +45,7 @@ package final class StreamProducer: Sendable {
         }
     }
 
-    /// Nothing was read, and somebody else may.
+    /// Allows another caller to claim the stream, as nothing was read.
     func unclaim() {
         isClaimed.withLock { $0 = false }
     }
@@ -56,9 +56,9 @@ package final class StreamProducer: Sendable {
 }
 
 extension StreamProducer {
-    /// The chunks that a ``StreamWriter`` writes.
+    /// Makes a producer from the chunks of a ``StreamWriter``.
     convenience init(reading channel: ByteChannel, length: Int64?, ahead: Int64) {
-        self.init(length: length, ahead: ahead, tell: channel.note) { write in
+        self.init(length: length, ahead: ahead, report: channel.note) { write in
             while let chunks = try await channel.read() {
                 for chunk in chunks { try await write(chunk) }
             }

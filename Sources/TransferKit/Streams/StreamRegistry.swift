@@ -3,12 +3,12 @@ import Locking
 import SystemPackage
 import TransferCore
 
-/// The streams of a queue's sessions, by their names in the spool: those of this process, and what earlier ones left.
+/// The streams of a queue's sessions, by their names in the spool: those of this process, and those that earlier processes left.
 package final class StreamRegistry: Sendable {
     private struct Entry: Sendable {
         let session: SessionID
         let spool: StreamSpool
-        /// Of what an earlier process left.
+        /// The remote name; nil for a stream of this process.
         var destination: RemotePath?
     }
 
@@ -16,7 +16,7 @@ package final class StreamRegistry: Sendable {
 
     package init() {}
 
-    /// Takes what earlier processes left.
+    /// Adds the streams that earlier processes left.
     func add(_ left: [LeftStream], in spool: Spool, clock: EngineClock) {
         for stream in left {
             guard let path = spool.path(of: stream.name) else { continue }
@@ -25,7 +25,7 @@ package final class StreamRegistry: Sendable {
         }
     }
 
-    /// The streams that another producer has to continue.
+    /// Returns the streams that another producer must continue.
     func unfinished() -> [UnfinishedStream] {
         entries.withLock { entries in
             entries.compactMap { name, entry in
@@ -40,9 +40,9 @@ package final class StreamRegistry: Sendable {
         entries.withLock { $0[name]?.spool }
     }
 
-    /// Takes the streams of items that are about to be stored.
+    /// Adds the streams of items that will be stored.
     ///
-    /// - Throws: ``QueueError`` with the code `invalidRequest` if one of them is in a queue already; none is taken then.
+    /// - Throws: ``QueueError`` with the code `invalidRequest` if one of them is already in a queue. Then none is added.
     func add(
         _ items: [TransferItem], _ drafts: [ItemDraft], of session: SessionID, in spool: Spool, clock: EngineClock
     ) throws(QueueError) {
@@ -51,7 +51,7 @@ package final class StreamRegistry: Sendable {
             guard case .stream(let producer) = item.content else { continue }
             guard producer.claim() else {
                 withdraw(taken)
-                throw QueueError(.invalidRequest, "The stream for \(item.shownName) is in a queue already; it can be sent once.")
+                throw QueueError(.invalidRequest, "The stream for \(item.shownName) is already in a queue. A stream can be sent only once.")
             }
             taken.append(draft)
             let path = spool.folder.appending(String(decoding: draft.source, as: UTF8.self))
@@ -60,19 +60,19 @@ package final class StreamRegistry: Sendable {
         }
     }
 
-    /// The items were not stored after all: their streams may be handed over again.
+    /// Removes the streams of items that were not stored. They may be enqueued again.
     func withdraw(_ drafts: [ItemDraft]) {
         for draft in drafts where draft.kind == .stream {
             entries.withLock { $0.removeValue(forKey: draft.source) }?.spool.giveUpProducer()
         }
     }
 
-    /// An item is finished, in one way or the other, or will never be.
+    /// Ends the stream of an item that has ended or will not be sent.
     func end(_ name: Data, _ error: TransferError) {
         entries.withLock { $0.removeValue(forKey: name) }?.spool.end(error)
     }
 
-    /// Sessions ended for good.
+    /// Ends the streams of sessions that have ended permanently.
     func end(_ sessions: [SessionID], _ error: TransferError) {
         let ended = entries.withLock { entries in
             guard !entries.isEmpty else { return [StreamSpool]() }
@@ -84,7 +84,7 @@ package final class StreamRegistry: Sendable {
         for spool in ended { spool.end(error) }
     }
 
-    /// What happened may have been the end of sessions.
+    /// Ends the streams of the sessions that these events end.
     func note(_ events: [QueueEvent.Kind]) {
         guard entries.withLock({ !$0.isEmpty }) else { return }
         for event in events {
@@ -99,7 +99,7 @@ package final class StreamRegistry: Sendable {
         }
     }
 
-    /// The queue ends. What there is of the streams stays for the next one; their files are closed when this returns.
+    /// Ends all streams as the queue shuts down. Their files stay for the next queue, and are closed when this returns.
     func endAll() async {
         let spools = entries.withLock { entries in
             defer { entries = [:] }

@@ -9,35 +9,35 @@ import TransferCore
     import Darwin
 #endif
 
-/// The file that an app's stream goes through: its tail is written as the app produces, its head is given back as the other end confirms.
+/// The file through which an app's stream passes. The app's bytes are appended; confirmed bytes at the beginning are freed.
 ///
-/// It outlives the process: a stream that is whole needs nobody any more, and one that is not can be continued by another producer.
+/// The file outlives the process. A complete stream needs no producer, and another producer can continue an incomplete one.
 package final class StreamSpool: Sendable {
     private struct State: Sendable {
-        /// Nil if it was that of a process that has ended.
+        /// Nil if the producer belonged to a process that has ended.
         var producer: StreamProducer?
         var pump: Task<Void, Never>?
         var hasBegun = false
-        /// Whether there is a file, made by an earlier process.
+        /// Whether an earlier process made the file.
         var isFound = false
-        /// Whether the file has all of the stream, and says so.
+        /// Whether the file has all bytes of the stream and a mark of completeness.
         var isWhole = false
         var written: Int64 = 0
-        /// What the other end has, as the transport says; the producer may be so much further.
+        /// The number of bytes that the other end has, according to the transport. It limits the producer.
         var confirmed: Int64 = 0
-        /// What a stored checkpoint vouches for.
+        /// The number of bytes that a stored checkpoint covers.
         var saved: Int64 = 0
-        /// What was given back, or is about to be.
+        /// The offset before which bytes were freed, or will be.
         var released: Int64 = 0
         var isHeldBack = false
-        /// Up to where the producer may come whatever is confirmed.
+        /// The offset that the producer may reach regardless of confirmations.
         var needed: Int64 = 0
         var isEnded = false
     }
 
-    /// Between two pieces that are given back, so that it is not done for every chunk.
+    /// The smallest range to free, so that not every chunk frees one.
     private static let pieceSize: Int64 = 1 << 20
-    /// Before a full disk is tried again.
+    /// The delay before a write to a full disk is retried.
     private static let diskDelay = Duration.seconds(5)
 
     let growth: SourceGrowth
@@ -46,7 +46,7 @@ package final class StreamSpool: Sendable {
     private let clock: EngineClock
     private let state: Locked<State>
     private let changes = ChangeSignal()
-    /// Locked while it is used, on threads that may block, so that it is never closed meanwhile.
+    /// Locked during each use, on threads that may block, so that no other thread closes the file during the use.
     private let file = Locked<FileDescriptor?>(nil)
 
     /// - Parameter name: The remote name, for messages.
@@ -54,7 +54,7 @@ package final class StreamSpool: Sendable {
         self.init(State(producer: producer), at: path, for: name, length: producer.length, .growing(0), clock)
     }
 
-    /// Makes one of what an earlier process left.
+    /// Makes the spool of a stream that an earlier process left.
     convenience init(_ left: LeftStream, at path: FilePath, clock: EngineClock) {
         let offset = left.offset
         let state = State(
@@ -81,11 +81,10 @@ package final class StreamSpool: Sendable {
         lifted.withLock { $0 = { [weak self] in self?.lift(to: $0) } }
     }
 
-    /// What can't be read any more, from the start.
+    /// The offset before which bytes can't be read any more.
     var released: Int64 { state.withLock { $0.released } }
 
-    /// Whether there is nothing to send, or less than the transport needs at once, because the app has produced no more, and not because it may
-    /// not.
+    /// Whether the app has not yet produced bytes to send at a position, or as many as the transport needs, although it may.
     func isAwaited(at position: Int64) -> Bool {
         let isShort = state.withLock { !$0.isHeldBack && !$0.isEnded && (position >= $0.written || $0.written < $0.needed) }
         return isShort && growth.extent.isGrowing
@@ -93,12 +92,12 @@ package final class StreamSpool: Sendable {
 
     // MARK: Producers
 
-    /// From where on another producer is needed; nil if none is.
+    /// The offset from which another producer must continue; nil if none is needed.
     var missingFrom: Int64? {
         state.withLock { $0.producer == nil && !$0.isWhole && !$0.isEnded ? $0.written : nil }
     }
 
-    /// - Returns: Whether it is needed.
+    /// - Returns: Whether the stream needed it.
     func attach(_ producer: StreamProducer) -> Bool {
         state.withLock { state in
             guard state.producer == nil, !state.isWhole, !state.isEnded else { return false }
@@ -107,20 +106,20 @@ package final class StreamSpool: Sendable {
         }
     }
 
-    /// Nothing was read: the producer may be handed over elsewhere.
+    /// Allows the producer to be used elsewhere, as nothing was read.
     func giveUpProducer() {
         state.withLock { $0.producer }?.unclaim()
     }
 
     // MARK: Producing
 
-    /// Begins to read the stream, unless that was begun before. The file is there when this returns.
+    /// Starts to read the stream, unless it was started before. The file exists when this returns.
     ///
     /// - Throws: A ``TransferError`` of the class `noSpace` or `sourceLost`.
     func begin() async throws {
         let (producer, isFound, offset) = state.withLock { ($0.hasBegun || $0.isWhole ? nil : $0.producer, $0.isFound, $0.written) }
         guard let producer else {
-            if missingFrom != nil { throw failure("the process that produced it has ended. Continue it, or enqueue it anew.") }
+            if missingFrom != nil { throw failure("the process that produced it has ended. Continue it, or enqueue it again.") }
             return
         }
         let path = path
@@ -148,38 +147,38 @@ package final class StreamSpool: Sendable {
                 try await write(chunk, producer)
             }
             let written = state.withLock { $0.written }
-            if let length = growth.length, written != length { throw wrongLength("\(written)") }
+            if let length = growth.length, written != length { throw wrongLength("\(written)", insteadOf: length) }
             try await withFile { [path] in try Spool.seal($0, in: path.removingLastComponent()) }
             state.withLock { $0.isWhole = true }
-            producer.tell(.sealed)
+            producer.report(.sealed)
             growth.update(.complete(written))
         } catch let error as TransferError where error.code == .producerGone {
             growth.update(.failed(failure(error.message)))
         } catch is CancellationError where Task.isCancelled {
-            growth.update(.failed(failure("It was cancelled.")))
+            growth.update(.failed(failure("it was cancelled.")))
         } catch {
             growth.update(.failed(failure("\(error)")))
         }
     }
 
     private func failure(_ reason: String) -> TransferError {
-        TransferError(.sourceLost, .producerGone, "The stream for \(name) did not come to its end: \(reason)")
+        TransferError(.sourceLost, .producerGone, "The stream for \(name) failed: \(reason)")
     }
 
-    private func wrongLength(_ number: String) -> TransferError {
-        TransferError(.sourceLost, .producerGone, "it has \(number) bytes instead of the \(growth.length ?? 0) that it was to have.")
+    private func wrongLength(_ number: String, insteadOf length: Int64) -> TransferError {
+        TransferError(.sourceLost, .producerGone, "it has \(number) bytes, but its declared length is \(length) bytes.")
     }
 
-    /// Writes a chunk, as far as there is room each time.
+    /// Writes a chunk in pieces, each as large as the room for it.
     private func write(_ chunk: Data, _ producer: StreamProducer) async throws {
         let end = state.withLock { $0.written } + Int64(chunk.count)
-        if let length = growth.length, end > length { throw wrongLength("more") }
+        if let length = growth.length, end > length { throw wrongLength("more than \(length)", insteadOf: length) }
         var rest = chunk
         while !rest.isEmpty {
             let room = try await waitForRoom(producer.ahead)
             let piece = rest.prefix(Int(clamping: room))
             try await append(Data(piece))
-            producer.tell(.stored(piece.count))
+            producer.report(.stored(piece.count))
             rest = rest.dropFirst(piece.count)
         }
     }
@@ -197,13 +196,13 @@ package final class StreamSpool: Sendable {
         }
     }
 
-    /// Lets the producer come to an offset without waiting for confirmations.
+    /// Lets the producer reach an offset without waiting for confirmations.
     private func lift(to offset: Int64) {
         state.withLock { $0.needed = max($0.needed, offset) }
         changes.send()
     }
 
-    /// The disk may be full for a while: nothing of the stream is lost by waiting.
+    /// Appends bytes to the file. While the disk is full, it waits, so no byte of the stream is lost.
     private func append(_ piece: Data) async throws {
         let offset = state.withLock { $0.written }
         while true {
@@ -221,7 +220,7 @@ package final class StreamSpool: Sendable {
         growth.update(.growing(written))
     }
 
-    /// - Throws: What the body throws; `CancellationError` once the file was closed.
+    /// - Throws: The errors of the body; `CancellationError` once the file was closed.
     private func withFile(_ body: @escaping @Sendable (FileDescriptor) throws -> Void) async throws {
         try await DiskThread.run(.storage) { [file] in
             try file.withLock { file in
@@ -231,9 +230,9 @@ package final class StreamSpool: Sendable {
         }
     }
 
-    // MARK: Giving back
+    // MARK: Freeing disk space
 
-    /// The other end has the bytes before an offset. From any thread.
+    /// Records that the other end has the bytes before an offset. From any thread.
     func confirm(_ offset: Int64) {
         let isNews = state.withLock { state in
             let offset = min(offset, state.written)
@@ -245,15 +244,14 @@ package final class StreamSpool: Sendable {
         giveBack()
     }
 
-    /// A stored checkpoint vouches for the bytes before an offset.
+    /// Records that a stored checkpoint covers the bytes before an offset.
     func save(_ offset: Int64) {
         state.withLock { $0.saved = max($0.saved, offset) }
         confirm(offset)
         giveBack()
     }
 
-    /// Gives the bytes back to the disk that neither this nor a later attempt will read. Where the file system can't, the file keeps them until
-    /// it goes.
+    /// Frees the disk space of bytes that no attempt will read again. If the file system can't do that, the file keeps them until it is deleted.
     private func giveBack() {
         let piece = state.withLock { state -> Range<Int64>? in
             let end = min(state.confirmed, state.saved)
@@ -267,9 +265,9 @@ package final class StreamSpool: Sendable {
 
     // MARK: The end
 
-    /// Nobody reads any more, and whoever still produces is told. The file is closed when the task ends.
+    /// Ends the reading, and reports the error to the producer. The file is closed when the returned task ends.
     ///
-    /// - Parameter keepsFile: Whether a later process may go on with it; otherwise it goes.
+    /// - Parameter keepsFile: Whether a later process may continue the stream; otherwise the file is deleted.
     @discardableResult
     func end(_ error: TransferError, keepsFile: Bool = false) -> Task<Void, Never>? {
         let (pump, producer, isFirst) = state.withLock { state in
@@ -278,7 +276,7 @@ package final class StreamSpool: Sendable {
         }
         guard isFirst else { return nil }
         pump?.cancel()
-        producer?.tell(.refused(error))
+        producer?.report(.refused(error))
         growth.update(.failed(error))
         return Task { [file, path] in
             await DiskThread.run(.storage) {

@@ -1,10 +1,10 @@
 public import Foundation
 import TransferCore
 
-/// Where an app writes the bytes of an item whose length it need not know; made with ``TransferItem/stream(as:length:bufferSize:ahead:)``.
+/// The writer of an item whose length need not be known in advance; made with ``TransferItem/stream(as:length:bufferSize:ahead:)``.
 ///
-/// As a bound pair of streams: what is written here is read by the queue, as its session runs. May be used from any task; chunks of several
-/// tasks that write at once go in any order. A writer that goes without ``finish()`` or ``fail(_:)`` fails the item.
+/// It is like one end of a bound pair of streams: the queue reads the written bytes while its session runs. Any task may use it; the order of chunks
+/// from concurrent tasks is arbitrary. If the writer is released without ``finish()`` or ``fail(_:)``, the item fails.
 public final class StreamWriter: Sendable {
     private let channel: ByteChannel
 
@@ -13,35 +13,35 @@ public final class StreamWriter: Sendable {
     }
 
     deinit {
-        channel.end(.failure(TransferError(.sourceLost, .producerGone, "Its writer went without finishing it.")))
+        channel.end(.failure(TransferError(.sourceLost, .producerGone, "its writer was released before finish() was called.")))
     }
 
-    /// Hands a chunk over, in order. Returns when there was room for it, which may be long: until the session runs, and while it is paused.
+    /// Writes a chunk after the others. It returns once the buffer has room, which can take until the session runs or is resumed.
     ///
-    /// - Throws: A ``TransferError`` when nobody reads any more, as the item failed, or its session was cancelled or removed;
-    ///   `CancellationError` when the task is cancelled, and then nothing of the chunk is sent.
+    /// - Throws: A ``TransferError`` if the queue no longer reads, as the item failed, or its session was cancelled or removed;
+    ///   `CancellationError` if the task is cancelled, and then no byte of the chunk is sent.
     public func write(_ chunk: some DataProtocol) async throws {
         let data = chunk as? Data ?? Data(chunk)
         guard !data.isEmpty else { return }
         try await channel.write(data)
     }
 
-    /// Returns when all that was written before is in the queue's storage folder, so that the end of this process does not lose it; after
-    /// ``finish()``, when the end is there too, and the item needs no producer any more.
+    /// Waits until all bytes written before are in the queue's storage folder, where they survive the end of this process. After
+    /// ``finish()``, it waits until the end is stored, too; then the item needs no producer any more.
     ///
-    /// As a write, it waits until the session runs, and while too much is not confirmed.
+    /// Like a write, it waits until the session runs, and while too many bytes are unconfirmed.
     ///
-    /// - Throws: As ``write(_:)``, and what ``fail(_:)`` was called with.
+    /// - Throws: The errors of ``write(_:)``, and the error that was passed to ``fail(_:)``.
     public func flush() async throws {
         try await channel.flush()
     }
 
-    /// All is written. What comes after it is refused.
+    /// Ends the stream after the bytes written so far. Later writes throw.
     public func finish() {
         channel.end(.success(()))
     }
 
-    /// No more will come, and what came is not all: the item fails with this error in its words.
+    /// Ends the stream as incomplete. The item fails with the description of this error.
     public func fail(_ error: any Error) {
         channel.end(.failure(error))
     }

@@ -43,8 +43,8 @@ import TransferKit
         }
         try await store.commit([.saveAccount(1, account), .session(1, rank: 0, draft), saved(0), saved(1)])
         let error = TransferError(failure, .internalFailure, "It failed.")
-        let aftermath = try await store.commitOrBlame([.file(1, position: 1, .failed(error))])
-        #expect(aftermath.hasDueDiscards == isRemoved)
+        let pending = try await store.commitOrBlame([.file(1, position: 1, .failed(error))])
+        #expect(pending.hasDueDiscards == isRemoved)
         let due = try await store.dueDiscards(at: .distantFuture, limit: 9).due
         #expect(due.map(\.checkpoint.data) == (isRemoved ? [Data("upload 1".utf8)] : []))
         #expect(try await store.sessions([1]).first?.status.statistics.bytesDone == (isRemoved ? 4 : 8))

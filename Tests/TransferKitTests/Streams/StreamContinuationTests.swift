@@ -79,7 +79,7 @@ import TransportTesting
         try await writer.write([1])
         writer.finish()
         let error = await #expect(throws: TransferError.self) { try await queue.handle(id).value }
-        #expect(error?.code == .producerGone && error?.message.contains("30001 bytes instead of the 50000") == true)
+        #expect(error?.code == .producerGone && error?.message.contains("30001 bytes, but its declared length is 50000") == true)
         await queue.shutdown()
     }
 

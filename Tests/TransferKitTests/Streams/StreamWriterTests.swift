@@ -114,7 +114,7 @@ import TransportTesting
         }
         try await queue.start()
         let error = await #expect(throws: TransferError.self) { try await session.value }
-        #expect(error?.failureClass == .sourceLost && error?.message.contains("without finishing") == true)
+        #expect(error?.failureClass == .sourceLost && error?.message.contains("before finish() was called") == true)
         await queue.shutdown()
     }
 

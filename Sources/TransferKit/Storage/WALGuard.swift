@@ -1,14 +1,14 @@
 import GRDB
 import SystemPackage
 
-/// A connection that only reads, and is there before the one that writes and after it: as long as one is open, SQLite leaves the write-ahead
-/// log alone when the other is closed (sqlite.org/wal.html, section 2.1). So a store that turns out to be damaged stays byte by byte what it was.
-final class StoreWitness: Sendable {
+/// A read-only connection that is open before, during and after the connection that writes. While it is open, SQLite keeps the write-ahead log when
+/// the other connection is closed (sqlite.org/wal.html, section 2.1). So a store that turns out to be damaged stays unchanged in every byte.
+final class WALGuard: Sendable {
     private let connection: DatabaseQueue
 
-    /// Looks at a store before anything is written; nil if there is none yet, or it can't be opened this way.
+    /// Checks a store before anything is written; nil if there is no store yet, or it can't be opened read-only.
     ///
-    /// - Throws: `DatabaseError` if it is damaged: of an older one, which is about to be migrated, every page is read for that.
+    /// - Throws: `DatabaseError` if the store is damaged. If the store has an older schema that will be migrated, every page is checked.
     init?(of path: FilePath) throws {
         var configuration = Configuration()
         configuration.readonly = true

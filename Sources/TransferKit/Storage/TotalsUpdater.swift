@@ -1,16 +1,16 @@
 import GRDB
 
-/// Keeps the totals of the store right within one transaction: looks at what a change touches before and after all changes.
+/// Updates the totals of the store within one transaction. It reads the affected rows before each change and after all changes.
 ///
-/// Of a session that changes as a whole, that is all of its figures. Reports of files, which come as often as there are files, cost no more than
-/// a look at the session's row and at their own checkpoints. Sessions that are inserted cost nothing.
-struct FigureLedger {
+/// For a session that changes as a whole, it reads all its figures. Reports of files are as frequent as files, and cost only
+/// a read of the session's row and of the file's checkpoints. Inserted sessions cost nothing.
+struct TotalsUpdater {
     private typealias Image = (state: String, figures: SessionFigures)
 
-    /// A session of which single files change.
+    /// A session of which only single files change.
     private struct Files {
         var image: Image
-        /// What checkpoints vouched for, by position.
+        /// The bytes covered by checkpoints before the changes, by position.
         var confirmed: [Int64: Int64] = [:]
     }
 
@@ -18,14 +18,14 @@ struct FigureLedger {
     private var wholes: [SessionKey: Image?] = [:]
     private var files: [SessionKey: Files] = [:]
     private var changes: [String: SessionFigures] = [:]
-    /// Bytes that were confirmed.
+    /// The number of newly confirmed bytes.
     private var confirmed: Int64 = 0
 
     init(_ db: Database) {
         self.db = db
     }
 
-    /// Called before each change is made.
+    /// Reads the rows that a change affects. Called before each change.
     mutating func willApply(_ write: StoreWrite) throws {
         if case .insertSessions(let sessions) = write {
             sessions.forEach { changes[$0.entry.state.rawValue, default: SessionFigures()] += SessionFigures($1.items) }
@@ -62,7 +62,7 @@ struct FigureLedger {
         confirmed.addSaturated(max(0, growth))
     }
 
-    /// Called after the last change.
+    /// Writes the totals. Called after the last change.
     mutating func settle() throws {
         for (key, files) in files { try settle(files, of: key) }
         for (key, earlier) in wholes {
@@ -98,7 +98,7 @@ struct FigureLedger {
             arguments: [key, position]) ?? 0
     }
 
-    /// Totals stop there; the sum of two such numbers is within what a number holds.
+    /// The bound of totals. The sum of two such numbers does not overflow.
     private static let mostInTotal: Int64 = 1 << 62 - 1
     private static let additions = ["files", "files_done", "files_failed", "bytes_total", "bytes_done"]
         .map { "\($0) = min(max(\($0), -\(mostInTotal)), \(mostInTotal)) + excluded.\($0)" }.joined(separator: ", ")
@@ -108,7 +108,7 @@ struct FigureLedger {
 }
 
 extension StoreWrite {
-    /// The session whose state or figures are others afterwards; nil for one that is inserted, or of which only a file changes.
+    /// The session whose state or figures change; nil for an inserted session, and for one of which only a file changes.
     fileprivate var changesFigures: SessionKey? {
         switch self {
         case .schedule(let row): row.entry.key
