@@ -60,7 +60,7 @@ public actor TransferQueue {
     nonisolated let damageToldAt = Locked<Duration?>(nil)
     private var ending: Task<Void, Never>?
     nonisolated let discards: DiscardOutbox
-    package nonisolated let sweeper: RowSweeper
+    package nonisolated let deferredDeletion: DeferredDeletion
     package nonisolated let pacer: Pacer
     nonisolated let streams = StreamRegistry()
     nonisolated let liveEndpoints = LiveEndpoints()
@@ -119,14 +119,14 @@ public actor TransferQueue {
         discards = DiscardOutbox(
             store: store, transports: self.transports, credentials: credentials, clock: configuration.clock, logger: configuration.logger,
             randomFraction: configuration.randomFraction, mailbox: mailbox)
-        sweeper = RowSweeper(
+        deferredDeletion = DeferredDeletion(
             store: store, clock: configuration.clock, logger: configuration.logger, discardsMayBeDue: { [discards] in discards.look() },
             tell: { [hub, clock = configuration.clock] in hub.publishUnnumbered(.storeTrimmed($0), at: clock.date()) })
         pace(nil)
         for key in scheduler.accounts.keys { pace(key) }
         setDelegate(delegate)
         hub.publish(news)
-        if hasRowsToSweep { sweeper.look() }
+        if hasRowsToSweep { deferredDeletion.look() }
         writer = Task { [weak self, mailbox] in
             for await _ in mailbox.rings { await self?.drain() }
         }
@@ -204,7 +204,7 @@ public actor TransferQueue {
     }
 
     private func look(after pending: PendingMaintenance) {
-        if pending.hasRowsToSweep { sweeper.look() }
+        if pending.hasRowsToSweep { deferredDeletion.look() }
         if pending.hasDueDiscards { discards.look() }
     }
 
@@ -362,7 +362,7 @@ public actor TransferQueue {
         mailbox.close()
         await writer?.value
         alarm?.cancel()
-        await sweeper.shutdown()
+        await deferredDeletion.shutdown()
         await streams.endAll()
         await shutDownTransports()
         await store.close()

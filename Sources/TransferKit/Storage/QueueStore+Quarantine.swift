@@ -54,7 +54,7 @@ extension QueueStore {
         try endDiscard(of: key, in: db)
         try takeOut(key, quarantine: number, in: db)
         try sweep(key, quarantine: number, &transaction.rowsToSweep, in: db)
-        // The sweeper also checks the size of the quarantine.
+        // The deferred deletion also checks the size of the quarantine.
         transaction.leavesRows = true
     }
 

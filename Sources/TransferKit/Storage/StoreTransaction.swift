@@ -14,7 +14,7 @@ struct StoreTransaction {
 
 /// The maintenance that transactions left for later.
 package struct PendingMaintenance: Sendable {
-    /// Whether rows of removed sessions are left for the sweeper.
+    /// Whether rows of removed sessions are left for ``DeferredDeletion``.
     package var hasRowsToSweep = false
     /// Whether the discard outbox has due entries, of this transaction or of an earlier one.
     package var hasDueDiscards = false

@@ -143,7 +143,7 @@ import TransferKit
             #expect(await queue.queue.sessionIDs().isEmpty)
             try disk.leave(nil)
             queue.clock.advance(by: .seconds(30))
-            await queue.queue.sweeper.waitUntilDone()
+            await queue.queue.deferredDeletion.waitUntilDone()
             #expect(try StoreInspection(FilePath(root).appending("store")).count("file") == 0)
             await queue.queue.shutdown()
         }

@@ -108,7 +108,7 @@ import TransportTesting
     @Test(arguments: Content.allCases) func whatIsLeftOfARemovedSessionGoesAfterAnOpening(_ content: Content) async throws {
         try await removed(content, .deleteSession(1))
         let queue = try await fixture.open()
-        await queue.sweeper.waitUntilDone()
+        await queue.deferredDeletion.waitUntilDone()
         #expect(try await queue.sessions().map(\.name) == ["test"])
         for table in ["removal", "checkpoint", "directory", "item", "session_tag", "quarantine"] {
             #expect(try count(table) == 0, "\(table)")
@@ -121,7 +121,7 @@ import TransportTesting
     @Test(arguments: Content.allCases) func allOfWhatIsSetAsideIsKept(_ content: Content) async throws {
         try await removed(content, .quarantine(1, "for a test"))
         let queue = try await fixture.open()
-        await queue.sweeper.waitUntilDone()
+        await queue.deferredDeletion.waitUntilDone()
         #expect(try await queue.sessions().count == 1)
         #expect(try count("removal") == 0)
         #expect(try count("quarantined_row") == Self.count + 1, "with the session's own file")
@@ -138,7 +138,7 @@ import TransportTesting
         _ = try await queue.items(of: ids[0])
         _ = try await queue.statistics()
         try await queue.remove(.all)
-        await queue.sweeper.waitUntilDone()
+        await queue.deferredDeletion.waitUntilDone()
         for table in ["schedule", "session", "file", "removal", "checkpoint", "directory", "item", "session_tag", "quarantine"] {
             #expect(try count(table) == 0, "\(table)")
         }
@@ -155,7 +155,7 @@ import TransportTesting
         try await queue.enqueue(.upload([tree.root], to: "a"))
         try await queue.start()
         await queue.waitUntilIdle()
-        await queue.sweeper.waitUntilDone()
+        await queue.deferredDeletion.waitUntilDone()
         #expect(fixture.memory.completePaths.count == Self.count)
         for table in ["schedule", "session", "file", "removal", "directory", "item"] { #expect(try count(table) == 0, "\(table)") }
         await queue.shutdown()
@@ -171,7 +171,7 @@ import TransportTesting
         let queue = try await fixture.open()
         try await queue.remove(.all)
         #expect(await queue.sessionIDs().isEmpty)
-        await queue.sweeper.waitUntilDone()
+        await queue.deferredDeletion.waitUntilDone()
         try await queue.start()
         await queue.waitUntilIdle()
         for table in ["schedule", "session", "file", "removal", "checkpoint", "discard"] { #expect(try count(table) == 0, "\(table)") }

@@ -91,7 +91,7 @@ import TransferKit
         var logger = Logger(label: "test") { _ in log }
         logger.logLevel = .error
         let queue = try await fixture.open(delegate: delegate, logger: logger)
-        await queue.sweeper.waitUntilDone()
+        await queue.deferredDeletion.waitUntilDone()
         #expect(try await queue.quarantinedCount() == StoreLimits().quarantined)
         #expect(try await queue.quarantined().first?.number == 11)
         // Data that a person may have wanted is not deleted in silence.

@@ -43,7 +43,7 @@ import TransportTesting
         #expect(try await names(queue) == ["3", "4"])
         await queue.shutdown()
         queue = try await open(.count(1))
-        await queue.sweeper.waitUntilDone()
+        await queue.deferredDeletion.waitUntilDone()
         #expect(try await names(queue) == ["4"])
         #expect(try rows("file") == 1 && rows("session") == 1 && rows("schedule") == 1)
         await queue.shutdown()

@@ -40,7 +40,7 @@ import TransportTesting
         #expect(try await opened.sessions().count == 1)
         let reason = await events.first { if case .quarantined(let reason) = $0 { reason } else { nil } }
         #expect(reason?.isEmpty == false)
-        await opened.sweeper.waitUntilDone()
+        await opened.deferredDeletion.waitUntilDone()
         return (opened, session.id)
     }
 
@@ -87,7 +87,7 @@ import TransportTesting
         let (queue, _) = try await quarantined()
         let row = try #require(try await queue.quarantined().first)
         try await queue.dropQuarantined(row.number)
-        await queue.sweeper.waitUntilDone()
+        await queue.deferredDeletion.waitUntilDone()
         #expect(try await queue.quarantinedCount() == 0)
         #expect(try count("quarantined_row") == 0 && count("removal") == 0 && count("session") == 1)
         await #expect(throws: QueueError.self) { try await queue.dropQuarantined(row.number) }

@@ -3,7 +3,7 @@ import Logging
 import TransferCore
 
 /// Deletes the rows of large sessions that have left the queue, in parts, while the queue continues.
-package final class RowSweeper: Sendable {
+package final class DeferredDeletion: Sendable {
     private struct State: Sendable {
         var isClosed = false
         /// Whether there may be rows to delete.
