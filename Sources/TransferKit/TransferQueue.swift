@@ -224,7 +224,7 @@ public actor TransferQueue {
         let now = configuration.clock.now()
         guard configuration.diskFloor > 0, diskLookedAt.map({ now - $0 >= Self.diskLookInterval }) ?? true else { return nil }
         diskLookedAt = now
-        return await DiskThread.run(.storage) { [configuration, folder = store.folder] in configuration.freeSpace(folder) }
+        return await BlockingIO.run(.storage) { [configuration, folder = store.folder] in configuration.freeSpace(folder) }
     }
 
     /// The number of quarantines in a short time above which the store counts as damaged, rather than single rows.

@@ -20,7 +20,7 @@ public struct ReferencedCredentials: CredentialProvider {
             }
             return Secret(value)
         case .file(let path):
-            return try await DiskThread.run(.credentials) { try Self.read(path) }
+            return try await BlockingIO.run(.credentials) { try Self.read(path) }
         }
     }
 

@@ -55,7 +55,7 @@ extension TransferQueue {
         }
         guard transports.values.contains(where: { $0 is any FileNaming }) else { return }
         let (names, checked) = (NameCheck(transports: transports, folders: store.sources), drafts)
-        drafts = try await DiskThread.run { () throws(QueueError) in
+        drafts = try await BlockingIO.run { () throws(QueueError) in
             var checked = checked
             try names.check(&checked, accounts)
             return checked
@@ -70,7 +70,7 @@ extension TransferQueue {
         let names = NameCheck(transports: transports, folders: store.sources)
         guard let refusal = names.refusal(of: session.options, at: account) else { return }
         let taken = try await store.items(of: key, named: Set(items.map(\.destination)))
-        try await DiskThread.run { () throws(QueueError) in try names.check(items, after: taken, refusal) }
+        try await BlockingIO.run { () throws(QueueError) in try names.check(items, after: taken, refusal) }
     }
 
     /// Refuses items whose places at the server their session's account can't use.

@@ -168,7 +168,7 @@ extension QueueStore {
     /// As ``drafts(of:)``, for a session that downloads to a folder.
     func drafts(of items: [TransferItem], downloadingTo folder: DownloadFolder?) async throws(QueueError) -> [ItemDraft] {
         guard !items.isEmpty else { throw QueueError(.invalidRequest, "There are no items to add; give at least one.") }
-        return try await DiskThread.run { [sources, spool] () throws(QueueError) in
+        return try await BlockingIO.run { [sources, spool] () throws(QueueError) in
             var drafting = ItemDrafting(sources)
             _ = drafting.begin(downloadingTo: folder)
             var drafts = items.compactMap { drafting.draft(of: $0) }

@@ -8,7 +8,7 @@ extension QueueStore {
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`, `unreadableItems` or `storageUnavailable`; nothing is left on disk then.
     func drafts(of requests: [SessionRequest]) async throws(QueueError) -> [SessionDraft] {
-        try await DiskThread.run { [sources, spool] () throws(QueueError) in
+        try await BlockingIO.run { [sources, spool] () throws(QueueError) in
             var drafting = ItemDrafting(sources)
             var drafts: [SessionDraft] = []
             drafts.reserveCapacity(requests.count)

@@ -28,7 +28,7 @@ extension FileRunner {
         let (path, confinement) = (file.source, file.confinement)
         let identity: SourceIdentity
         do throws(TransferError) {
-            identity = try await DiskThread.run { () throws(TransferError) in
+            identity = try await BlockingIO.run { () throws(TransferError) in
                 // Many file systems respond to stat(2) faster than to open(2), but only open(2) can refuse to follow links.
                 guard confinement != nil else { return try SourceIdentity(ofFileAt: path) }
                 let descriptor = try SourceConfinement.open(path, within: confinement)
@@ -71,7 +71,7 @@ extension FileRunner {
         case .failed(let error): throw error
         }
         let path = file.source
-        let identity = try await DiskThread.run(.storage) { () throws(TransferError) in try SourceIdentity(ofFileAt: path) }
+        let identity = try await BlockingIO.run(.storage) { () throws(TransferError) in try SourceIdentity(ofFileAt: path) }
         return MovingFile(
             payload: .upload(UploadSource(path: path, identity: identity, growth: stream.growth)), size: size, identity: identity,
             stream: stream)

@@ -81,7 +81,7 @@ package struct FolderExpansion: Sendable {
 
     private func expand(_ item: PendingItem, from start: ManifestStart) async throws {
         let room = FileSize.sessionMaximum.subtractingSaturated(bytesKnown())
-        let walk = await DiskThread.run { [storage = store.folder, fault] in
+        let walk = await BlockingIO.run { [storage = store.folder, fault] in
             FolderWalk(item, from: start, excluding: storage, mostBytes: room, fault: fault)
         }
         while true {

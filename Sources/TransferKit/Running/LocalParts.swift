@@ -78,7 +78,7 @@ package struct LocalParts: Sendable {
             let error = TransferError(.transient, .timedOut, "\(root) does not respond: an earlier removal in it has not returned.")
             return Dictionary(uniqueKeysWithValues: checkpoints.indices.map { ($0, error) })
         }
-        return await DiskThread.run(.parts) {
+        return await BlockingIO.run(.parts) {
             defer { busy.withLock { _ = $0.remove(root) } }
             return removeNow(checkpoints)
         }

@@ -13,7 +13,7 @@ enum PrefixDigest {
 
     /// Reads and hashes the samples; nil if the file at the path is no longer the one that was sent. Runs on a thread that may block.
     static func make(of source: UploadSource, confirmed: Int64) async -> String? {
-        await DiskThread.run { try? read(source, confirmed: confirmed) }
+        await BlockingIO.run { try? read(source, confirmed: confirmed) }
     }
 
     private static func read(_ source: UploadSource, confirmed: Int64) throws -> String? {

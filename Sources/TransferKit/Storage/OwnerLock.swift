@@ -30,7 +30,7 @@ package final class OwnerLock: Sendable {
     ///
     /// - Throws: ``QueueError`` with the code `storageInUse`, which names the owner's process, or `storageUnavailable`.
     package static func acquire(in folder: FilePath, timeout: Duration, clock: EngineClock) async throws(QueueError) -> OwnerLock {
-        let descriptor = try await DiskThread.run(.storage) { () throws(QueueError) in
+        let descriptor = try await BlockingIO.run(.storage) { () throws(QueueError) in
             try StorageFolder.open(folder.appending("owner.lock"), .readWrite, options: .create)
         }
         // flock(2) has no timeout; its blocking form can only be interrupted by a signal.

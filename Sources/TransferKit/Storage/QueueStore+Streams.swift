@@ -53,7 +53,7 @@ extension QueueStore {
             }
         }
         guard !streams.isEmpty else { return [] }
-        return await DiskThread.run(.storage) { [spool] in
+        return await BlockingIO.run(.storage) { [spool] in
             streams.map { stream in
                 var stream = stream
                 (stream.size, stream.isWhole) = spool.sizeOfStream(stream.name)

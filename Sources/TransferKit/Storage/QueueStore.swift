@@ -23,9 +23,9 @@ package final class QueueStore: Sendable {
     package static func open(
         _ storage: Storage, clock: EngineClock, observer: (@Sendable (StoreStep) -> Void)? = nil
     ) async throws(QueueError) -> QueueStore {
-        try await DiskThread.run(.storage) { () throws(QueueError) in try StorageFolder.prepare(storage.folder) }
+        try await BlockingIO.run(.storage) { () throws(QueueError) in try StorageFolder.prepare(storage.folder) }
         let lock = try await OwnerLock.acquire(in: storage.folder, timeout: storage.ownerTimeout, clock: clock)
-        return try await DiskThread.run(.storage) { () throws(QueueError) in
+        return try await BlockingIO.run(.storage) { () throws(QueueError) in
             do {
                 return try QueueStore(storage, lock: lock, clock: clock, observer: observer)
             } catch {
@@ -101,7 +101,7 @@ package final class QueueStore: Sendable {
 
     /// Closes the database without changing its files, and releases the folder. For a store that could not be opened completely.
     package func abandon() async {
-        await DiskThread.run(.storage) { [pool, lock, walGuard] in
+        await BlockingIO.run(.storage) { [pool, lock, walGuard] in
             try? pool.close()
             walGuard?.close()
             lock.release()
@@ -110,11 +110,11 @@ package final class QueueStore: Sendable {
 
     /// Closes the database and releases the folder.
     package func close() async {
-        await DiskThread.run(.storage) { [walGuard] in walGuard?.close() }
+        await BlockingIO.run(.storage) { [walGuard] in walGuard?.close() }
         // If this fails, the log stays for the next opening, as after a crash. GRDB closes its readers last, and readers can't move the log into
         // the database.
         _ = try? await pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
-        await DiskThread.run(.storage) { [pool, lock] in
+        await BlockingIO.run(.storage) { [pool, lock] in
             try? pool.close()
             lock.release()
         }

@@ -89,7 +89,7 @@ package struct Spool: Sendable {
     /// Removes files without remaining references.
     func remove(_ names: [Data]) async {
         guard !names.isEmpty else { return }
-        await DiskThread.run(.storage) { delete(names) }
+        await BlockingIO.run(.storage) { delete(names) }
     }
 
     /// Deletes files. If one can't be deleted now, the next opening finds it as an orphan.

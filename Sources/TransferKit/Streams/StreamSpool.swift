@@ -123,7 +123,7 @@ package final class StreamSpool: Sendable {
             return
         }
         let path = path
-        let opened = try await DiskThread.run(.storage) { () throws(TransferError) in
+        let opened = try await BlockingIO.run(.storage) { () throws(TransferError) in
             do {
                 return isFound ? try Spool.reopen(path, at: offset) : try Spool.make(path)
             } catch {
@@ -222,7 +222,7 @@ package final class StreamSpool: Sendable {
 
     /// - Throws: The errors of the body; `CancellationError` once the file was closed.
     private func withFile(_ body: @escaping @Sendable (FileDescriptor) throws -> Void) async throws {
-        try await DiskThread.run(.storage) { [file] in
+        try await BlockingIO.run(.storage) { [file] in
             try file.withLock { file in
                 guard let file else { throw CancellationError() }
                 try body(file)
@@ -279,7 +279,7 @@ package final class StreamSpool: Sendable {
         producer?.report(.refused(error))
         growth.update(.failed(error))
         return Task { [file, path] in
-            await DiskThread.run(.storage) {
+            await BlockingIO.run(.storage) {
                 file.withLock { file in
                     try? file?.close()
                     file = nil

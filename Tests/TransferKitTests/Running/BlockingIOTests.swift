@@ -6,7 +6,7 @@ import TransferKit
 import TransportTesting
 
 /// Blocking calls keep neither the cooperative pool nor other blocking calls from their work.
-@Suite(.serialized) struct DiskThreadTests {
+@Suite(.serialized) struct BlockingIOTests {
     /// Blocks the calling thread until it is opened.
     private final class Gate: Sendable {
         private let entered = DispatchSemaphore(value: 0)
@@ -35,7 +35,7 @@ import TransportTesting
         let gate = Gate()
         let blocked = Task {
             await withTaskGroup(of: Void.self) { group in
-                for _ in 0..<count { group.addTask { await DiskThread.run { gate.block() } } }
+                for _ in 0..<count { group.addTask { await BlockingIO.run { gate.block() } } }
             }
         }
         await gate.holds(count)
@@ -45,19 +45,19 @@ import TransportTesting
         print("A task took \((clock.now - start) / 1_000) to begin while \(count) calls blocked.")
         gate.open(count)
         await blocked.value
-        #expect(await DiskThread.run { 7 } == 7)
+        #expect(await BlockingIO.run { 7 } == 7)
     }
 
     /// As on a network share that does not answer.
-    @Test(arguments: DiskThread.Lane.allCases) func aLaneThatHangsLeavesTheOthersFree(_ lane: DiskThread.Lane) async {
+    @Test(arguments: BlockingIO.Lane.allCases) func aLaneThatHangsLeavesTheOthersFree(_ lane: BlockingIO.Lane) async {
         let gate = Gate()
         let blocked = Task {
             await withTaskGroup(of: Void.self) { group in
-                for _ in 0..<lane.limit { group.addTask { await DiskThread.run(lane) { gate.block() } } }
+                for _ in 0..<lane.limit { group.addTask { await BlockingIO.run(lane) { gate.block() } } }
             }
         }
         await gate.holds(lane.limit)
-        for other in DiskThread.Lane.allCases where other != lane { #expect(await DiskThread.run(other) { 7 } == 7) }
+        for other in BlockingIO.Lane.allCases where other != lane { #expect(await BlockingIO.run(other) { 7 } == 7) }
         gate.open(lane.limit)
         await blocked.value
     }
@@ -71,7 +71,7 @@ import TransportTesting
         let gate = Gate()
         let blocked = Task {
             await withTaskGroup(of: Void.self) { group in
-                for _ in 0..<64 { group.addTask { await DiskThread.run { gate.block() } } }
+                for _ in 0..<64 { group.addTask { await BlockingIO.run { gate.block() } } }
             }
         }
         await gate.holds(64)
@@ -88,7 +88,7 @@ import TransportTesting
             await withTaskGroup(of: Void.self) { group in
                 for _ in 0..<200 {
                     group.addTask {
-                        await DiskThread.run { gate.block() }
+                        await BlockingIO.run { gate.block() }
                         done.withLock { $0 += 1 }
                     }
                 }

@@ -5,7 +5,7 @@ import Locking
 ///
 /// Not on a concurrent queue: Dispatch runs it on the threads of the cooperative pool, one for each core, and replaces blocked threads only
 /// after a second. A serial queue immediately gets its own thread.
-package enum DiskThread {
+package enum BlockingIO {
     /// A group of calls that share threads. A lane with hanging calls takes no threads from other lanes.
     package enum Lane: CaseIterable {
         /// Local files of sessions, which may be on a network share that does not respond.
