@@ -96,7 +96,8 @@ extension TransferQueue {
         let target = try await target(of: session)
         let (id, options) = (target.status.id, target.options)
         let folder = target.folder.map { DownloadFolder(path: $0, overwrite: options.overwrite) }
-        try await check(items, of: Wish(account: target.status.account, direction: target.status.direction, options: options))
+        try await check(
+            items, of: SessionRequirements(account: target.status.account, direction: target.status.direction, options: options))
         let drafts = try await store.drafts(of: items, downloadingTo: folder)
         do {
             try await checkNames(of: drafts, addedTo: target)

@@ -19,8 +19,8 @@ enum ContentCheck: Hashable, Sendable {
     /// Selects the check for a session's verification at a server.
     ///
     /// - Parameter canSendTrailers: Whether connections to the server can carry trailers, which only HTTP/1.1 can.
-    init(_ wish: Verification, _ features: TUSFeatures, canSendTrailers: Bool) {
-        guard wish == .checksum else {
+    init(_ verification: Verification, _ features: TUSFeatures, canSendTrailers: Bool) {
+        guard verification == .checksum else {
             self = .none
             return
         }

@@ -27,7 +27,7 @@ extension Sequence<Endpoint> {
 
 extension TransferQueue {
     /// What is asked of the transports of a session's account.
-    struct Wish: Equatable {
+    struct SessionRequirements: Equatable {
         var account: String
         var direction: TransferDirection
         var options: SessionOptions
@@ -39,15 +39,15 @@ extension TransferQueue {
     nonisolated func check(_ requests: [SessionRequest], _ drafts: inout [SessionDraft]) async throws(QueueError) {
         let accounts = await definitions(of: Set(requests.map(\.account)))
         warn(ofMissingTransports: accounts.values.sorted { $0.name < $1.name })
-        var last: Wish?
+        var last: SessionRequirements?
         for (index, request) in requests.enumerated() {
-            let wish = Wish(account: request.account, direction: request.direction, options: request.options)
-            guard let account = accounts[wish.account] else { continue }
+            let requirements = SessionRequirements(account: request.account, direction: request.direction, options: request.options)
+            guard let account = accounts[requirements.account] else { continue }
             do throws(QueueError) {
                 // Batches mostly want the same of all.
-                if wish != last { try check(wish, at: account) }
-                last = wish
-                try check(request.items, of: wish, at: account)
+                if requirements != last { try check(requirements, at: account) }
+                last = requirements
+                try check(request.items, of: requirements, at: account)
             } catch {
                 guard request.deduplicationKey != nil else { throw error }
                 drafts[index].refusal = error
@@ -74,11 +74,13 @@ extension TransferQueue {
     }
 
     /// Refuses items whose places at the server their session's account can't use.
-    nonisolated func check(_ items: [TransferItem], of wish: Wish) async throws(QueueError) {
-        guard items.contains(where: { $0.uploadPlace != nil }), let account = await definitions(of: [wish.account])[wish.account] else {
+    nonisolated func check(_ items: [TransferItem], of requirements: SessionRequirements) async throws(QueueError) {
+        guard items.contains(where: { $0.uploadPlace != nil }),
+            let account = await definitions(of: [requirements.account])[requirements.account]
+        else {
             return
         }
-        try check(items, of: wish, at: account)
+        try check(items, of: requirements, at: account)
     }
 
     /// Refuses a verification that one of these sessions can't have; those that are finished keep theirs.
@@ -95,9 +97,9 @@ extension TransferQueue {
         guard ![.completed, .failed, .cancelled].contains(status.state), record.options.verification != verification,
             let account = await definitions(of: [status.account])[status.account]
         else { return }
-        var wish = Wish(account: status.account, direction: status.direction, options: record.options)
-        wish.options.verification = verification
-        try check(wish, at: account)
+        var requirements = SessionRequirements(account: status.account, direction: status.direction, options: record.options)
+        requirements.options.verification = verification
+        try check(requirements, at: account)
     }
 
     private static let checkedTogether = 1_000
@@ -106,17 +108,18 @@ extension TransferQueue {
         try await store.sessions(sessions.compactMap { scheduler.sessionIndex.key(of: $0) })
     }
 
-    private nonisolated func check(_ items: [TransferItem], of wish: Wish, at account: Account) throws(QueueError) {
+    private nonisolated func check(_ items: [TransferItem], of requirements: SessionRequirements, at account: Account) throws(QueueError) {
         for item in items {
-            if let place = item.uploadPlace { try check(wish, place, at: account) }
+            if let place = item.uploadPlace { try check(requirements, place, at: account) }
         }
     }
 
-    private nonisolated func check(_ wish: Wish, _ place: Capability? = nil, at account: Account) throws(QueueError) {
-        let options = AttemptOptions(wish.options, uploadURL: place)
+    private nonisolated func check(_ requirements: SessionRequirements, _ place: Capability? = nil, at account: Account) throws(QueueError)
+    {
+        let options = AttemptOptions(requirements.options, uploadURL: place)
         do throws(TransferError) {
             try account.endpoints.check { endpoint throws(TransferError) in
-                try (transports[endpoint.transport] as? any SessionValidating)?.validate(options, for: wish.direction, at: endpoint)
+                try (transports[endpoint.transport] as? any SessionValidating)?.validate(options, for: requirements.direction, at: endpoint)
             }
         } catch {
             throw QueueError(.invalidRequest, error.message)

@@ -6,7 +6,7 @@ import TransferKit
 import TransportTesting
 
 /// What an account's endpoints can't do is refused when it is asked for, and not when the session runs.
-@Suite struct EndpointFitTests {
+@Suite struct SessionRequirementsTests {
     private let fixture: QueueFixture
     private let transport: PickyTransport
 
