@@ -5,7 +5,7 @@ import TransferCore
 import TransportTUS
 
 /// What keeps an attempt that is slow, but does not hang, from being ended.
-@Suite struct SignsOfLifeTests {
+@Suite struct EndpointActivityTests {
     /// A path that buffers loses all of a request that breaks off: the server has none of it, and it is sent once more.
     @Test func whatIsSentOnceMoreMoves() async throws {
         let size = 32 << 20
