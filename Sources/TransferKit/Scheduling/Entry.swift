@@ -9,7 +9,7 @@ package struct Entry: SessionTableElement, Equatable {
     package var account: AccountKey
     /// The state of the session, or its state once its current run has ended. This is the stored state.
     package var state: SessionState
-    package var lane = Lane.none
+    package var startPriority = StartPriority.none
     package var conditions: Conditions = []
 
     package init(id: SessionID, key: SessionKey, rank: Int64, account: AccountKey, state: SessionState) {
@@ -44,7 +44,7 @@ package struct Entry: SessionTableElement, Equatable {
 
     /// Whether the session claims the next free slot.
     var isClaimant: Bool {
-        state == .waiting && lane == .now && conditions.isDisjoint(with: .preventing)
+        state == .waiting && startPriority == .now && conditions.isDisjoint(with: .preventing)
     }
 
     /// The line in which an eligible session stands.
@@ -56,7 +56,7 @@ package struct Entry: SessionTableElement, Equatable {
     }
 
     /// The reason for which a session goes before the order of the queue. Lower values go first.
-    package enum Lane: UInt8, Sendable, Codable, Comparable {
+    package enum StartPriority: UInt8, Sendable, Codable, Comparable {
         /// The app ran or resumed the session.
         case now = 0
         /// The app made the session the next one.
@@ -68,7 +68,7 @@ package struct Entry: SessionTableElement, Equatable {
         /// The session follows the order of the queue.
         case none = 4
 
-        package static func < (left: Lane, right: Lane) -> Bool { left.rawValue < right.rawValue }
+        package static func < (left: StartPriority, right: StartPriority) -> Bool { left.rawValue < right.rawValue }
     }
 
     /// Properties of a session in addition to its state.
@@ -118,7 +118,7 @@ package struct Entry: SessionTableElement, Equatable {
 
 /// Values that few sessions have.
 package struct EntryDetails: Sendable, Equatable {
-    /// The order within ``Entry/Lane/now`` and ``Entry/Lane/next``: higher values go first.
+    /// The order within ``Entry/StartPriority/now`` and ``Entry/StartPriority/next``: higher values go first.
     package var mark: Int64 = 0
     /// The number of the run that has not ended yet; 0 for none.
     package var run: UInt64 = 0

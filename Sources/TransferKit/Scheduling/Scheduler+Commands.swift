@@ -194,7 +194,7 @@ extension Scheduler {
             mutateFlags { $0.hasInterrupted = true }
             requestStop(key, &transaction) { entry, _ in
                 entry.state = .waiting
-                entry.lane = .interrupted
+                entry.startPriority = .interrupted
             }
         }
     }

@@ -76,7 +76,7 @@ extension Scheduler {
     /// The first session that can start, if the queue has a slot. Lines without such a session are skipped until that may have changed.
     private mutating func firstInLine(at now: DualInstant) -> SessionKey? {
         while let (line, entry) = sessionIndex.firstInLine() {
-            if settings.ordering == .strict, entry.lane != .now { break }
+            if settings.ordering == .strict, entry.startPriority != .now { break }
             guard hasSlot(line.account) else {
                 sessionIndex.setFirstLineAside(until: nil)
                 continue
@@ -96,10 +96,10 @@ extension Scheduler {
 
     private mutating func activate(_ key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
         guard let entry = sessionIndex[key] else { return }
-        let isAskedFor = entry.lane == .now
+        let isAskedFor = entry.startPriority == .now
         mutate(key) { entry, details in
             entry.state = .running
-            entry.lane = .none
+            entry.startPriority = .none
             details.mark = 0
         }
         mutateFlags { $0.isIdleAnnounced = false }

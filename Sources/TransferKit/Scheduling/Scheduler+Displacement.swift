@@ -57,7 +57,7 @@ extension Scheduler {
         mutate(key) { entry, details in
             details.displacedBy = nil
             entry.conditions.remove(.displaced)
-            if entry.state == .waiting, entry.lane > .letGo { entry.lane = .letGo }
+            if entry.state == .waiting, entry.startPriority > .letGo { entry.startPriority = .letGo }
         }
         // A paused session has its slot back.
         guard held == false, let entry = sessionIndex[key], entry.holdsSlot else { return }
@@ -66,7 +66,7 @@ extension Scheduler {
 
     /// Whether the order of the queue lets a session start: in a strict queue, only the first unfinished one, and those that must run now.
     private func hasTurn(_ entry: Entry) -> Bool {
-        settings.ordering == .inOrder || entry.lane == .now || sessionIndex.unfinished.first == entry.key
+        settings.ordering == .inOrder || entry.startPriority == .now || sessionIndex.unfinished.first == entry.key
     }
 
     /// Restores sessions that were displaced by waiting sessions that could not use a slot.

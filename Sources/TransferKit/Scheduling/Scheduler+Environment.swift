@@ -25,7 +25,7 @@ extension Scheduler {
         guard let entry = sessionIndex[key], entry.state == .running, !flags.network.permits(entry) else { return }
         requestStop(key, &transaction) { entry, _ in
             entry.state = .waiting
-            entry.lane = .interrupted
+            entry.startPriority = .interrupted
         }
     }
 

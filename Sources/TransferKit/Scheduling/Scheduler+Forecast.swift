@@ -50,22 +50,22 @@ extension Scheduler {
 
     /// In a strict queue, the unfinished sessions that do not run: each blocks later ones.
     private func unfinished(_ limit: Int) -> [Entry] {
-        let marked = sessionIndex.lines.values.flatMap { $0.marked.keys.prefix(limit) }.filter { sessionIndex[$0]?.lane == .now }
+        let marked = sessionIndex.lines.values.flatMap { $0.marked.keys.prefix(limit) }.filter { sessionIndex[$0]?.startPriority == .now }
         let keys = Set(sessionIndex.unfinished.prefix(limit)).union(marked)
         return keys.compactMap { sessionIndex[$0] }.filter { $0.state != .running }
     }
 
     private func turn(_ entry: Entry) -> SessionIndex.Standing {
         var standing = sessionIndex.standing(entry)
-        if settings.ordering == .strict, standing.lane != .now { standing.lane = .none }
-        if entry.conditions.contains(.displaced) { standing.lane = min(standing.lane, .letGo) }
+        if settings.ordering == .strict, standing.startPriority != .now { standing.startPriority = .none }
+        if entry.conditions.contains(.displaced) { standing.startPriority = min(standing.startPriority, .letGo) }
         return standing
     }
 
     private func session(_ entry: Entry, at now: DualInstant) -> Forecast.Session {
         var session = Forecast.Session(key: entry.key, account: entry.account)
         let details = sessionIndex.details(entry.key)
-        session.passes = entry.lane == .now
+        session.passes = entry.startPriority == .now
         session.isStuck = entry.state != .waiting || flags.mode != .running || entry.conditions.contains(.noSpace)
         var waits: [Duration] = []
         if entry.conditions.contains(.backoff) { waits += [details.retryAt?.uptime].compactMap(\.self).map { $0 - now.uptime } }

@@ -93,7 +93,7 @@ extension Scheduler {
             return try run(entry, again: again, mark: mark, at: now, &told, &transaction)
         case (.runNext, .waiting):
             mutate(key) { entry, details in
-                entry.lane = .next
+                entry.startPriority = .next
                 details.mark = mark
             }
         case (.pause, .running):
@@ -172,7 +172,7 @@ extension Scheduler {
     }
 
     static func forgetMarks(_ entry: inout Entry, _ details: inout EntryDetails) {
-        entry.lane = .none
+        entry.startPriority = .none
         entry.conditions.subtract([.stopped, .displaced])
         details.mark = 0
         details.displacedBy = nil
@@ -249,7 +249,7 @@ extension Scheduler {
         mutate(key) { entry, details in
             entry.state = .waiting
             Self.forgetMarks(&entry, &details)
-            entry.lane = .now
+            entry.startPriority = .now
             details.mark = mark
             entry.conditions.subtract([.backoff, .early, .dependent, .unreadable])
             details.retryAt = nil
@@ -275,7 +275,7 @@ extension Scheduler {
         } else {
             requestStop(key, &transaction) { entry, details in
                 entry.state = .waiting
-                entry.lane = .now
+                entry.startPriority = .now
                 details.mark = mark
             }
             tell(key, &told)

@@ -111,7 +111,7 @@ extension Scheduler {
     mutating func putBeforeInterrupted(rank: Int64, except moved: SessionKey? = nil, _ transaction: inout Transaction) {
         for key in sessionIndex.interrupted.sorted() where key != moved {
             guard let other = sessionIndex[key], other.rank > rank else { continue }
-            mutate(key) { entry, _ in entry.lane = .none }
+            mutate(key) { entry, _ in entry.startPriority = .none }
             restoreDisplaced(of: key, &transaction)
         }
     }

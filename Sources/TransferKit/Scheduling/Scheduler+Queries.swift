@@ -39,7 +39,9 @@ extension Scheduler {
         if settings.ordering == .strict {
             guard let key = sessionIndex.unfinished.first, let entry = sessionIndex[key] else { return true }
             let wanted = sessionIndex.claimants.union(sessionIndex.stopped).compactMap { sessionIndex[$0] }
-            if wanted.contains(where: { $0.lane == .now && ($0.isEligible || $0.isTimed) && comes($0.line, at: now) }) { return false }
+            if wanted.contains(where: { $0.startPriority == .now && ($0.isEligible || $0.isTimed) && comes($0.line, at: now) }) {
+                return false
+            }
             return !((entry.isEligible || entry.isTimed) && comes(entry.line, at: now))
         }
         if sessionIndex.lines.keys.contains(where: { hasSlot($0.account) && comes($0, at: now) }) { return false }
@@ -125,7 +127,7 @@ extension Scheduler {
 
     /// The session directly before this one, among those that could start if they had a slot.
     private func orderReason(_ entry: Entry, at now: DualInstant) -> WaitReason? {
-        if settings.ordering == .strict, entry.lane != .now {
+        if settings.ordering == .strict, entry.startPriority != .now {
             if let first = sessionIndex.unfinished.first.flatMap({ sessionIndex[$0] }), first.key != entry.key {
                 return .strictOrder(behind: first.id)
             }

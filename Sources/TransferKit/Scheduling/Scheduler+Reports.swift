@@ -239,12 +239,12 @@ extension Scheduler {
                 details.spaceCheckAt = now.uptime + Self.spaceCheckInterval
                 details.shortage = error
                 entry.conditions.insert(.noSpace)
-            case .interrupted: entry.lane = .interrupted
+            case .interrupted: entry.startPriority = .interrupted
             case .endpointsUnavailable, .accountBlocked, .finished: break
             }
         }
         guard let entry = sessionIndex[key] else { return }
-        if entry.lane != .interrupted { restoreDisplaced(of: key, &transaction) }
+        if entry.startPriority != .interrupted { restoreDisplaced(of: key, &transaction) }
         transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id), .changed([entry.id], .waiting)]
     }
 

@@ -188,7 +188,7 @@ package struct Scheduler: Sendable {
         var entry = entry
         if entry.state == .running {
             entry.state = .waiting
-            entry.lane = .interrupted
+            entry.startPriority = .interrupted
             dirty.append(entry.key)
             foundRunning.append(entry.key)
         }

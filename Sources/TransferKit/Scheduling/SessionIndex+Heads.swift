@@ -55,12 +55,14 @@ extension SessionIndex {
     /// Examines at most as many sessions as there are lines before it searches each line instead.
     func last(before entry: Entry, where isAcceptable: (LineKey) -> Bool) -> Entry? {
         var steps = lines.count
-        if entry.lane == .none {
+        if entry.startPriority == .none {
             var place = index(of: entry.key) ?? 0
             while place > 0, steps > 0 {
                 place -= 1
                 steps -= 1
-                guard let other = self[order[place]], other.isEligible, other.lane == .none, isAcceptable(other.line) else { continue }
+                guard let other = self[order[place]], other.isEligible, other.startPriority == .none, isAcceptable(other.line) else {
+                    continue
+                }
                 return other
             }
         }
@@ -85,7 +87,7 @@ extension SessionIndex {
 
     /// The last session of a line before a standing.
     private func last(of line: Line, before standing: Standing) -> Entry? {
-        if standing.lane == .none {
+        if standing.startPriority == .none {
             let index = line.inOrder.insertionIndex(forRank: standing.rank) { self[$0]?.rank ?? 0 }
             if index > 0 { return self[line.inOrder[index - 1]] }
         }

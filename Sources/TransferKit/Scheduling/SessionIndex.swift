@@ -37,13 +37,13 @@ package struct SessionIndex: Sendable {
 
     /// The position of a session in the order in which sessions start.
     struct Standing: Comparable {
-        var lane: Entry.Lane
+        var startPriority: Entry.StartPriority
         var mark: Int64
         var rank: Int64
 
         static func < (left: Standing, right: Standing) -> Bool {
-            if left.lane != right.lane { return left.lane < right.lane }
-            if left.lane <= .next, left.mark != right.mark { return left.mark > right.mark }
+            if left.startPriority != right.startPriority { return left.startPriority < right.startPriority }
+            if left.startPriority <= .next, left.mark != right.mark { return left.mark > right.mark }
             return left.rank < right.rank
         }
     }
@@ -102,14 +102,14 @@ package struct SessionIndex: Sendable {
     }
 
     func standing(_ entry: Entry) -> Standing {
-        Standing(lane: entry.lane, mark: details(entry.key).mark, rank: entry.rank)
+        Standing(startPriority: entry.startPriority, mark: details(entry.key).mark, rank: entry.rank)
     }
 
     /// Returns a function from keys to standings. It retains the table, so release it before the next change.
     func standings() -> (SessionKey) -> Standing {
         { [table, detailed] in
             let entry = table[$0]
-            return Standing(lane: entry?.lane ?? .none, mark: detailed[$0]?.mark ?? 0, rank: entry?.rank ?? 0)
+            return Standing(startPriority: entry?.startPriority ?? .none, mark: detailed[$0]?.mark ?? 0, rank: entry?.rank ?? 0)
         }
     }
 
@@ -173,7 +173,7 @@ package struct SessionIndex: Sendable {
         if details.run != 0 { live.insert(key) }
         if entry.state == .paused { paused.insert(key) }
         if entry.isClaimant { claimants.insert(key) }
-        if entry.state == .waiting, entry.lane == .interrupted { interrupted.insert(key) }
+        if entry.state == .waiting, entry.startPriority == .interrupted { interrupted.insert(key) }
         if entry.conditions.contains(.stopped) { stopped.insert(key) }
         if let owner = details.displacedBy { owners[owner, default: []].insert(key) }
         if let dependency = details.dependency { dependents[dependency.session, default: []].insert(key) }
@@ -199,7 +199,7 @@ package struct SessionIndex: Sendable {
         if details.run != 0 { live.remove(key) }
         if entry.state == .paused { paused.remove(key) }
         if entry.isClaimant { claimants.remove(key) }
-        if entry.state == .waiting, entry.lane == .interrupted { interrupted.remove(key) }
+        if entry.state == .waiting, entry.startPriority == .interrupted { interrupted.remove(key) }
         if entry.conditions.contains(.stopped) { stopped.remove(key) }
         if let owner = details.displacedBy {
             owners[owner]?.remove(key)
@@ -229,7 +229,7 @@ package struct SessionIndex: Sendable {
     }
 
     private mutating func enter(_ entry: Entry) {
-        if entry.lane == .none {
+        if entry.startPriority == .none {
             let ranks = ranks()
             lines[entry.line, default: Line()].inOrder.insert(entry.key, rank: ranks)
         } else {
@@ -242,7 +242,7 @@ package struct SessionIndex: Sendable {
 
     private mutating func leave(_ entry: Entry) {
         let wasFirst = lines[entry.line]?.first == entry.key
-        if entry.lane != .none {
+        if entry.startPriority != .none {
             let standings = standings()
             lines[entry.line]?.marked.remove(entry.key, standing: standings)
             marked.remove(entry.key, standing: standings)
@@ -293,7 +293,7 @@ package struct SessionIndex: Sendable {
             last = entry.rank
             order.append(entry.key)
             // The usual case: the session only waits for its turn.
-            guard entry.isEligible, entry.lane == .none, !isStrict, !isDetailed[slot] else {
+            guard entry.isEligible, entry.startPriority == .none, !isStrict, !isDetailed[slot] else {
                 others.append(entry)
                 continue
             }

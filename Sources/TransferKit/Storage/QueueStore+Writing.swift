@@ -180,7 +180,7 @@ extension QueueStore {
         try execute(
             db, scheduleUpdate,
             [
-                entry.key, entry.id.data, entry.rank, entry.account, entry.state.rawValue, Int(entry.lane.rawValue), details.mark,
+                entry.key, entry.id.data, entry.rank, entry.account, entry.state.rawValue, Int(entry.startPriority.rawValue), details.mark,
                 entry.conditions.contains(.keepsPartial), details.displacedBy, details.notBefore.map(StoreCoding.encode),
                 details.dependency?.session.data, details.dependency?.acceptsAnyEnd, details.deduplicationKey,
                 details.completedAt.map(StoreCoding.encode), entry.conditions.contains(.needsCheapNetwork),

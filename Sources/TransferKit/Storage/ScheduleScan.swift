@@ -50,11 +50,11 @@ struct ScheduleScan {
             let key = key
             guard (1..<Self.greatestNumber).contains(key), let id = identity(1), let account = AccountKey(exactly: integer(3)),
                 let state = state(4),
-                let lane = UInt8(exactly: integer(5)).flatMap(Entry.Lane.init(rawValue:))
+                let startPriority = UInt8(exactly: integer(5)).flatMap(Entry.StartPriority.init(rawValue:))
             else { return nil }
             var entry = Entry(
                 id: id, key: key, rank: min(max(integer(2), -Self.greatestNumber), Self.greatestNumber), account: account, state: state)
-            entry.lane = lane
+            entry.startPriority = startPriority
             if integer(7) != 0 { entry.conditions.insert(.keepsPartial) }
             if integer(14) != 0 { entry.conditions.insert(.needsCheapNetwork) }
             return entry

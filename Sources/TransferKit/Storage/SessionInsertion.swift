@@ -75,7 +75,7 @@ struct SessionInsertion {
         schedule.bind(entry.rank)
         schedule.bind(Int64(entry.account))
         schedule.bind(entry.state.rawValue)
-        schedule.bind(Int64(entry.lane.rawValue))
+        schedule.bind(Int64(entry.startPriority.rawValue))
         schedule.bind(details.mark)
         schedule.bind(entry.conditions.contains(.keepsPartial))
         schedule.bind(details.displacedBy)

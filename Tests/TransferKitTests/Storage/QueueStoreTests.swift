@@ -109,7 +109,9 @@ import TransferKit
         #expect(loaded.accounts[1]?.block?.error == .broken)
         #expect(loaded.sessions.map(\.id) == [drafts[1].id, drafts[2].id, drafts[0].id])
         #expect(loaded.sessions.map(\.state) == [.waiting, .failed, .waiting])
-        #expect(loaded.sessions.compactMap { loaded.sessionIndex[$0.key]?.lane } == [.interrupted, .none, .none], "what ran goes first")
+        #expect(
+            loaded.sessions.compactMap { loaded.sessionIndex[$0.key]?.startPriority } == [.interrupted, .none, .none], "what ran goes first"
+        )
         #expect(try await store.sessions([2]).first?.status.state == .waiting, "and that is stored")
         await store.close()
     }
@@ -118,7 +120,7 @@ import TransferKit
         let store = try await open()
         let drafts = (0..<3).map { _ in SessionDraft.draft() }
         var earlier = Entry(id: drafts[2].id, key: 3, rank: 20, account: 1, state: .waiting)
-        earlier.lane = .interrupted
+        earlier.startPriority = .interrupted
         var sessions = NewSessions(drafts: [drafts[2]], createdAt: .now)
         sessions.append(earlier)
         try await store.commit([
@@ -342,7 +344,7 @@ import TransferKit
         }
         let store = try await open()
         let loaded = try await store.load(.memory).0
-        #expect(loaded.sessions.compactMap { loaded.sessionIndex[$0.key]?.lane } == [.interrupted])
+        #expect(loaded.sessions.compactMap { loaded.sessionIndex[$0.key]?.startPriority } == [.interrupted])
         await store.close()
     }
 }

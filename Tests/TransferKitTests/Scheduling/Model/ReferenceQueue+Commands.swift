@@ -129,7 +129,7 @@ extension ReferenceQueue {
     }
 
     mutating func loseInterruption(_ index: Int) {
-        guard sessions[index].lane == .interrupted else { return }
+        guard sessions[index].startPriority == .interrupted else { return }
         sessions[index].clearLane()
         letGo(ownedBy: sessions[index].id)
     }
@@ -156,7 +156,7 @@ extension ReferenceQueue {
     mutating func interruptWhatMayNotUseTheNetwork() {
         for index in sessions.indices where sessions[index].state == .running && !mayUseTheNetwork(sessions[index]) {
             sessions[index].state = .waiting
-            sessions[index].lane = .interrupted
+            sessions[index].startPriority = .interrupted
             tellToEnd(index)
         }
     }
@@ -165,7 +165,7 @@ extension ReferenceQueue {
         mode = .stopping
         for index in sessions.indices where sessions[index].state == .running {
             sessions[index].state = .waiting
-            sessions[index].lane = .interrupted
+            sessions[index].startPriority = .interrupted
             tellToEnd(index)
         }
     }

@@ -129,13 +129,13 @@ extension ReferenceQueue {
         sessions[index].dependency = nil
         sessions[index].stoppedAt = nil
         sessions[index].displacedBy = nil
-        sessions[index].lane = .now
+        sessions[index].startPriority = .now
         sessions[index].mark = marks
         makeRoom(for: index)
     }
 
     private mutating func markNext(_ index: Int) {
-        sessions[index].lane = .next
+        sessions[index].startPriority = .next
         sessions[index].mark = marks
     }
 
@@ -150,7 +150,7 @@ extension ReferenceQueue {
             if sessions[index].run == nil { beginRun(index) }
         } else {
             sessions[index].state = .waiting
-            sessions[index].lane = .now
+            sessions[index].startPriority = .now
             sessions[index].mark = marks
         }
     }
@@ -221,15 +221,15 @@ extension ReferenceQueue {
     /// The slots that are taken or spoken for.
     private func claims(among sessions: [ReferenceSession], besides one: ReferenceSession) -> Int {
         sessions.count { $0.holdsSlot && !$0.freesSlot }
-            + sessions.count { $0.id != one.id && $0.lane == .now && isStartableButForSlots($0) }
+            + sessions.count { $0.id != one.id && $0.startPriority == .now && isStartableButForSlots($0) }
     }
 
     /// Those that it displaced may go on.
     mutating func letGo(ownedBy owner: SessionID) {
         for index in sessions.indices where sessions[index].displacedBy == owner {
             sessions[index].displacedBy = nil
-            if sessions[index].state == .waiting, sessions[index].lane.rawValue > ReferenceSession.Lane.letGo.rawValue {
-                sessions[index].lane = .letGo
+            if sessions[index].state == .waiting, sessions[index].startPriority.rawValue > ReferenceSession.StartPriority.letGo.rawValue {
+                sessions[index].startPriority = .letGo
             }
         }
     }

@@ -68,7 +68,7 @@ extension ReferenceQueue {
 
     /// In a strict queue, only the first unfinished session has its turn, and those that the app wants now.
     func isItsTurn(_ session: ReferenceSession) -> Bool {
-        !isStrict || session.lane == .now || sessions.first { $0.isUnfinished }?.id == session.id
+        !isStrict || session.startPriority == .now || sessions.first { $0.isUnfinished }?.id == session.id
     }
 
     func isStartableButForSlots(_ session: ReferenceSession) -> Bool {
@@ -89,14 +89,14 @@ extension ReferenceQueue {
     }
 
     private func isBefore(_ one: (offset: Int, element: ReferenceSession), _ other: (offset: Int, element: ReferenceSession)) -> Bool {
-        let (lane, otherLane) = (effectiveLane(one.element), effectiveLane(other.element))
-        guard lane == otherLane else { return lane.rawValue < otherLane.rawValue }
-        if lane == .now || lane == .next, one.element.mark != other.element.mark { return one.element.mark > other.element.mark }
+        let (priority, otherPriority) = (effectivePriority(one.element), effectivePriority(other.element))
+        guard priority == otherPriority else { return priority.rawValue < otherPriority.rawValue }
+        if priority == .now || priority == .next, one.element.mark != other.element.mark { return one.element.mark > other.element.mark }
         return one.offset < other.offset
     }
 
-    private func effectiveLane(_ session: ReferenceSession) -> ReferenceSession.Lane {
-        isStrict && session.lane != .now ? .none : session.lane
+    private func effectivePriority(_ session: ReferenceSession) -> ReferenceSession.StartPriority {
+        isStrict && session.startPriority != .now ? .none : session.startPriority
     }
 
     // MARK: What is shown

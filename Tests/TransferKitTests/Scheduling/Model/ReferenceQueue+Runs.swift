@@ -152,7 +152,7 @@ extension ReferenceQueue {
         sessions[index].state = .waiting
         switch outcome {
         case .interrupted, .finished:
-            sessions[index].lane = .interrupted
+            sessions[index].startPriority = .interrupted
             return
         case .backoff(let delay, let error):
             sessions[index].retryAt = now + (isOutage(error) ? max(delay, turn(of: sessions[index])) : delay)

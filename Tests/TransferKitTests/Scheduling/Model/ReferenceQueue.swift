@@ -109,7 +109,7 @@ struct ReferenceQueue {
             session.retryAt = nil
             if session.state == .running {
                 session.state = .waiting
-                session.lane = .interrupted
+                session.startPriority = .interrupted
             }
             return session
         }

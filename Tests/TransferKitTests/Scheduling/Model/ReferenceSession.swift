@@ -3,8 +3,8 @@ import TransferKit
 
 /// All that the reference knows of a session.
 struct ReferenceSession {
-    /// Who is next: a lower lane goes first.
-    enum Lane: Int {
+    /// The order of waiting sessions: lower values start first.
+    enum StartPriority: Int {
         /// The app ran or resumed it.
         case now
         /// The app wants it next.
@@ -32,7 +32,7 @@ struct ReferenceSession {
     /// The number of the run that has not ended yet.
     var run: UInt64?
     var isToldToEnd = false
-    var lane = Lane.none
+    var startPriority = StartPriority.none
     var mark = 0
     var displacedBy: SessionID?
     var stoppedAt: Duration?
@@ -75,7 +75,7 @@ struct ReferenceSession {
 
     /// Takes all marks away that say when it goes on.
     mutating func clearLane() {
-        lane = .none
+        startPriority = .none
         mark = 0
     }
 }

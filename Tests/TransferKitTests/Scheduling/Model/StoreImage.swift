@@ -40,7 +40,7 @@ struct StoreImage {
     private static func stored(_ row: ScheduleRow) -> ScheduleRow {
         var stored = ScheduleRow(
             entry: Entry(id: row.entry.id, key: row.entry.key, rank: row.entry.rank, account: row.entry.account, state: row.entry.state))
-        stored.entry.lane = row.entry.lane
+        stored.entry.startPriority = row.entry.startPriority
         stored.entry.conditions = row.entry.conditions.intersection(.needsCheapNetwork)
         stored.details.mark = row.details.mark
         stored.details.notBefore = row.details.notBefore
