@@ -22,17 +22,17 @@ package struct Entry: SessionTableElement, Equatable {
 
     /// Whether the session uses a slot. A displaced paused session does not.
     var holdsSlot: Bool {
-        state == .running || conditions.contains(.ending) || (state == .paused && !conditions.contains(.displaced))
+        state == .running || conditions.contains(.stopping) || (state == .paused && !conditions.contains(.displaced))
     }
 
     /// Whether the session's slot becomes free when its run ends.
     var freesSlot: Bool {
-        conditions.contains(.ending) && state != .running && !(state == .paused && !conditions.contains(.displaced))
+        conditions.contains(.stopping) && state != .running && !(state == .paused && !conditions.contains(.displaced))
     }
 
     /// Whether the session waits, but for no condition of its own: only for its turn, a slot, its account or the network.
     var isEligible: Bool {
-        state == .waiting && conditions.isDisjoint(with: Conditions.preventing.union(.ending))
+        state == .waiting && conditions.isDisjoint(with: Conditions.preventing.union(.stopping))
     }
 
     /// Whether the session waits only for a point in time. Excludes unreadable sessions: they need an action by the user, although they are
@@ -52,7 +52,7 @@ package struct Entry: SessionTableElement, Equatable {
 
     /// The visible state: a session whose run has not ended still runs.
     var shownState: SessionState {
-        conditions.contains(.ending) ? .running : state
+        conditions.contains(.stopping) ? .running : state
     }
 
     /// The reason for which a session goes before the order of the queue. Lower values go first.
@@ -92,7 +92,7 @@ package struct Entry: SessionTableElement, Equatable {
         /// This machine lacks the disk space or descriptors that it needs.
         static let noSpace = Conditions(rawValue: 32)
         /// Its run was interrupted and has not ended yet.
-        package static let ending = Conditions(rawValue: 64)
+        package static let stopping = Conditions(rawValue: 64)
         /// Its incomplete content stays at the server after it was cancelled.
         package static let keepsPartial = Conditions(rawValue: 128)
         /// Its transport is connected in the current run.
@@ -112,7 +112,7 @@ package struct Entry: SessionTableElement, Equatable {
         static let preventing: Conditions = [.stopped, .displaced, .backoff, .early, .dependent, .noSpace, .runNotEnded]
         static let timed: Conditions = [.stopped, .backoff, .early]
         /// The conditions that end with the process.
-        static let transient: Conditions = [.stopped, .backoff, .noSpace, .ending, .connected, .hasNewItems, .runNotEnded, .unreadable]
+        static let transient: Conditions = [.stopped, .backoff, .noSpace, .stopping, .connected, .hasNewItems, .runNotEnded, .unreadable]
     }
 }
 

@@ -36,7 +36,9 @@ extension Scheduler {
             guard takenOfAccount - 1 < limit else { return nil }
         }
         guard isShort || isAccountShort, taken - 1 < sessionLimit else { return nil }
-        let running = sessionIndex.live.compactMap { sessionIndex[$0] }.filter { $0.state == .running && !$0.conditions.contains(.ending) }
+        let running = sessionIndex.live.compactMap { sessionIndex[$0] }.filter {
+            $0.state == .running && !$0.conditions.contains(.stopping)
+        }
         // A session that was displaced before its run ended has no further slot to give.
         let paused = sessionIndex.paused.compactMap { sessionIndex[$0] }.filter { $0.holdsSlot && !$0.freesSlot }
         for candidates in [running, paused] {

@@ -83,7 +83,7 @@ extension Scheduler {
         guard let other = sessionIndex.key(of: dependency.session), let target = sessionIndex[other], let entry = sessionIndex[key] else {
             throw QueueError(.noSuchSession, "The session \(dependency.session), on which a session depends, does not exist.")
         }
-        if target.state == .completed || (dependency.acceptsAnyEnd && target.state.isEnded && !target.conditions.contains(.ending)) {
+        if target.state == .completed || (dependency.acceptsAnyEnd && target.state.isEnded && !target.conditions.contains(.stopping)) {
             return
         }
         if settings.ordering == .strict, target.rank > entry.rank {

@@ -26,7 +26,7 @@ extension Scheduler {
                 paused: kept.count { $0.account == key })
         }
         let running = sessionIndex.live.sorted().compactMap { sessionIndex[$0] }.filter {
-            $0.state == .running && !$0.conditions.contains(.ending)
+            $0.state == .running && !$0.conditions.contains(.stopping)
         }
         let isStrict = settings.ordering == .strict
         let candidates = (isStrict ? unfinished(limit) : waiting(limit)).sorted { turn($0) < turn($1) }

@@ -138,7 +138,7 @@ extension Scheduler {
 
     /// Adds the session's new state to the changes. If its run has not ended yet, the end of the run reports the state.
     private func tell(_ key: SessionKey, _ told: inout Changed) {
-        guard let entry = sessionIndex[key], !entry.conditions.contains(.ending) else { return }
+        guard let entry = sessionIndex[key], !entry.conditions.contains(.stopping) else { return }
         told.add(entry.id, entry.state)
     }
 
@@ -151,9 +151,9 @@ extension Scheduler {
         let run = sessionIndex.details(key).run
         mutate(key) { entry, details in
             change(&entry, &details)
-            if run != 0 { entry.conditions.insert(.ending) }
+            if run != 0 { entry.conditions.insert(.stopping) }
         }
-        if run != 0, !before.conditions.contains(.ending) { transaction.actions.append(.interrupt(key, run: run)) }
+        if run != 0, !before.conditions.contains(.stopping) { transaction.actions.append(.interrupt(key, run: run)) }
         if before.holdsSlot, sessionIndex[key]?.holdsSlot == false {
             transaction.events += [.willDeactivate(before.id), .didDeactivate(before.id)]
         }
@@ -191,7 +191,7 @@ extension Scheduler {
                 run: details.run, notBefore: details.notBefore, dependency: details.dependency, deduplicationKey: details.deduplicationKey)
             if keepsPartial { entry.conditions.insert(.keepsPartial) } else { entry.conditions.remove(.keepsPartial) }
         }
-        guard let entry = sessionIndex[key], !entry.conditions.contains(.ending) else { return }
+        guard let entry = sessionIndex[key], !entry.conditions.contains(.stopping) else { return }
         finishCancelling(entry, at: now, &transaction)
         told.add(entry.id, .cancelled)
     }
@@ -265,7 +265,7 @@ extension Scheduler {
         _ entry: Entry, mark: Int64, at now: DualInstant, _ told: inout Changed, _ transaction: inout Transaction
     ) {
         let key = entry.key
-        let isEnding = entry.conditions.contains(.ending)
+        let isEnding = entry.conditions.contains(.stopping)
         let goesOn =
             flags.mode == .running && ability(of: entry, at: now).isAble && entry.holdsSlot
             && entry.conditions.isDisjoint(with: [.displaced, .runNotEnded]) && (isEnding || mayRunBesideOthers(entry.account))

@@ -269,7 +269,7 @@ extension Scheduler {
             let run = sessionIndex.details(place.key).run
             if run != 0 {
                 mutateFlags { $0.ending[run] = entry.account }
-                if !entry.conditions.contains(.ending) { transaction.actions.append(.interrupt(place.key, run: run)) }
+                if !entry.conditions.contains(.stopping) { transaction.actions.append(.interrupt(place.key, run: run)) }
                 stopRunningEvents(entry, &transaction)
             }
             if entry.holdsSlot { transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id)] }

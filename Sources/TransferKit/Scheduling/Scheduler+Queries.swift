@@ -25,7 +25,7 @@ extension Scheduler {
         let run = sessionIndex.details(key).run
         return View(
             id: entry.id, key: key, account: accounts[entry.account]?.account.name ?? "", state: entry.shownState,
-            isEnding: entry.conditions.contains(.ending), target: entry.state, holdsSlot: entry.holdsSlot, run: run == 0 ? nil : run)
+            isEnding: entry.conditions.contains(.stopping), target: entry.state, holdsSlot: entry.holdsSlot, run: run == 0 ? nil : run)
     }
 
     // MARK: Idleness and time
@@ -92,7 +92,7 @@ extension Scheduler {
 
     /// Why a waiting session does not run: its first unmet condition, or nil if it is about to start.
     package func why(_ key: SessionKey, at now: DualInstant) -> WaitReason? {
-        guard let entry = sessionIndex[key], entry.state == .waiting, !entry.conditions.contains(.ending) else { return nil }
+        guard let entry = sessionIndex[key], entry.state == .waiting, !entry.conditions.contains(.stopping) else { return nil }
         guard flags.mode == .running else { return .queueNotRunning }
         return ownReason(entry, at: now) ?? orderReason(entry, at: now) ?? slotReason(entry)
     }
@@ -133,14 +133,14 @@ extension Scheduler {
             }
             // Only sessions that must run now go before the first of the list.
             let claimants = sessionIndex.claimants.compactMap { sessionIndex[$0] }
-            let able = claimants.filter { !$0.conditions.contains(.ending) && ability(of: $0, at: now).isAble }
+            let able = claimants.filter { !$0.conditions.contains(.stopping) && ability(of: $0, at: now).isAble }
             return able.max { sessionIndex.standing($0) < sessionIndex.standing($1) }.map { .order(behind: $0.id) }
         }
         return sessionIndex.last(before: entry) { ability(of: $0, at: now).isAble }.map { .order(behind: $0.id) }
     }
 
     private func slotReason(_ entry: Entry) -> WaitReason? {
-        let paused = sessionIndex.paused.compactMap { sessionIndex[$0] }.filter { $0.holdsSlot && !$0.conditions.contains(.ending) }
+        let paused = sessionIndex.paused.compactMap { sessionIndex[$0] }.filter { $0.holdsSlot && !$0.conditions.contains(.stopping) }
         if !hasSlot(entry.account) {
             let keeper = paused.filter { $0.account == entry.account }.min { $0.rank < $1.rank }
             return keeper.map { .slotHeld(by: $0.id) } ?? .accountLimit

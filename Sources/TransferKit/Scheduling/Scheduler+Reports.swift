@@ -130,13 +130,13 @@ extension Scheduler {
         _ before: Entry, run: UInt64, _ outcome: RunOutcome, at now: DualInstant, _ transaction: inout Transaction
     ) {
         let key = before.key
-        let wasEnding = before.conditions.contains(.ending)
+        let wasEnding = before.conditions.contains(.stopping)
         stopRunningEvents(before, &transaction)
         endProbes(of: run)
         endTime(of: key, run: run, at: now, &transaction)
         mutate(key) { entry, details in
             details.run = 0
-            entry.conditions.subtract([.ending, .connected, .hasNewItems])
+            entry.conditions.subtract([.stopping, .connected, .hasNewItems])
         }
         let turn = wasEnding ? nil : turnAfterOthers(before, outcome, at: now)
         if case .accountBlocked(let error, let refused) = outcome { block(before.account, error, refused, run: run, &transaction) }

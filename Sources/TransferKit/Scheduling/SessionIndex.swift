@@ -14,7 +14,7 @@ package struct SessionIndex: Sendable {
             guard entry.holdsSlot else { return }
             total += sign
             if entry.freesSlot { freed += sign }
-            if entry.state == .paused, !entry.conditions.contains(.ending) { paused += sign }
+            if entry.state == .paused, !entry.conditions.contains(.stopping) { paused += sign }
         }
     }
 
