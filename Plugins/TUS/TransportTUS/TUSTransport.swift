@@ -15,8 +15,8 @@ package import TransportSupport
 ///
 /// ## Failed PATCH requests
 ///
-/// After a failed `PATCH`, the transport asks for the server's offset with `HEAD`. A server that asks to be left alone for a time (429 and
-/// 503 with `Retry-After`) is asked by a later attempt. If the server has everything, the upload is complete. Otherwise the attempt fails,
+/// After a failed `PATCH`, the transport asks for the server's offset with `HEAD`. If the server asks to back off for a time (429 and 503 with
+/// `Retry-After`), a later attempt asks. If the server has everything, the upload is complete. Otherwise the attempt fails,
 /// and a later one starts with `HEAD`; but in these cases the same attempt continues at once from the server's offset:
 ///
 /// | result of the `PATCH` | after `HEAD` |

@@ -13,7 +13,7 @@ struct PrivateKeyFile {
     let path: FilePath
     /// The file, with a terminating zero.
     let content: [UInt8]
-    /// The type of the key, for example `ssh-ed25519`; nil if only the library can tell.
+    /// The type of the key, for example `ssh-ed25519`; nil if only the library can parse it.
     let type: String?
     let isEncrypted: Bool
 

@@ -84,7 +84,7 @@ final class ProxyProgram: Sendable {
         }
     }
 
-    /// Waits until the program has exited by itself, up to a limit. Called once, before ``end()``.
+    /// Waits up to a limit until the program exits, without a signal to it. Called once, before ``end()``.
     func end(within limit: Duration) async -> End? {
         let timer = Task { [ended] in
             try await Task.sleep(for: limit)

@@ -4,7 +4,7 @@ import HTTPSupport
 import TransferCore
 
 extension TransferError {
-    /// Whether the server asks to be left alone for a time. Until then, no request is sent to it.
+    /// Whether the server asks to back off for a time (`Retry-After`). Until then, no request is sent to it.
     var asksToBackOff: Bool { (retryAfter ?? .zero) > .zero }
 }
 
