@@ -7,19 +7,19 @@ package import TransferCore
     import Darwin
 #endif
 
-/// Reads files that hold secrets: only their owner may be able to read them.
+/// Reads files that contain secrets. Rejects files with permissions for the group or others.
 package enum PrivateFile {
-    /// Reads all of a regular file, or of a pipe once its other end is closed. Blocks.
+    /// Reads a whole regular file, or a pipe until its writer closes it. Blocks.
     ///
     /// - Parameters:
-    ///   - path: Where it is.
-    ///   - what: What errors call it, as `credential file`.
-    ///   - limit: The most bytes that it may have.
-    /// - Throws: A ``TransferError`` of the class `credentials` that names the file, and nothing of what is in it.
+    ///   - path: The path of the file or pipe.
+    ///   - what: The kind of file for messages, for example `credential file`.
+    ///   - limit: The maximum size in bytes.
+    /// - Throws: A ``TransferError`` of the class `credentials`. Its message names the file, and never contains its content.
     package static func read(_ path: FilePath, as what: String, limit: Int) throws(TransferError) -> [UInt8] {
         let name = "The \(what) \(path)"
         do {
-            // Before it is opened: opening a device may do something, or wait for ever.
+            // Before the file is opened, because opening a device can have side effects or block forever.
             try check(try path.stat(), path, name)
             let file = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
             return try file.closeAfter {
@@ -35,7 +35,7 @@ package enum PrivateFile {
 
     private static func check(_ status: Stat, _ path: FilePath, _ name: String) throws(TransferError) {
         guard status.type == .regular || status.type == .fifo else {
-            throw unavailable("\(name) is neither a file nor a pipe; name one.")
+            throw unavailable("\(name) is neither a file nor a pipe. Name a regular file or a pipe.")
         }
         guard status.permissions.isDisjoint(with: [.groupReadWriteExecute, .otherReadWriteExecute]) else {
             throw unavailable("\(name) is open to others; run `chmod 600 \(path)`.")
@@ -49,7 +49,7 @@ package enum PrivateFile {
             let count = try unsafe part.withUnsafeMutableBytes { unsafe try file.read(into: $0) }
             if count == 0 { return bytes }
             bytes += part.prefix(count)
-            guard bytes.count <= limit else { throw unavailable("\(name) has more than the \(limit) bytes that it may have.") }
+            guard bytes.count <= limit else { throw unavailable("\(name) has more than the \(limit) bytes allowed.") }
         }
     }
 

@@ -2,21 +2,21 @@ import Foundation
 import SystemPackage
 public import TransferCore
 
-/// Reads secrets from where their references say: the environment, or files and pipes that only their owner can read, of 64 KiB at most.
+/// Reads secrets from environment variables, or from files and pipes of up to 64 KiB that only their owner can access.
 ///
-/// The default of a ``TransferQueue``. Nothing is cached, so that a renewed token is used by the next attempt.
+/// The default provider of a ``TransferQueue``. Secrets are not cached, so the next attempt uses a renewed token.
 public struct ReferencedCredentials: CredentialProvider {
     /// Makes a provider.
     public init() {}
 
-    /// Reads a secret, on a thread that may wait for the disk.
+    /// Reads the secret of a reference. Files are read on a thread that may block.
     ///
     /// - Throws: A ``TransferError`` of the class `credentials` that names the variable or the file.
     public func secret(for reference: CredentialReference) async throws -> Secret {
         switch reference.source {
         case .environment(let name):
             guard let value = ProcessInfo.processInfo.environment[name], !value.isEmpty else {
-                throw unavailable("The environment variable \(name), which should hold a credential, is not set.")
+                throw unavailable("The environment variable \(name) for a credential is not set or empty. Set it.")
             }
             return Secret(value)
         case .file(let path):
@@ -24,13 +24,13 @@ public struct ReferencedCredentials: CredentialProvider {
         }
     }
 
-    /// No server takes a header or a password that is longer.
+    /// The maximum size of a credential file in bytes; servers reject longer headers and passwords.
     private static let limit = 1 << 16
 
     private static func read(_ path: String) throws -> Secret {
         let bytes = try PrivateFile.read(FilePath(path), as: "credential file", limit: limit)
         guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw unavailable("The credential file \(path) can't be read as text.")
+            throw unavailable("The credential file \(path) is not UTF-8 text.")
         }
         let value = text.trimmingCharacters(in: .newlines)
         guard !value.isEmpty else { throw unavailable("The credential file \(path) is empty.") }
