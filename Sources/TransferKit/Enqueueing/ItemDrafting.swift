@@ -8,14 +8,15 @@ import TransferCore
     import Darwin
 #endif
 
-/// Turns items into drafts: looks at what they name, settles the remote names, and notes all that is wrong. Blocks.
+/// Makes drafts of items: checks their local files, chooses remote names, and collects all problems for one error. Blocks.
 struct ItemDrafting {
+    /// The maximum number of problems in the error's message.
     private static let namedProblems = 20
 
     private let sources: SourceFolders
     private let workingFolder: FilePath
     private var problems: [TransferError] = []
-    /// Nil for an upload, and for a download whose folder can't be used.
+    /// Nil for an upload, and for a download whose folder is unusable.
     private var downloads: DownloadDrafting?
     private var direction = TransferDirection.upload
 
@@ -24,10 +25,10 @@ struct ItemDrafting {
         workingFolder = Self.currentFolder()
     }
 
-    /// The next drafts belong to a session that goes this way.
+    /// Starts a session: the following drafts belong to it.
     ///
-    /// - Parameter folder: Where downloads go; nil for an upload.
-    /// - Returns: What is stored of the folder.
+    /// - Parameter folder: The folder for the session's downloads; nil for an upload.
+    /// - Returns: The folder's path as the store keeps it; nil for an upload.
     mutating func begin(downloadingTo folder: DownloadFolder?) -> Data? {
         downloads = nil
         direction = folder == nil ? .upload : .download
@@ -41,12 +42,14 @@ struct ItemDrafting {
         return Data(sources.stored(folder.path))
     }
 
-    /// Makes a draft; of a blob without its name in the spool. Nil if something is wrong.
+    /// Makes a draft of an item. The draft of a blob has no spool name yet; see `nameBlobs(_:)`.
+    ///
+    /// - Returns: Nil if the item has a problem, which ``finish()`` throws.
     mutating func draft(of item: TransferItem) -> ItemDraft? {
         do throws(TransferError) {
             try check(item.uploadPlace)
             if direction == .download, !item.isReceived {
-                throw TransferError(.permanent, .unsupported, "\(item.shownName) is to be sent, but its session downloads.")
+                throw TransferError(.permanent, .unsupported, "\(item.shownName) is an upload, but its session downloads.")
             }
             switch item.content {
             case .remote(let name):
@@ -57,7 +60,8 @@ struct ItemDrafting {
                 return try downloads?.draft(ofFolder: path, as: name, item.symbolicLinks)
             case .stream(let producer):
                 if let length = producer.length, length < 0 {
-                    throw TransferError(.permanent, .unsupported, "The stream for \(item.shownName) can't have \(length) bytes.")
+                    throw TransferError(
+                        .permanent, .unsupported, "The stream for \(item.shownName) has an invalid length: \(length) bytes.")
                 }
                 guard producer.length ?? 0 <= FileSize.maximum else { throw FileSize.tooLarge(FilePath(item.shownName)) }
                 return ItemDraft(
@@ -75,7 +79,7 @@ struct ItemDrafting {
         }
     }
 
-    /// Notes a problem if the items of one session come to more bytes than it takes.
+    /// Adds a problem if the items of a session have more bytes in total than the maximum of a session.
     mutating func checkSum(of items: [ItemDraft]) {
         var sum: Int64 = 0
         for item in items {
@@ -87,13 +91,13 @@ struct ItemDrafting {
 
     private func remotePath(of item: TransferItem) throws(TransferError) -> RemotePath {
         guard direction == .download, let remotePath = item.destination, item.uploadPlace == nil else {
-            throw TransferError(.permanent, .unsupported, "\(item.shownName) is to be downloaded, but its session uploads.")
+            throw TransferError(.permanent, .unsupported, "\(item.shownName) is a download, but its session uploads.")
         }
         return remotePath
     }
 
     private func draft(of item: TransferItem, at given: FilePath) throws(TransferError) -> ItemDraft {
-        guard !given.isEmpty else { throw TransferError(.sourceLost, .noSuchFile, "An empty path names no file.") }
+        guard !given.isEmpty else { throw TransferError(.sourceLost, .noSuchFile, "An item has an empty path.") }
         let path = given.isAbsolute ? given : workingFolder.pushing(given)
         let local = try LocalFile(at: path)
         let destination = if let given = item.destination { given.bytes } else { try Self.name(of: path) }
@@ -105,7 +109,7 @@ struct ItemDrafting {
         case .folder:
             guard item.uploadPlace == nil else {
                 throw TransferError(
-                    .sourceLost, .unsafeName, "\(path) is a folder; only a single file can have a place at the server already.")
+                    .sourceLost, .unsafeName, "\(path) is a folder. Only a single file can have an upload URL.")
             }
             draft.kind = .folder
             draft.symbolicLinks = item.symbolicLinks
@@ -113,20 +117,20 @@ struct ItemDrafting {
         return draft
     }
 
-    /// The place itself is in no message.
+    /// Messages never contain the upload URL, because it grants access.
     private func check(_ uploadPlace: Capability?) throws(TransferError) {
         guard let uploadPlace else { return }
         guard !uploadPlace.text.isEmpty, uploadPlace.text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
-            throw TransferError(.permanent, .unsafeName, "An item's upload URL is empty, or holds a space or a control character.")
+            throw TransferError(.permanent, .unsafeName, "An item's upload URL is empty, or contains a space or a control character.")
         }
     }
 
-    /// A path's last component, or that of the folder that it means if that is "." or "..".
+    /// The last component of a path. If it is "." or "..", the name of the folder that the path refers to.
     private static func name(of path: FilePath) throws(TransferError) -> [UInt8] {
         var component = path.lastComponent
         if component?.kind != .regular { component = resolve(path)?.lastComponent }
         guard let component else {
-            throw TransferError(.sourceLost, .unsafeName, "\(path) has no name of its own; give the item a remote name.")
+            throw TransferError(.sourceLost, .unsafeName, "\(path) has no name to use at the server. Give the item a remote name.")
         }
         return unsafe component.withPlatformString { unsafe [UInt8](UnsafeRawBufferPointer(start: $0, count: strlen($0))) }
     }
@@ -137,37 +141,39 @@ struct ItemDrafting {
         return unsafe FilePath(platformString: resolved)
     }
 
-    /// Not Foundation's, which can't tell names that are not UTF-8.
+    /// The working directory. Foundation's function does not support names that are not UTF-8.
     private static func currentFolder() -> FilePath {
         guard let path = unsafe getcwd(nil, 0) else { return "/" }
         defer { unsafe free(path) }
         return unsafe FilePath(platformString: path)
     }
 
-    /// - Throws: ``QueueError``, naming what is wrong, if something is: with the code `fileExists` if that is all, `invalidRequest` if no look at
-    ///   the disk was needed to see it, or else `unreadableItems`.
+    /// Throws the collected problems, if any.
+    ///
+    /// - Throws: ``QueueError`` that lists the first problems. Its code is `fileExists` if every problem is an existing file, `invalidRequest` if
+    ///   the request alone shows every problem, and otherwise `unreadableItems`.
     func finish() throws(QueueError) {
         guard !problems.isEmpty else { return }
         var text = problems.prefix(Self.namedProblems).map(\.message).joined(separator: "\n")
         if problems.count > Self.namedProblems { text += "\n… and \(problems.count - Self.namedProblems) more." }
         if problems.allSatisfy({ $0.code == .fileExists }) { throw QueueError(.fileExists, text) }
-        let isSeenAtOnce = problems.allSatisfy { $0.failureClass == .permanent && [.unsafeName, .unsupported].contains($0.code) }
-        throw QueueError(isSeenAtOnce ? .invalidRequest : .unreadableItems, text)
+        let isInvalid = problems.allSatisfy { $0.failureClass == .permanent && [.unsafeName, .unsupported].contains($0.code) }
+        throw QueueError(isInvalid ? .invalidRequest : .unreadableItems, text)
     }
 }
 
 extension QueueStore {
-    /// Turns items into drafts, for a session that exists. What was handed over in memory is on disk when this returns; if the drafts are not
-    /// stored after all, it is for the caller to call ``discardBlobs(of:)``.
+    /// Makes drafts of items for an existing upload session. Writes data from memory to the spool; if the drafts are not stored, the caller must
+    /// call ``discardBlobs(of:)``.
     ///
-    /// - Throws: ``QueueError`` with the code `invalidRequest`, `unreadableItems` or `storageUnavailable`; nothing is left on disk then.
+    /// - Throws: ``QueueError`` with the code `invalidRequest`, `unreadableItems` or `storageUnavailable`. Nothing is left on disk then.
     package func drafts(of items: [TransferItem]) async throws(QueueError) -> [ItemDraft] {
         try await drafts(of: items, downloadingTo: nil)
     }
 
-    /// As ``drafts(of:)``, for a session that downloads to a folder.
+    /// Like ``drafts(of:)``, for a session that downloads to a folder; nil for an upload session. May also throw the code `fileExists`.
     func drafts(of items: [TransferItem], downloadingTo folder: DownloadFolder?) async throws(QueueError) -> [ItemDraft] {
-        guard !items.isEmpty else { throw QueueError(.invalidRequest, "There are no items to add; give at least one.") }
+        guard !items.isEmpty else { throw QueueError(.invalidRequest, "There are no items to add. Give at least one.") }
         return try await BlockingIO.run { [sources, spool] () throws(QueueError) in
             var drafting = ItemDrafting(sources)
             _ = drafting.begin(downloadingTo: folder)
@@ -182,17 +188,17 @@ extension QueueStore {
 }
 
 extension TransferItem {
-    /// For messages.
+    /// The item's name for messages.
     var shownName: String {
         source.map { $0.lastComponent?.string ?? $0.string } ?? destination.map { String(decoding: $0.lastComponent, as: UTF8.self) } ?? ""
     }
 
-    /// Whether it is one remote file.
+    /// Whether the item is a single remote file.
     var isFile: Bool {
         if case .remote = content { true } else { false }
     }
 
-    /// Whether it comes from the other end.
+    /// Whether the item is downloaded.
     var isReceived: Bool {
         switch content {
         case .remote, .remoteFolder: true
@@ -206,7 +212,9 @@ extension TransferItem {
 }
 
 extension [ItemDraft] {
-    /// Gives the blobs their names in the spool, in order; returns those that are left.
+    /// Assigns spool names to the blobs, in order.
+    ///
+    /// - Returns: The remaining names.
     @discardableResult
     mutating func nameBlobs(_ names: ArraySlice<Data>) -> ArraySlice<Data> {
         var names = names

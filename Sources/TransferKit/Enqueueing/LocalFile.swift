@@ -7,14 +7,14 @@ import TransferCore
     import Darwin
 #endif
 
-/// What is at a local path: a readable file or folder, or the reason why it can't be sent.
+/// The type of a readable local file or folder that can be sent.
 enum LocalFile {
     case file(size: Int64)
     case folder
 
-    /// Looks at a path with stat(2) and access(2), without opening anything. Follows links. Blocks.
+    /// Checks a path with stat(2) and faccessat(2), without opening the file. Follows symbolic links. Blocks.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceLost``.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceLost`` with the reason why it can't be sent.
     init(at path: FilePath) throws(TransferError) {
         let found: Result<LocalFile, TransferError> = unsafe path.withPlatformString { name in
             var status = stat()
@@ -29,7 +29,7 @@ enum LocalFile {
         self = try found.get()
     }
 
-    /// The error for what is neither a file nor a folder.
+    /// The error for a path that is neither a regular file nor a folder.
     static func notSendable(_ path: FilePath, mode: mode_t) -> TransferError {
         let what =
             switch mode & S_IFMT {
@@ -38,21 +38,21 @@ enum LocalFile {
             case S_IFCHR, S_IFBLK: "a device"
             default: "neither a file nor a folder"
             }
-        return TransferError(.sourceLost, .notARegularFile, "\(path) is \(what), not a regular file; only files and folders can be sent.")
+        return TransferError(.sourceLost, .notARegularFile, "\(path) is \(what). Only regular files and folders can be sent.")
     }
 
-    /// The error for what can't be looked at; says so if a link is to blame.
+    /// The error for a path whose stat(2) failed. Its message names a symbolic link that is the cause.
     static func unavailable(_ path: FilePath, _ error: Errno) -> TransferError {
         if error == .tooManySymbolicLinkLevels {
             return TransferError(
-                .sourceLost, .notReadable, "\(path) can't be read: following its symbolic links has no end.", cause: error.description)
+                .sourceLost, .notReadable, "Cannot read \(path): too many levels of symbolic links.", cause: error.description)
         }
         var status = stat()
         if error == .noSuchFileOrDirectory, unsafe path.withPlatformString({ unsafe lstat($0, &status) }) == 0,
             status.st_mode & S_IFMT == S_IFLNK
         {
             return TransferError(
-                .sourceLost, .noSuchFile, "\(path) is a symbolic link to something that does not exist.", cause: error.description)
+                .sourceLost, .noSuchFile, "\(path) is a symbolic link whose target does not exist.", cause: error.description)
         }
         return .sourceUnavailable(path, errno: error.rawValue)
     }

@@ -3,14 +3,15 @@ import GRDB
 import SystemPackage
 import TransferCore
 
-/// Refuses uploads whose files would replace each other at the server, by what the transports say of two files that have one name.
+/// Rejects uploads whose files would replace each other at the server. The transports report what happens to files with the same name.
 struct NameCheck: Sendable {
     let transports: [TransportID: any Transport]
     let folders: SourceFolders
 
-    /// Refuses drafts of sessions, or keeps the refusal with a draft that may be there already.
+    /// Rejects session drafts whose remote names collide. Blocks.
     ///
-    /// Files of all sessions of one call count together, save those that may be there already. Blocks.
+    /// The names of all drafts of a call are compared. A draft with a deduplication key may already be stored: its names are compared only with
+    /// each other, and its error is kept in the draft.
     func check(_ drafts: inout [SessionDraft], _ accounts: [String: Account]) throws(QueueError) {
         var names: [String: RemoteNames] = [:]
         var last: (account: String, options: SessionOptions, refusal: String?)?
@@ -30,9 +31,12 @@ struct NameCheck: Sendable {
         }
     }
 
-    /// Refuses items that a session gets, and that would replace one of its own or of each other. Blocks.
+    /// Rejects new items of a session that would replace each other or an existing item. Blocks.
     ///
-    /// - Parameter taken: The session's items that have one of the names.
+    /// - Parameters:
+    ///   - items: The new items.
+    ///   - taken: The session's existing items with one of their names.
+    ///   - refusal: The end of the message; see ``refusal(of:at:)``.
     func check(_ items: [ItemDraft], after taken: [(name: Data, source: FilePath?)], _ refusal: String) throws(QueueError) {
         var names = RemoteNames()
         for (name, source) in taken { _ = names.add(name, source) }
@@ -43,7 +47,7 @@ struct NameCheck: Sendable {
         QueueError(.invalidRequest, "\(clash), and \(refusal)")
     }
 
-    /// Why a session can't have two files with one name; nil if it can.
+    /// The reason why a session can't have two files with the same name, for messages; nil if it can.
     func refusal(of options: SessionOptions, at account: Account) -> String? {
         var asked = AttemptOptions(options, uploadURL: nil)
         let clashes = NameClashes(at: account.endpoints) { endpoint throws(TransferError) in
@@ -54,7 +58,7 @@ struct NameCheck: Sendable {
         guard let loss = clashes.loss else { return nil }
         asked.overwrite = .rename
         let other = clash(asked, at: loss.endpoint) == .keptApart ? ", or set the session's overwrite policy to rename" : ""
-        return "at \(loss.endpoint.location) \(loss.clash.consequence). Give each item a remote name of its own\(other)."
+        return "at \(loss.endpoint.location) \(loss.clash.consequence). Give each item a different remote name\(other)."
     }
 
     private func clash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash {
@@ -63,7 +67,7 @@ struct NameCheck: Sendable {
 }
 
 extension QueueStore {
-    /// The items of a session that were added under one of these remote names, without the content of folders.
+    /// Returns the items of a session that were added with one of these remote names, without the contents of folders.
     func items(of key: SessionKey, named names: Set<Data>) async throws -> [(name: Data, source: FilePath?)] {
         try await read { [sources] db in
             let rows = try StoredRow.fetchCursor(

@@ -2,29 +2,29 @@ package import Foundation
 package import SystemPackage
 package import TransferCore
 
-/// The remote names that uploads of one account get, each with its source.
+/// The remote names of an account's uploads, each with its local source.
 package struct RemoteNames {
     /// Nil for bytes from memory and streams.
     private var sources: [Data: FilePath?] = [:]
 
-    /// No names.
+    /// Makes an empty collection.
     package init() {}
 
-    /// Adds a name. A file that is named twice is no clash, and neither are two folders, whose contents merge. Blocks.
+    /// Adds a name. The same file twice and two folders, whose contents merge, do not clash. Blocks.
     ///
     /// - Parameter source: The absolute path of the file or folder; nil for bytes from memory and streams.
-    /// - Returns: The clash, if another source has the name.
+    /// - Returns: The clash if another source has the name; otherwise nil.
     package mutating func add(_ name: Data, _ source: FilePath?) -> RemoteNameClash? {
-        // Most that have one name are one file; to normalize paths takes long.
+        // Normalizing paths is slow, and two sources with one name are usually the same path.
         guard let other = sources.updateValue(source, forKey: name), source == nil || other != source else { return nil }
         let (first, second) = (other?.lexicallyNormalized(), source?.lexicallyNormalized())
         if let first, let second, first == second || Self.isFolder(first) && Self.isFolder(second) { return nil }
         return RemoteNameClash(name: name, first: first, second: second)
     }
 
-    /// Adds the names of drafts. Blocks.
+    /// Adds the names of drafts, except those with an upload URL. Blocks.
     ///
-    /// - Returns: The first clash.
+    /// - Returns: The first clash; nil without one.
     mutating func add(_ drafts: [ItemDraft], in folders: SourceFolders) -> RemoteNameClash? {
         for draft in drafts where draft.uploadPlace == nil {
             if let clash = add(draft.destination, folders.source(of: draft.kind, [UInt8](draft.source))) { return clash }
@@ -37,31 +37,34 @@ package struct RemoteNames {
     }
 }
 
-/// Two items of uploads that have one remote name.
+/// Two uploaded items with the same remote name.
 package struct RemoteNameClash: CustomStringConvertible {
     fileprivate let name: Data
     fileprivate let first: FilePath?
     fileprivate let second: FilePath?
 
-    /// Both sources and the name, without a full stop.
+    /// The sources and the name, for messages; without a full stop.
     package var description: String {
         let name = String(decoding: name, as: UTF8.self)
         let sources = [first, second].compactMap { $0.map { "\($0)" } }
         return switch sources.count {
-        case 2: "Both \(sources[0]) and \(sources[1]) would be \"\(name)\" there"
-        case 1: "Both \(sources[0]) and another item would be \"\(name)\" there"
-        default: "Two items would be \"\(name)\" there"
+        case 2: "\(sources[0]) and \(sources[1]) have the same remote name, \"\(name)\""
+        case 1: "\(sources[0]) and another item have the same remote name, \"\(name)\""
+        default: "Two items have the same remote name, \"\(name)\""
         }
     }
 }
 
-/// What a name clash leads to at the endpoints of an account that can do what a session asks for.
+/// The consequences of a name clash at each endpoint of an account that can perform a session.
 package struct NameClashes {
     private let fates: [(endpoint: Endpoint, clash: NameClash)]
 
+    /// Makes the list of consequences.
+    ///
     /// - Parameters:
-    ///   - validate: Asks an endpoint's transport whether it can do what the session asks for.
-    ///   - clash: Asks it what happens to files with one name.
+    ///   - endpoints: The account's endpoints, in their order.
+    ///   - validate: Throws if an endpoint can't perform the session.
+    ///   - clash: Returns what happens at an endpoint to files with the same name.
     package init(at endpoints: [Endpoint], validate: (Endpoint) throws(TransferError) -> Void, clash: (Endpoint) -> NameClash) {
         var fates: [(endpoint: Endpoint, clash: NameClash)] = []
         for endpoint in endpoints {
@@ -71,25 +74,26 @@ package struct NameClashes {
         self.fates = fates
     }
 
-    /// The first endpoint that would lose a file, or the account's first one if that would refuse it. A fallback that refuses a file loses
-    /// nothing, and may never be used.
+    /// The first endpoint where a file would be lost, or the account's first endpoint if it would reject the second file.
+    ///
+    /// A fallback that rejects the second file does not count: nothing is lost there, and the fallback may never be used.
     package var loss: (endpoint: Endpoint, clash: NameClash)? {
         fates.enumerated().first { index, fate in
             fate.clash == .replaced || fate.clash == .leftOut || index == 0 && fate.clash == .refused
         }?.element
     }
 
-    /// The first endpoint that would refuse the second file.
+    /// The first endpoint that would reject the second file; nil without one.
     package var refusing: Endpoint? { fates.first { $0.clash == .refused }?.endpoint }
 }
 
 extension NameClash {
-    /// What happens, for messages.
+    /// What happens to the files, for messages; a clause without a full stop.
     package var consequence: String {
         switch self {
         case .keptApart: "both would be kept"
-        case .refused: "the second one would be refused, as nothing is replaced there"
-        case .leftOut: "the second one would be left out, as a file with its name is there by then"
+        case .refused: "the second one would be refused, because existing files are not replaced"
+        case .leftOut: "the second one would be left out, because a file with its name would already exist"
         case .replaced: "one could replace the other"
         }
     }

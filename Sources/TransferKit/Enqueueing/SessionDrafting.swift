@@ -3,10 +3,11 @@ import SystemPackage
 import TransferCore
 
 extension QueueStore {
-    /// Turns requests into drafts: checks the local files and settles names. What was handed over in memory is on disk when this returns; for
-    /// drafts that are not stored after all, it is for the caller to call ``discardBlobs(of:)``.
+    /// Makes session drafts of requests: checks their local files, and chooses names. Writes data from memory to the spool; if a draft is not
+    /// stored, the caller must call ``discardBlobs(of:)``.
     ///
-    /// - Throws: ``QueueError`` with the code `invalidRequest`, `unreadableItems` or `storageUnavailable`; nothing is left on disk then.
+    /// - Throws: ``QueueError`` with the code `invalidRequest`, `fileExists`, `unreadableItems` or `storageUnavailable`. Nothing is left on disk
+    ///   then.
     func drafts(of requests: [SessionRequest]) async throws(QueueError) -> [SessionDraft] {
         try await BlockingIO.run { [sources, spool] () throws(QueueError) in
             var drafting = ItemDrafting(sources)
@@ -26,20 +27,20 @@ extension QueueStore {
 extension SessionDraft {
     fileprivate init(_ request: SessionRequest, _ drafting: inout ItemDrafting) throws(QueueError) {
         guard let first = request.items.first else {
-            throw QueueError(.invalidRequest, "A session for the account \"\(request.account)\" has no items; give it at least one.")
+            throw QueueError(.invalidRequest, "A session for the account \"\(request.account)\" has no items. Add at least one.")
         }
         try request.options.validate()
         try SessionContext.validate(request.context)
         let calendar = Date.distantPast.timeIntervalSince1970...Date.distantFuture.timeIntervalSince1970
         if let notBefore = request.notBefore, !calendar.contains(notBefore.timeIntervalSince1970) {
-            throw QueueError(.invalidRequest, "A session can't wait for a time that no calendar has; leave the start time out for none.")
+            throw QueueError(.invalidRequest, "The start time is outside the range of dates. Set another time, or none to start at once.")
         }
         guard (request.direction == .download) == (request.folder != nil) else {
             throw QueueError(
-                .invalidRequest, "A session that downloads names the folder that it downloads to, and one that uploads does not.")
+                .invalidRequest, "A download needs a local folder, and an upload must not have one.")
         }
         guard request.options.expectedChecksum == nil || (request.direction == .download && request.items.count == 1 && first.isFile) else {
-            throw QueueError(.invalidRequest, "A session that names a checksum downloads one file, which has it.")
+            throw QueueError(.invalidRequest, "An expected checksum needs a download of exactly one file.")
         }
         let folder = drafting.begin(downloadingTo: request.folder.map { DownloadFolder(path: $0, overwrite: request.options.overwrite) })
         let items = request.items.compactMap { drafting.draft(of: $0) }

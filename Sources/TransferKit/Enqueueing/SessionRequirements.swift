@@ -1,14 +1,14 @@
 package import TransferCore
 
 extension Sequence<Endpoint> {
-    /// Decides whether endpoints of an account can do what a session wants, by what their transports say of it.
+    /// Checks whether the endpoints of an account can perform a session.
     ///
-    /// What a transport finds to be wrong in itself, as a header that no request may have, refuses the session even if only a fallback says so:
-    /// whether its files arrive must not depend on which server happens to be there. What is merely not had at one endpoint is left to the
-    /// others, as it is when the session runs, and refuses the session if none of them can do it.
+    /// A failure of the class ``FailureClass/unsupported`` rejects the session only if every endpoint fails with it, because an attempt skips
+    /// endpoints that lack a feature. Any other failure, such as a header that no request may have, rejects the session even if only a fallback
+    /// reports it: success must not depend on which server is reachable.
     ///
-    /// - Parameter validate: Asks an endpoint's transport; one that can't say counts as able.
-    /// - Throws: What the first endpoint said that decides.
+    /// - Parameter validate: Asks an endpoint's transport. Returns without an error if the transport can't validate sessions.
+    /// - Throws: The first failure of another class, or else the first `unsupported` failure if no endpoint can perform the session.
     package func check(by validate: (Endpoint) throws(TransferError) -> Void) throws(TransferError) {
         var isAble = false
         var inability: TransferError?
@@ -26,16 +26,17 @@ extension Sequence<Endpoint> {
 }
 
 extension TransferQueue {
-    /// What is asked of the transports of a session's account.
+    /// The properties of a session that its account's transports must support.
     struct SessionRequirements: Equatable {
         var account: String
         var direction: TransferDirection
         var options: SessionOptions
     }
 
-    /// Refuses what the accounts' endpoints can't do; see ``Swift/Sequence/check(by:)``. An account that there is not refuses nothing here.
+    /// Rejects requests that no endpoint of their account can perform; see ``Swift/Sequence/check(by:)``. Requests with an unknown account
+    /// pass.
     ///
-    /// Whether a session with a deduplication key is there already is seen when it is stored: until then its draft keeps the refusal.
+    /// For a request with a deduplication key, the error is kept in its draft, and thrown only if the store has no session with the key.
     nonisolated func check(_ requests: [SessionRequest], _ drafts: inout [SessionDraft]) async throws(QueueError) {
         let accounts = await definitions(of: Set(requests.map(\.account)))
         warn(ofMissingTransports: accounts.values.sorted { $0.name < $1.name })
@@ -44,7 +45,7 @@ extension TransferQueue {
             let requirements = SessionRequirements(account: request.account, direction: request.direction, options: request.options)
             guard let account = accounts[requirements.account] else { continue }
             do throws(QueueError) {
-                // Batches mostly want the same of all.
+                // Most requests of a call have the same requirements.
                 if requirements != last { try check(requirements, at: account) }
                 last = requirements
                 try check(request.items, of: requirements, at: account)
@@ -62,7 +63,7 @@ extension TransferQueue {
         }
     }
 
-    /// Refuses items whose remote names clash with each other, or with the session's own, where that would lose a file.
+    /// Rejects new items of a session if their remote names collide with each other or with existing items, and a file would be lost.
     nonisolated func checkNames(of items: [ItemDraft], addedTo session: SessionRecord) async throws {
         guard session.status.direction == .upload, let key = await scheduler.sessionIndex.key(of: session.status.id),
             let account = await definitions(of: [session.status.account])[session.status.account]
@@ -73,7 +74,7 @@ extension TransferQueue {
         try await BlockingIO.run { () throws(QueueError) in try names.check(items, after: taken, refusal) }
     }
 
-    /// Refuses items whose places at the server their session's account can't use.
+    /// Rejects items with an upload URL that their session's account can't use.
     nonisolated func check(_ items: [TransferItem], of requirements: SessionRequirements) async throws(QueueError) {
         guard items.contains(where: { $0.uploadPlace != nil }),
             let account = await definitions(of: [requirements.account])[requirements.account]
@@ -83,7 +84,7 @@ extension TransferQueue {
         try check(items, of: requirements, at: account)
     }
 
-    /// Refuses a verification that one of these sessions can't have; those that are finished keep theirs.
+    /// Rejects a verification that one of the sessions can't use. Ignores finished sessions, which keep their verification.
     nonisolated func check(_ verification: Verification, of sessions: [SessionID]) async throws {
         for start in stride(from: 0, to: sessions.count, by: Self.checkedTogether) {
             for record in try await records(of: sessions[start..<min(start + Self.checkedTogether, sessions.count)]) {
@@ -126,7 +127,7 @@ extension TransferQueue {
         }
     }
 
-    /// Accounts as they are now.
+    /// The current definitions of accounts, by name. Unknown accounts are missing.
     func definitions(of names: Set<String>) -> [String: Account] {
         names.reduce(into: [:]) { $0[$1] = scheduler.accountKeys[$1].flatMap { scheduler.accounts[$0]?.account } }
     }

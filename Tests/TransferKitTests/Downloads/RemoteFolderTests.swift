@@ -223,7 +223,7 @@ import TransportTesting
             #expect(error?.code == code, "\(items)")
         }
         let upload = await #expect(throws: QueueError.self) { try await queue.enqueue(.upload(items: [try folder("trip")], to: "a")) }
-        #expect(upload?.code == .invalidRequest && upload?.message == "trip is to be downloaded, but its session uploads.")
+        #expect(upload?.code == .invalidRequest && upload?.message == "trip is a download, but its session uploads.")
         let checksum = SessionOptions(expectedChecksum: "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
         let single = await #expect(throws: QueueError.self) { try await queue.enqueue(try request(folder("trip"), options: checksum)) }
         #expect(single?.code == .invalidRequest)

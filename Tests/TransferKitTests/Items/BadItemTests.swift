@@ -36,14 +36,14 @@ import TransportTesting
         #expect(
             lines == [
                 "\(paths[0]) does not exist.",
-                "\(paths[1]) is a FIFO, not a regular file; only files and folders can be sent.",
-                "\(paths[2]) can't be read: following its symbolic links has no end.",
-                "\(paths[3]) is a symbolic link to something that does not exist.",
-                "\(paths[4]) is a socket, not a regular file; only files and folders can be sent.",
-                "/dev/null is a device, not a regular file; only files and folders can be sent.",
+                "\(paths[1]) is a FIFO. Only regular files and folders can be sent.",
+                "Cannot read \(paths[2]): too many levels of symbolic links.",
+                "\(paths[3]) is a symbolic link whose target does not exist.",
+                "\(paths[4]) is a socket. Only regular files and folders can be sent.",
+                "/dev/null is a device. Only regular files and folders can be sent.",
                 "Cannot read \(long).",
-                "An empty path names no file.",
-                "/ has no name of its own; give the item a remote name.",
+                "An item has an empty path.",
+                "/ has no name to use at the server. Give the item a remote name.",
             ])
         #expect(await queue.status().sessions == 0)
         #expect(!FileManager.default.fileExists(atPath: fixture.folder.path.appending("store").appending("spool").string))

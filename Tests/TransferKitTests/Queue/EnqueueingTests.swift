@@ -19,7 +19,7 @@ import TransportTesting
         let error = try await #require(throws: QueueError.self) { try await queue.enqueue([try fixture.upload("2"), request]) }
         #expect(error.code == .unreadableItems)
         #expect(error.message.contains("\(missing) does not exist"))
-        #expect(error.message.contains("/dev/null is a device, not a regular file"))
+        #expect(error.message.contains("/dev/null is a device. Only regular files and folders"))
         #expect(await queue.status().sessions == 0)
         await queue.shutdown()
     }
