@@ -1,4 +1,4 @@
-"""Relays cut the connections to all servers at random bytes and after random times; everything arrives, with few bytes sent twice."""
+"""Relays cut connections to all servers at random bytes and times. All files must arrive, with few bytes sent twice."""
 
 import random
 import time
@@ -11,9 +11,9 @@ cuts_per_queue = 40
 
 
 def campaign(seed, rounds, seconds, program):
-    """Cuts `rounds` times, or for so many seconds. Returns the anomalies and a line of figures."""
+    """Cuts connections `rounds` times, or for part of `seconds`. Returns the anomalies and a line of figures."""
     studio = Studio("cut", seed, program)
-    # What was begun is finished and checked after that.
+    # The rest of the time is for completing and checking the sessions.
     end = time.monotonic() + seconds * 0.4 if seconds else None
     made = number = 0
     content = dict.fromkeys(studio.servers, 0)
@@ -38,11 +38,11 @@ def campaign(seed, rounds, seconds, program):
                     break
                 failures += failed
                 for name, error in failed:
-                    # A file may use up its attempts; that it can't be transferred at all is what no cut means.
+                    # A file may use up its attempts. A cut must never cause a permanent failure.
                     if error["class"] not in ["transient", "network"]:
-                        studio.anomaly(f"{name} failed over a cut: {error}")
+                        studio.anomaly(f"{name} failed because of a cut: {error}")
             if status != 0:
-                studio.anomaly(f"the last run ended with {status}: {diagnostics[-1000:]}")
+                studio.anomaly(f"the last run exited with {status}: {diagnostics[-1000:]}")
             for server in studio.servers.values():
                 made += server.relay.cuts.made
                 for kind, count in server.relay.cuts.kinds.items():
@@ -51,14 +51,14 @@ def campaign(seed, rounds, seconds, program):
             for session in work.sessions:
                 content[session.account] += session.bytes
             work.check_order(set())
-            # A cut after the last byte and before its answer is a creation of unknown outcome, as with a kill.
+            # A cut between the last byte and the response leaves the outcome unknown, as a kill does.
             work.check(kills=goal)
             work.clean()
     finally:
         wire = {kind: server.relay.up + server.relay.down for kind, server in studio.servers.items()}
         studio.close()
     return studio.anomalies, (
-        f"cut: {made} cuts of {number} queues ({', '.join(f'{count} {kind}' for kind, count in sorted(kinds.items()))}),"
+        f"cut: {made} cuts in {number} queues ({', '.join(f'{count} {kind}' for kind, count in sorted(kinds.items()))}),"
         f" {sum(content.values()) >> 20} MiB of content, {sum(wire.values()) >> 20} MiB on the wire"
         f" ({', '.join(f'{kind} {wire[kind] / max(content[kind], 1):.3f} times' for kind in wire)}), {len(failures)} sessions"
         f" that used up their attempts {sorted({error['code'] for _, error in failures})}")

@@ -1,4 +1,4 @@
-"""The storage folder and the downloads are on a small tmpfs that is filled, so that each write in turn fails; then space is freed."""
+"""Fills a small tmpfs with the storage folder and the downloads, so that each write in turn fails, and then frees space."""
 
 import ctypes
 import os
@@ -15,10 +15,14 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def campaign(seed, rounds, seconds, program):
-    """Grows the free space by 4 KiB a step with `rounds`, of which each fills the disk below a run once; by larger steps otherwise."""
+    """Runs commands, downloads and whole runs on a disk with little free space.
+
+    Fills the disk during a run `rounds` times, or about once a minute of `seconds`. Below 300 seconds, the free space grows in larger steps.
+    Returns the anomalies and a line of figures.
+    """
     is_short = not rounds and seconds < 300
     if os.getuid() != 0 or libc.unshare(0x20000) != 0:  # CLONE_NEWNS
-        return [], "disk: NOT RUN, as this user can't mount a file system of its own"
+        return [], "disk: NOT RUN, because this user can't mount a file system; run it as root"
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
     studio = Studio("disk", seed, program)
     disk = Disk(studio.folder / "disk", 96 << 20)
@@ -32,13 +36,13 @@ def campaign(seed, rounds, seconds, program):
         studio.close()
         disk.unmount()
     return studio.anomalies, (
-        f"disk: {one.refusals} commands refused by a full disk of {one.steps} at {len(one.needs)} kinds"
-        f" (enough were {', '.join(f'{name} {need >> 10} KiB' for name, need in one.needs.items())}),"
-        f" {one.short} downloads without room, {one.fills} disks filled below a run; exit codes {sorted(one.codes)}")
+        f"disk: {one.refusals} of {one.steps} commands of {len(one.needs)} kinds failed on a full disk"
+        f" (sufficient space: {', '.join(f'{name} {need >> 10} KiB' for name, need in one.needs.items())}),"
+        f" {one.short} downloads without space, {one.fills} disks filled during a run; exit codes {sorted(one.codes)}")
 
 
 class Disk:
-    """A small file system of its own, and the file that fills it."""
+    """A small file system, and the file that fills it."""
 
     def __init__(self, folder, size):
         self.folder, self.filler = folder, folder / "filler"
@@ -50,7 +54,7 @@ class Disk:
         return state.f_bavail * state.f_frsize
 
     def leave(self, free):
-        """Leaves so many bytes free, whatever else is written at the same time."""
+        """Fills the disk up to `free` bytes, even while others write to it."""
         self.empty()
         with open(self.filler, "wb") as file:
             amount = self.free() - free
@@ -81,7 +85,7 @@ class Campaign:
     # Commands
 
     def commands(self, steps, kinds):
-        """Each command, or so many kinds, with free space from nothing up to where it succeeds."""
+        """Runs all commands, or a sample of `kinds` commands, with growing free space until each succeeds."""
         queue = self.queue()
         for index in range(60):
             write_file(queue.sources / "many" / str(index), 10, self.draw)
@@ -118,27 +122,27 @@ class Campaign:
             after = self.state(queue)
             if status == 0:
                 if name not in ["list", "show", "a new store"] and before == after:
-                    self.studio.anomaly(f"{name} at {free} bytes of free space ended with 0, and changed nothing")
+                    self.studio.anomaly(f"{name} at {free} bytes of free space exited with 0, but changed nothing")
                 self.needs[name] = free
                 return
             self.refusals += 1
             if status != 3 or not diagnostics.strip() or output:
-                self.studio.anomaly(f"{name} at {free} bytes of free space ended with {status}: {output}{diagnostics[-500:]}")
+                self.studio.anomaly(f"{name} at {free} bytes of free space exited with {status}: {output}{diagnostics[-500:]}")
             if arguments and before != after:
-                self.studio.anomaly(f"{name} at {free} bytes of free space ended with {status}, and left {after} of {before}")
+                self.studio.anomaly(f"{name} at {free} bytes of free space exited with {status}, but changed {before} to {after}")
             if not arguments:
                 queue.succeed("account", "add", "new", "tus+http://127.0.0.1:1/")
             free += page * (1 if steps == 1 else self.draw.randint(1, 2 * steps))
         self.studio.anomaly(f"{name} does not succeed with 8 MiB of free space: {diagnostics[-500:]}")
 
     def state(self, queue):
-        """What the store holds, without what changes by itself."""
+        """Returns the contents of the store: its sessions, its accounts and the state of the queue."""
         return [queue.run(*each, "--json")[1] for each in (["list"], ["account", "list"], ["queue", "status"])]
 
     # Downloads
 
     def downloads(self, steps):
-        """Downloads into a disk whose free space grows from nothing to enough."""
+        """Downloads to a disk whose free space grows from zero until all files fit."""
         queue = self.queue()
         queue.store = queue.folder / "store"
         queue.downloads = self.disk.folder / "downloads"
@@ -161,7 +165,7 @@ class Campaign:
             waiting = [each for each in queue.list() if each["state"] != "completed"]
             self.short += len(waiting)
             if status != (1 if waiting else 0) or waiting and not diagnostics:
-                self.studio.anomaly(f"run with {step} of {steps} of the space ended with {status}: {waiting} {diagnostics[-500:]}")
+                self.studio.anomaly(f"run with {step} of {steps} of the space exited with {status}: {waiting} {diagnostics[-500:]}")
             for name, error in work.restore():
                 if error["code"] not in ["diskFull", "noSpace", "insufficientSpace"]:
                     self.studio.anomaly(f"{name} failed on a full disk: {error}")
@@ -171,10 +175,10 @@ class Campaign:
         shutil.rmtree(queue.downloads)
         work.clean()
 
-    # A run
+    # Runs
 
     def filled_run(self, is_killed):
-        """The disk of the storage folder is filled while files move, and freed after some seconds; or the run is killed then."""
+        """Fills the disk of the storage folder while files move, and frees it after up to 2.5 seconds, optionally after a kill."""
         self.fills += 1
         queue = self.queue()
         queue.add_accounts()
@@ -204,12 +208,12 @@ class Campaign:
         status, _, diagnostics = queue.finish(run, ["run"], timeout=120)
         self.codes.add(status)
         if status == 1:
-            # Where all that is left waits for the disk, the run ends, and says so.
+            # If all remaining sessions wait for disk space, the run ends with that message.
             if "Free some space" not in diagnostics:
-                self.studio.anomaly(f"run ended with 1 on a full disk: {diagnostics[-1000:]}")
+                self.studio.anomaly(f"run exited with 1 on a full disk: {diagnostics[-1000:]}")
             status, _, diagnostics = queue.run("run", "--progress", "none")
         if status != 0:
-            self.studio.anomaly(f"run ended with {status} after its disk was full: {diagnostics[-1000:]}")
+            self.studio.anomaly(f"run exited with {status} after its disk was full: {diagnostics[-1000:]}")
         work.check_order(set())
         work.check(kills=1)
         if not self.studio.anomalies:
@@ -217,7 +221,7 @@ class Campaign:
         work.clean()
 
     def ask_owner(self, work):
-        """A command to the owner of a full disk is done, or changes nothing."""
+        """Checks that a command to an owner with a full disk succeeds or changes nothing."""
         session = work.new("loop")
         session.file("late", 1000)
         status, output, diagnostics = work.queue.run(*session.arguments())
@@ -225,7 +229,7 @@ class Campaign:
         if status == 0:
             session.id = output.split()[0]
             return
-        # That it is not listed either is one of the checks at the end.
+        # The final check finds the session if the failed command stored it.
         work.sessions.remove(session)
         if status != 3 or not diagnostics.strip() or output:
-            self.studio.anomaly(f"add beside a run on a full disk ended with {status}: {output}{diagnostics[-500:]}")
+            self.studio.anomaly(f"add during a run on a full disk exited with {status}: {output}{diagnostics[-500:]}")

@@ -1,4 +1,4 @@
-"""`transferq run` is killed at any moment, with commands running beside it, until everything is done."""
+"""Kills `transferq run` at random moments while other commands run, until all sessions are complete."""
 
 import random
 import sys
@@ -12,12 +12,12 @@ kills_per_queue = 25
 
 
 def campaign(seed, rounds, seconds, program):
-    """Kills `rounds` times, or for so many seconds. Returns the anomalies and a line of figures."""
+    """Kills `rounds` times, or for half of `seconds`. Returns the anomalies and a line of figures."""
     studio = Studio("kill", seed, program)
     for server in studio.servers.values():
         server.relay.rate = 12 << 20
     begin = time.monotonic()
-    # What was begun is finished and checked after that.
+    # The rest of the time is for completing and checking the sessions.
     end = begin + seconds * 0.5 if seconds else None
     kills = number = content = ran_out = 0
     try:
@@ -32,8 +32,8 @@ def campaign(seed, rounds, seconds, program):
         wire = sum(server.relay.up + server.relay.down for server in studio.servers.values())
         studio.close()
     return studio.anomalies, (
-        f"kill: {kills} kills of {number} queues, {studio.commands} commands, {content >> 20} MiB of content,"
-        f" {wire >> 20} MiB on the wire, {ran_out} runs done before their kill")
+        f"kill: {kills} kills in {number} queues, {studio.commands} commands, {content >> 20} MiB of content,"
+        f" {wire >> 20} MiB on the wire, {ran_out} runs completed before their kill")
 
 
 class OneQueue:
@@ -51,7 +51,7 @@ class OneQueue:
         kills = ended = 0
         while kills < goal and ended < 2 and not (end and time.monotonic() > end):
             run = self.queue.start("run", "--progress", "none")
-            # A third die while the queue is opened or recovers, the others while files move.
+            # About a third die while the queue opens or recovers, the others while files move.
             life = self.draw.uniform(0, 0.25 if self.draw.random() < 0.35 else 2)
             asked = self.draw.random() < 0.5
             if asked:
@@ -76,7 +76,7 @@ class OneQueue:
     def finish_killed(self, run):
         output, diagnostics = run.communicate()
         if run.returncode not in [-9, 0, 1]:
-            self.studio.anomaly(f"run ended with {run.returncode}: {diagnostics[-2000:]}")
+            self.studio.anomaly(f"run exited with {run.returncode}: {diagnostics[-2000:]}")
         return run.returncode, output, diagnostics
 
     def complete(self, kills):
@@ -89,15 +89,15 @@ class OneQueue:
             if states <= {"completed", "cancelled"}:
                 break
         if status != 0:
-            self.studio.anomaly(f"the last run ended with {status}: {diagnostics[-1000:]}")
+            self.studio.anomaly(f"the last run exited with {status}: {diagnostics[-1000:]}")
         self.work.check_order(self.moved)
         self.work.check(kills)
         self.work.clean()
 
-    # Commands beside the run
+    # Commands during a run
 
     def act(self):
-        """Starts one to three commands, which end when an owner or they themselves have done them."""
+        """Starts one to three commands, which the queue's owner or their own process performs."""
         for _ in range(self.draw.randint(1, 3)):
             name = self.draw.choice([
                 "now", "next", "move", "stop", "pause", "hold", "resume", "release", "list", "why", "set", "add", "cancel", "remove"])
@@ -125,11 +125,11 @@ class OneQueue:
                 timer.start()
             self.beside.append((name, session, arguments, process, is_killed))
             if name == "add":
-                # Its place in the order is certain only once it has ended.
+                # The session's position is known only when the command has ended.
                 self.join()
 
     def join(self):
-        """Waits for the commands, and notes what they did."""
+        """Waits for the commands, and records their effects."""
         run_again = [session for name, session, *_ in self.beside if name == "now"]
         for name, session, arguments, process, is_killed in self.beside:
             if is_killed:
@@ -138,7 +138,7 @@ class OneQueue:
             else:
                 status, output, diagnostics = self.queue.finish(process, arguments, timeout=60)
             if status not in ([0, 4, -9] if is_killed else [0, 4] if name != "add" else [0]):
-                self.studio.anomaly(f"{arguments} ended with {status}: {diagnostics[-1000:]}")
+                self.studio.anomaly(f"{arguments} exited with {status}: {diagnostics[-1000:]}")
             if name == "add":
                 self.note_added(session, output.split())
             elif name in ["cancel", "remove"] and status == 0:
@@ -153,9 +153,9 @@ class OneQueue:
     def note_added(self, session, ids):
         found = [each["id"] for each in self.queue.list() if each["name"] == session.name]
         if len(found) > 1 or ids and found and ids != found:
-            self.studio.anomaly(f"{session.name} was added as {ids}, and {found} are listed")
+            self.studio.anomaly(f"{session.name} was added as {ids}, but {found} are listed")
         session.id = (found or ids or [None])[0]
         if not found:
             if ids:
-                self.studio.anomaly(f"{session.name} was added as {ids}, and is lost")
+                self.studio.anomaly(f"{session.name} was added as {ids}, but is lost")
             self.work.sessions.remove(session)

@@ -1,4 +1,4 @@
-"""All servers stop in the middle, for a while; all sessions complete after their return."""
+"""All servers stop during transfers and start again later. All sessions must then complete."""
 
 import random
 import time
@@ -8,7 +8,10 @@ from work import Work
 
 
 def campaign(seed, rounds, seconds, program):
-    """Stops the servers `rounds` times (once). They are away for some seconds, for up to a minute with `rounds`. Returns the anomalies and figures."""
+    """Stops the servers `rounds` times (once) for 2 to 60 seconds, or without `rounds` for a twentieth of `seconds`, at most 60.
+
+    Returns the anomalies and a line of figures.
+    """
     studio = Studio("outage", seed, program, only=["loop", "sftp", "put"])
     waits, aways = [], []
     try:
@@ -26,7 +29,7 @@ def campaign(seed, rounds, seconds, program):
             for server in studio.servers.values():
                 server.relay.rate = 6 << 20
             run = queue.start("run", "--progress", "none", "--jobs", "8")
-            # In the middle is where half a mebibyte has gone through each relay.
+            # Stop the servers after each relay has passed half a mebibyte.
             limit = time.monotonic() + 30
             while time.monotonic() < limit and any(
                     server.relay.up + server.relay.down < begin[kind] + (1 << 19) for kind, server in studio.servers.items()):
@@ -43,11 +46,11 @@ def campaign(seed, rounds, seconds, program):
             status, _, diagnostics = queue.finish(run, ["run"], timeout=120 + away)
             waits.append(time.monotonic() - back)
             if status != 0:
-                studio.anomaly(f"run ended with {status}: {diagnostics[-1000:]}")
+                studio.anomaly(f"run exited with {status}: {diagnostics[-1000:]}")
             work.check(kills=1)
             work.clean()
     finally:
         studio.close()
     return studio.anomalies, (
         f"outage: {len(waits)} of {', '.join(f'{away:.0f}' for away in aways)} s, 8 sessions,"
-        f" done {', '.join(f'{wait:.1f}' for wait in waits)} s after the return")
+        f" completed {', '.join(f'{wait:.1f}' for wait in waits)} s after the restart")

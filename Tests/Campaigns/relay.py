@@ -1,6 +1,6 @@
 """A relay on loopback between the program and one server.
 
-It counts the bytes both ways, limits their rate, cuts connections by a plan, and can refuse connections as a stopped server does.
+Counts the bytes in both directions, limits their rate, cuts connections according to a plan, and can refuse connections like a stopped server.
 """
 
 import asyncio
@@ -12,10 +12,12 @@ import time
 
 
 class Cuts:
-    """A plan of cuts: after a number of bytes in one direction, or after a life time, by a reset or by a half-close.
+    """A plan of cuts: after a number of bytes in one direction or after a time, by a reset or a half-close.
 
-    limit: How many connections are cut at most.
-    share: The share of connections that are cut, from 0 to 1.
+    limit: The maximum number of cut connections.
+    share: The fraction of connections to cut, from 0 to 1.
+    longest: The maximum time before a cut, in seconds.
+    largest: The maximum position of a cut, as a power of 2 in bytes.
     """
 
     def __init__(self, seed, limit, share=0.7, longest=2.0, largest=24):
@@ -25,11 +27,11 @@ class Cuts:
         self.kinds = {}
 
     def next(self):
-        """The cut of the next connection: (trigger, amount, way of ending), or None."""
+        """Returns the cut of the next connection, (trigger, amount, ending), or None."""
         draw = self.random
         is_cut = draw.random() < self.share
         trigger = draw.choice(["up", "down", "time"])
-        # Positions of all magnitudes: each byte of a greeting is as likely as a whole mebibyte of content.
+        # All magnitudes are equally likely, so cuts in a greeting are as frequent as cuts in mebibytes of content.
         position = 0 if draw.random() < 0.02 else int(2 ** draw.uniform(0, self.largest))
         amount = draw.uniform(0, self.longest) if trigger == "time" else position
         ending = draw.choice(["reset", "reset", "half-close"])
@@ -41,7 +43,7 @@ class Cuts:
 
 
 class Relay:
-    """Listens on one port for its whole life; the server behind it may change."""
+    """Listens on the same port for its whole life. The port of its server may change."""
 
     def __init__(self, loop, target, rate=None):
         self.loop, self.target, self.rate = loop, target, rate
@@ -57,14 +59,14 @@ class Relay:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(30)
 
     def listen(self):
-        """Starts to listen, on the same port as before."""
+        """Starts to listen, on the previous port if there was one."""
         async def start():
             self.server = await asyncio.start_server(self.accept, "127.0.0.1", self.port, backlog=128, limit=1 << 18)
             self.port = self.server.sockets[0].getsockname()[1]
         self.call(start())
 
     def refuse(self):
-        """Refuses connections, and resets those that are open."""
+        """Refuses new connections, and resets open ones."""
         async def stop():
             self.server.close()
             for writer in list(self.open):
@@ -95,7 +97,7 @@ class Relay:
         def end(ending, direction):
             self.cuts.note(cut[0], ending)
             if ending == "half-close":
-                # The receiver sees the end, and nothing more comes that way; the other way stays open for a while.
+                # The receiver sees the end of this direction. The other direction stays open for half a second.
                 for each, task, receiver in zip(["up", "down"], tasks, [to_server, writer]):
                     if each == direction:
                         task.cancel()
@@ -151,9 +153,9 @@ class Relay:
 
 
 def start_loop():
-    """An event loop on a thread of its own, which ends with this process."""
+    """Starts an event loop on its own thread, which ends with this process."""
     loop = asyncio.new_event_loop()
-    # A connection that breaks in a pump is what these relays are for.
+    # Ignore errors of connections, because these relays cut connections on purpose.
     loop.set_exception_handler(lambda _, __: None)
     threading.Thread(target=loop.run_forever, daemon=True).start()
     return loop

@@ -1,4 +1,4 @@
-"""The real servers of a campaign, each behind a relay of its own."""
+"""The real servers of a campaign, each with its own relay."""
 
 import ctypes
 import pathlib
@@ -17,7 +17,7 @@ def end_with_parent():
 
 
 class Server:
-    """One server. Its relay keeps its port when the server is stopped and started again."""
+    """One server. Its relay keeps its port when the server restarts."""
 
     def __init__(self, kind, folder, loop, build):
         self.kind, self.folder, self.build = kind, folder, build
@@ -48,7 +48,7 @@ class Server:
         (self.folder / "uploads").mkdir(exist_ok=True)
 
     def stop(self):
-        """Ends the server as a loss of power does, with all of its connections."""
+        """Kills the server and resets its connections, as a loss of power does."""
         self.relay.refuse()
         self.process.kill()
         self.process.wait()

@@ -1,4 +1,4 @@
-"""A queue with four accounts on real servers, and the program that drives it."""
+"""The servers of a campaign, and queues with an account for each of them."""
 
 import getpass
 import hashlib
@@ -15,11 +15,11 @@ from relay import start_loop
 from servers import Server, root
 
 kinds = ["loop", "tuspy", "sftp", "put"]
-downloads = None  # Where the downloads of all queues go, if not into their folders.
+downloads = None  # The folder for the downloads of all queues; None for a folder in each queue's folder.
 
 
 class Studio:
-    """The servers and the folder of one campaign. It counts anomalies: each is printed at once, with the seed that replays it."""
+    """The servers and the folder of one campaign. Prints each anomaly at once, with the seed that replays it."""
 
     def __init__(self, name, seed, program=None, only=None):
         self.name, self.seed = name, seed
@@ -42,7 +42,7 @@ class Studio:
         if not self.anomalies:
             shutil.rmtree(self.folder, ignore_errors=True)
         else:
-            print(f"What is left of {self.name} is in {self.folder}", flush=True)
+            print(f"The files of {self.name} are kept in {self.folder}", flush=True)
 
 
 class Queue:
@@ -68,7 +68,7 @@ class Queue:
             stdout=subprocess.PIPE, stderr=log or subprocess.PIPE, text=True, errors="surrogateescape")
 
     def finish(self, process, arguments=(), timeout=240):
-        """Waits for a command; a crash or a hang is an anomaly. Returns its exit code, its output and its diagnostics."""
+        """Waits for a command. A crash or a hang is an anomaly. Returns the exit code, the output and the diagnostics."""
         try:
             output, diagnostics = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -87,13 +87,13 @@ class Queue:
     def succeed(self, *arguments):
         status, output, diagnostics = self.run(*arguments)
         if status != 0:
-            self.studio.anomaly(f"{arguments} ended with {status}: {diagnostics[-1000:]}")
+            self.studio.anomaly(f"{arguments} exited with {status}: {diagnostics[-1000:]}")
         return output.split()
 
     def list(self):
         status, output, diagnostics = self.run("list", "--json")
         if status != 0:
-            self.studio.anomaly(f"list ended with {status}: {diagnostics[-1000:]}")
+            self.studio.anomaly(f"list exited with {status}: {diagnostics[-1000:]}")
         return [json.loads(line) for line in output.splitlines()]
 
     def show(self, session):
@@ -108,7 +108,7 @@ class Queue:
 
 
 def write_file(path, size, draw):
-    """A file of random content. Large ones are written in blocks."""
+    """Writes a file of random content, in blocks of 1 MiB."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "wb") as file:
         while size > 0:

@@ -1,9 +1,10 @@
-// Preloaded into a program, records what a loss of power would leave of some folders: after each fsync or fdatasync, the content of the synced
-// file, or the names in the synced folder. `power-loss` puts the folders together again from these records.
+// A library to preload into a program. At each fsync or fdatasync below some folders, records the content of the synced file or the names in the
+// synced folder. `power-loss` restores the folders from these records to their state after a loss of power.
 //
-//   POWERLOSS_ROOTS    the folders, with colons between them
-//   POWERLOSS_RECORDS  the folder for the records: one file for each inode, named by its kind, number and time of birth
-//   POWERLOSS_STOP     after this many syncs the program is killed; 0 for never. The count of syncs is written to "count" in the records.
+//   POWERLOSS_ROOTS    the folders, separated by colons
+//   POWERLOSS_RECORDS  the folder for the records: one file for each inode, named after its kind, number and birth time
+//   POWERLOSS_STOP     the number of syncs after which the program is killed; 0 for never. The file "count" in the records has the number of
+//                      syncs.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -39,7 +40,7 @@ static void give_up(const char *what) {
     _exit(99);
 }
 
-/// "KIND.INODE.BIRTH": a number alone is used again once its file is gone.
+/// Writes "KIND.INODE.BIRTH.MODE". The birth time is needed because inode numbers are reused.
 static void name_of(char *name, size_t size, int folder, const char *entry, int *is_folder) {
     struct statx found;
     if (statx(folder, entry, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &found) != 0) {
@@ -50,7 +51,7 @@ static void name_of(char *name, size_t size, int folder, const char *entry, int 
     const char kind = *is_folder ? 'd' : S_ISREG(found.stx_mode) ? 'f' : 'x';
     snprintf(name, size, "%c.%llu.%lld.%u.%o", kind, (unsigned long long)found.stx_ino, (long long)found.stx_btime.tv_sec,
              found.stx_btime.tv_nsec, found.stx_mode & 07777);
-    // The mode is no part of the identity: it may change, and is cut off where a record is named.
+    // The mode can change, so it is not part of the identity: record() cuts it off.
 }
 
 static void record(int fd) {
@@ -75,7 +76,7 @@ static void record(int fd) {
         }
         closedir(folder);
     } else {
-        // By another descriptor: this one may be for writing only.
+        // Use another descriptor, because this one may be write-only.
         char link[64];
         snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
         int again = open(link, O_RDONLY | O_CLOEXEC);
@@ -94,7 +95,7 @@ static void record(int fd) {
 static int synced(int fd, int (*sync_call)(int)) {
     if (!is_below_root(fd)) return sync_call(fd);
     pthread_mutex_lock(&lock);
-    // Recorded before the call returns, as what was written up to here is what the call is for.
+    // Record before the call: it guarantees only what was written before it.
     record(fd);
     int result = sync_call(fd);
     count += 1;

@@ -1,4 +1,4 @@
-"""What a campaign transfers, and the checks of what must be true at the end."""
+"""The sessions of a campaign, and the final checks."""
 
 import json
 import shutil
@@ -7,7 +7,7 @@ import urllib.request
 from studio import digest, write_file
 
 names = ["plain", "two words", "ünïcode", "line\nbreak", "%41+b", "-dash", "q?h#", "x" * 200]
-sent_again = 64  # Small files that had arrived and were not stored yet: the most that a kill may send again, by Durability.
+sent_again = 64  # The maximum number of small files that a kill may send again, according to the article Durability.
 
 
 class Session:
@@ -18,7 +18,7 @@ class Session:
         self.id = None
         self.parallel = work.draw.choice([None, None, 4])
         self.bytes = 0
-        self.ends_as = "completed"  # "removed" and "cancelled" by a command, "any" where a command's end is unknown
+        self.ends_as = "completed"  # "removed" or "cancelled" after a command; "any" if the outcome of a command is unknown
 
     def file(self, name, size):
         work = self.work
@@ -35,7 +35,7 @@ class Session:
         options = ["add", self.account, *([] if self.is_download else [self.work.queue.sources / self.name / p for p in self.paths])]
         folder = f"{self.work.place}/{self.name}"
         if not self.is_download:
-            # A tus server has no folders; those of the others tell the sessions apart.
+            # A tus server has no folders. At other servers, each session has its own.
             options += [] if self.account in ["loop", "tuspy"] else ["--to", folder]
         else:
             (self.work.queue.downloads / self.name).mkdir()
@@ -44,7 +44,7 @@ class Session:
         return [*options, "--name", self.name]
 
     def remote_paths(self):
-        """Puts the originals of a download at the server."""
+        """Copies the originals of a download to the server, and returns their remote paths."""
         server = self.work.studio.servers[self.account]
         if self.account == "loop":
             (name, (path, _)), = self.files.items()
@@ -61,7 +61,11 @@ class Session:
 
 
 class Work:
-    """Sessions of all kinds for one queue. `scale` multiplies the sizes of large files."""
+    """Sessions of all kinds for one queue.
+
+    scale: A factor for the sizes of large files.
+    small: A factor for the number of small files.
+    """
 
     def __init__(self, queue, draw, scale=1.0, small=1.0):
         self.queue, self.draw, self.studio = queue, draw, queue.studio
@@ -108,7 +112,7 @@ class Work:
     # The checks
 
     def check(self, kills=0, allows_failures=False):
-        """Everything that must be true once all is done."""
+        """Checks the sessions, their files and the store after the last run."""
         anomaly = self.studio.anomaly
         listed = self.queue.list()
         by_id = {each["id"]: each for each in listed}
@@ -129,7 +133,7 @@ class Work:
         self.check_store()
 
     def check_order(self, moved):
-        """Sessions that no command moved are in the order in which they were added."""
+        """Checks that sessions that no command moved are in the order of their addition."""
         order = [each["id"] for each in self.queue.list() if each["id"] not in moved]
         wanted = [each.id for each in self.sessions if each.id in set(order)]
         if order != wanted:
@@ -141,7 +145,7 @@ class Work:
                 self.studio.anomaly(f"{session.name} completed without {name!r}")
             elif digest(path) != session.files[name][1]:
                 self.studio.anomaly(
-                    f"{session.name} completed with other content in {name!r}: {path.stat().st_size} bytes at {path},"
+                    f"{session.name} completed with different content in {name!r}: {path.stat().st_size} bytes at {path},"
                     f" {session.files[name][0].stat().st_size} in the original {session.files[name][0]}")
 
     def destinations(self, session):
@@ -156,7 +160,7 @@ class Work:
             name: items.get(name) and server.folder / "uploads" / (items[name].split("/")[-1] + suffix) for name in session.files}
 
     def check_places(self, by_id, kills):
-        """Nothing is at a destination that does not belong there: no part files, no orphans beyond what is documented."""
+        """Checks that destinations contain no part files and no orphans beyond the documented ones."""
         for session in self.sessions:
             if session.account not in ["sftp", "put"] and not session.is_download:
                 continue
@@ -165,12 +169,12 @@ class Work:
                       self.studio.servers[session.account].folder / "files" / self.place) / session.name
             strangers = [each for each in folder.rglob("*") if each.is_file() and each not in wanted]
             if strangers:
-                self.studio.anomaly(f"{session.name} ({session.ends_as}) left {strangers[:5]}, {len(strangers)} in all")
+                self.studio.anomaly(f"{session.name} ({session.ends_as}) left {len(strangers)} files, such as {strangers[:5]}")
         for account in {"loop", "tuspy"} & set(self.studio.servers):
             self.check_uploads(account, kills)
 
     def check_uploads(self, account, kills):
-        """At a tus server each large file is complete once; small ones are sent again only as Durability and Queue semantics say."""
+        """Checks that a tus server has each large file once, and small files again only as Durability and Queue semantics document."""
         folder = self.studio.servers[account].folder / "uploads"
         ids = {session.id: session for session in self.sessions}
         complete, partial = {}, []
@@ -186,18 +190,18 @@ class Work:
                 complete.setdefault(key, []).append(size)
             elif offset:
                 partial.append((ids[key[:36]], key, offset, size))
-        # One whose segments were put together by a request without an answer may be there twice, as a small one.
+        # If the request that joins the segments of a file gets no response, the file may exist twice, like a small one.
         again = [sizes[0] for key, sizes in complete.items() if len(sizes) > 1 and not ids[key[:36]].parallel]
         if sum(len(sizes) - 1 for sizes in complete.values()) > sent_again * kills or any(size > 1 << 20 for size in again):
-            self.studio.anomaly(f"{account} has files twice, of these sizes: {again}, after {kills} kills")
+            self.studio.anomaly(f"{account} has duplicate files of these sizes after {kills} kills: {again}")
         for session, key, offset, size in partial:
             if size > 1 << 20 and session.ends_as == "completed":
-                self.studio.anomaly(f"{account} keeps {offset} of {size} bytes of {session.name}, {key}, which is complete elsewhere")
+                self.studio.anomaly(f"{account} keeps {offset} of {size} bytes of {key}, although {session.name} is complete")
 
     def check_store(self):
         status, output, diagnostics = self.queue.run("doctor")
         if status != 0:
-            self.studio.anomaly(f"doctor ended with {status}: {output} {diagnostics[-500:]}")
+            self.studio.anomaly(f"doctor exited with {status}: {output} {diagnostics[-500:]}")
         strangers = [
             each for each in self.queue.store.rglob("*")
             if each.is_file() and each.name not in ["owner.lock", "queue.sqlite", "queue.sqlite-wal", "queue.sqlite-shm"]]
@@ -205,7 +209,7 @@ class Work:
             self.studio.anomaly(f"the storage folder keeps {strangers}")
 
     def restore(self):
-        """Lets all that waits for a person go on; returns whether anything failed, and retries it."""
+        """Resumes, releases and retries sessions that need a command. Returns the names and errors of failed sessions."""
         failed = []
         for each in self.queue.list():
             if each["state"] == "paused":
@@ -218,7 +222,7 @@ class Work:
         return failed
 
     def clean(self):
-        """Removes what a round without anomalies left on the disk."""
+        """Removes the files of a round without anomalies."""
         if self.studio.anomalies:
             return
         shutil.rmtree(self.queue.folder, ignore_errors=True)
