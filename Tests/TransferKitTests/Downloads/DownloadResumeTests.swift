@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A download never loses its place, nor leaves anything that nobody wants.
+/// A download resumes from its checkpoint, and leaves no unneeded part files.
 @Suite struct DownloadResumeTests {
     private let fixture: DownloadFixture
 

@@ -40,7 +40,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Nobody may open its store again.
+    /// The store may never be opened again, so nothing else would remove them.
     @Test func aQueueThatEndsLeavesNoParts() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let names = (0..<200).map { "file \($0)" }

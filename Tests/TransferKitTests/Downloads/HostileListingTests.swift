@@ -160,7 +160,7 @@ import TransportTesting
         #expect(error?.message.hasPrefix("The server keeps listing the same names in x, such as ") == true)
     }
 
-    /// As servers may where somebody renames things meanwhile.
+    /// A server may list a name twice if another client renames files during the listing.
     @Test func aNameThatIsListedTwiceIsReceivedOnce() async throws {
         // The second time in the same piece, and after more than are held in memory.
         let (_, error, statistics) = try await download { folder, number in

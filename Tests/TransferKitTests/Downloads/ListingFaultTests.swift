@@ -42,7 +42,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The slot is given up meanwhile, and what was listed is not asked for again.
+    /// The session gives up its slot during the wait, and does not list the completed folders again.
     @Test func aListingThatHasToWaitGoesOnWhereItWas() async throws {
         provide(3, in: "trip")
         for name in ["a", "b", "c"] { provide(2, in: "trip/\(name)") }

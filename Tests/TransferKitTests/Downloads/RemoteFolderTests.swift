@@ -93,7 +93,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Whoever names a checksum means one file.
+    /// An expected checksum belongs to a single file.
     @Test func aFolderHasNoChecksum() async throws {
         _ = provide(["trip/1"])
         let queue = try await fixture.queue.openWithAccounts()

@@ -81,7 +81,7 @@ import TransferKit
         let events = damaged.queue.events
         let listed = try await damaged.queue.sessions().map(\.name)
         #expect(listed.count < 300 && listed.first == "s0" && listed.last == "s399")
-        // Nobody else is held up.
+        // The other sessions are not affected.
         try await damaged.queue.setRateLimit(1_000_000)
         #expect(await damaged.queue.sessionIDs().count == 400 - 64)
         #expect(try await damaged.queue.sessions().count == listed.count)

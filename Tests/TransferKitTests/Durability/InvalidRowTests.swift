@@ -101,7 +101,7 @@ import TransferKit
         await stage.queue.shutdown()
     }
 
-    /// Whether it may start, nobody knows: a person decides.
+    /// Whether the session may start is unknown, so it is held until the app releases it.
     @Test(arguments: [
         "UPDATE schedule SET after_id = x'00112233445566778899aabbccddeeff' WHERE session = 2",
         "UPDATE schedule SET after_id = x'00' WHERE session = 2",
@@ -123,7 +123,7 @@ import TransferKit
         await stage.queue.shutdown()
     }
 
-    /// Those files begin anew.
+    /// The files restart from byte 0.
     @Test(arguments: [
         "identity = '{'", "identity = 5", "data = 5", "endpoint = x'ff'", "confirmed = 'many'", "generation = 'first'",
         "confirmed = 9223372036854775807", "confirmed = -9223372036854775808", "expires_at = 9223372036854775807",

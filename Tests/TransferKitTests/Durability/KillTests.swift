@@ -15,7 +15,7 @@ import TransferKit
         let undisturbed = try TemporaryFolder()
         let reference = try await ScenarioRun.play(scenario, in: undisturbed.path)
         let moments = Self.moments(reference.moments, of: scenario)
-        // All moments take long: whoever waits for them sees where they are.
+        // Print the progress, because trying all moments takes long.
         print("\(scenario): \(moments.count) of \(reference.moments) moments")
         for moment in moments {
             let folder = try TemporaryFolder()

@@ -12,7 +12,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// A session with very many files is removed, or set aside, and the process is killed meanwhile: it is there as a whole, or not at all.
+/// The process is killed while a session with very many files is removed or quarantined. The session then exists completely, or not at all.
 @Suite(.oneProcessAtATime) struct RemovalKillTests {
     private static let count = 3 * QueueStore.sweptRows
 

@@ -215,7 +215,7 @@ enum Scenario: String, CaseIterable, Sendable {
             _ = await stage.queue.status()
             try await stage.server.reached("t3")
         },
-        Step("begin a file anew") { stage in
+        Step("restart a file") { stage in
             try stage.server.lose(Stage.id("t4"))
             stage.server.open("t4", failingWith: TransferError(.resumeLost, .uploadGone, "It is gone."))
             try await stage.wait(for: "t4", .completed)

@@ -43,7 +43,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// In the process that finds the account blocked, nobody was asked yet.
+    /// A new process finds the account blocked, and has not asked its delegate yet.
     @Test func theNextProcessAsksOnce() async throws {
         var delegate = Answers(.later)
         var queue = try await fixture.open(delegate: delegate)

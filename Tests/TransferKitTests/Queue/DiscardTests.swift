@@ -173,7 +173,7 @@ extension DiscardTests {
         await queue.shutdown()
     }
 
-    /// It is not asked again, and told of unless the server removes none by its own word.
+    /// The queue does not ask again. It logs a warning, unless the server reports that it supports no removal.
     @Test(arguments: [(TransferError.Code.credentialsRejected, 3), (.unsupported, 0)])
     func whatIsLeftToExpireIsToldOf(code: TransferError.Code, warned: Int) async throws {
         let warnings = Locked(0)

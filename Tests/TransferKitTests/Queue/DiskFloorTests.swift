@@ -17,7 +17,7 @@ import TransportTesting
         #expect(queue.line == "A=running B=waiting")
         #expect(queue.why("B") == .diskBelowFloor(free: 999, floor: 1_000))
         try queue.call(.run(), "B")
-        #expect(queue.line == "A=running B=waiting", "nobody makes room for what can't start")
+        #expect(queue.line == "A=running B=waiting", "no session makes room for one that can't start")
         try queue.end("A")
         #expect(queue.isIdle)
         try queue.disk(free: 1_000)
@@ -37,7 +37,7 @@ import TransportTesting
     @Test func theDiskIsLookedAtByAndByWhileSomethingWaitsForIt() throws {
         var queue = try Rehearsal()
         try queue.disk(free: 5)
-        #expect(queue.run.scheduler.nextDue(after: queue.run.now) == nil, "nobody waits")
+        #expect(queue.run.scheduler.nextDue(after: queue.run.now) == nil, "no session waits")
         try queue.add("A")
         #expect(queue.run.scheduler.nextDue(after: queue.run.now) == .seconds(30))
         try queue.pass(seconds: 30)

@@ -25,7 +25,7 @@ import TransportTesting
             return await !queue.hasLiveRuns
         }
         let cancelled = Task { await queue.waitUntilIdle(scheduled: false) }
-        // Whoever does not wait has time to say so.
+        // Gives a call that wrongly does not wait enough time to return.
         for _ in 0..<50 { _ = await queue.status() }
         cancelled.cancel()
         await cancelled.value

@@ -47,7 +47,7 @@ import TransportTesting
         try await play(fixture.memory, fixture.clock) { try await queue.start() }
         #expect(try await first.value.state == .completed)
         #expect(try await second.value.state == .completed)
-        #expect(fixture.memory.attempts.count == 8, "nobody was left alone")
+        #expect(fixture.memory.attempts.count == 8, "no endpoint was skipped")
         await queue.shutdown()
     }
 

@@ -55,7 +55,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// One that answers meanwhile is asked by all.
+    /// All files use an endpoint that responds again.
     @Test func whenOneAnswersNobodyWaits() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10], hosts: ["x", "y"], options: SessionOptions(filesInFlight: 2))
         for host in ["x", "y"] { fixture.memory.refuse(host: host) }

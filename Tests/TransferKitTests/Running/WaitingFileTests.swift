@@ -100,7 +100,7 @@ import TransportTesting
     @Test func aFileIsNotDueBeforeItsHostWantsToBeAsked() async throws {
         let fixture = try await RunFixture(["1": 10])
         fixture.memory.failNext(with: busy)
-        // Whoever decides how long the host is left alone looks at the clock later than the attempt failed.
+        // The back-off of the host is computed later than the attempt failed.
         fixture.whenTold.withLock {
             $0 = { [clock = fixture.clock] in if case .hostBusy = $0 { clock.advance(by: .seconds(5)) } }
         }

@@ -241,7 +241,7 @@ import TransferKit
         try queue.add("A B C D")
         try queue.tell(.setSessionLimit(1, account: nil))
         #expect(queue.line == "A=running B=running C=running D=waiting")
-        // One that leaves would not be enough: nobody is displaced.
+        // Displacing one session would not be enough, so none is displaced.
         try queue.call(.run(), "D")
         #expect(queue.line == "A=running B=running C=running D=waiting")
         try queue.end("A")

@@ -37,7 +37,7 @@ import TransferKit
         (History(failures: 1, hasCheckpoint: true, hasNextEndpoint: true), false),
         (History(failures: 1, hasCheckpoint: true, mayFallBack: true, hasNextEndpoint: true), true),
         (History(failures: 1, hasCheckpoint: true, mayFallBack: true), false),
-        // Rather than to be given up, the file begins anew elsewhere.
+        // The file restarts at another endpoint instead of failing.
         (History(failures: 1, hasCheckpoint: true, hasNextEndpoint: true, isOutageTooLong: true), true),
     ])
     func unreachableGoesToTheNextEndpoint(_ history: History, _ goes: Bool) {

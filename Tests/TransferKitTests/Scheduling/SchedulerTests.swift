@@ -91,9 +91,9 @@ import TransferKit
         #expect(status.scheduled == 1 && status.nextDue == DualInstant.seconds(30).date)
         _ = try scheduler.perform(.start, at: .seconds(30))
         #expect(scheduler.runningIDs.count == 1, "it tries")
-        #expect(!scheduler.offers(endpoint, at: .seconds(30)), "nobody else does")
+        #expect(!scheduler.offers(endpoint, at: .seconds(30)), "no other run does")
         _ = try scheduler.report(.probe(endpoint), of: 1, at: .seconds(30))
-        #expect(!scheduler.offers(endpoint, at: .seconds(59)), "nobody else does")
+        #expect(!scheduler.offers(endpoint, at: .seconds(59)), "no other run does")
         var other = endpoint
         other.address += "elsewhere/"
         _ = try scheduler.report(.endpoint(other), of: 1, at: .seconds(30))

@@ -186,7 +186,7 @@ import TransportTesting
         await store.close()
     }
 
-    /// A person retries it meanwhile: what was not discarded yet is used.
+    /// The app retries the session during the removal: the retry uses the remaining content.
     @Test func aRetryEndsTheDiscarding() async throws {
         let store = try await prepared("failed")
         try await store.commit([.discardPartial(1), .resetSession(1, isWhole: false)])

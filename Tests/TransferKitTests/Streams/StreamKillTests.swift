@@ -49,7 +49,7 @@ import TransferKit
         let session = try await queue.sessions().first
         if let stream = queue.unfinishedStreams.first {
             #expect(flushed <= stream.offset && stream.offset <= StreamStage.size, comment)
-            #expect(!stage.isSealed, "a stream whose end was flushed needs nobody; \(comment)")
+            #expect(!stage.isSealed, "a stream whose end was flushed needs no producer; \(comment)")
             let writer = try queue.continueStream(stream)
             try await queue.start()
             try await stage.write(from: Int(stream.offset), to: writer)

@@ -27,7 +27,7 @@ final class RunFixture: Sendable {
     private let present = Locked<Task<Void, Never>?>(nil)
     private let told = Locked<[RunEvent.Content]>([])
     private let commitCount = Locked(0)
-    /// Called with each report before whoever waits for it goes on.
+    /// Called with each report before the tasks that wait for it resume.
     let whenTold = Locked<@Sendable (RunEvent.Content) -> Void>({ _ in })
     /// Delays the answer to a report, which is stored by then; nil for at once.
     let delay = Locked<@Sendable (RunEvent.Content) -> (@Sendable () async -> Void)?>({ _ in nil })

@@ -30,7 +30,7 @@ final class TestClock: Sendable {
             sleep: { try await self.sleep($0) })
     }
 
-    /// Moves time on, and wakes whoever is due.
+    /// Advances the time, and resumes all due sleepers.
     func advance(by duration: Duration) {
         let due = state.withLock { state in
             state.now += duration

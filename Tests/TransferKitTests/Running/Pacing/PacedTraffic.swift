@@ -48,7 +48,7 @@ struct PacedTraffic {
         ledger = files.map { _ in [] }
     }
 
-    /// Nobody asks for a while.
+    /// No file asks for bytes for some seconds.
     mutating func idle(seconds: Double) {
         for file in files.indices { nextAsk[file] += seconds }
         run(until: now + seconds)

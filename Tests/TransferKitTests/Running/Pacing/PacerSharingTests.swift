@@ -2,7 +2,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Nobody starves, and nothing is wasted.
+/// No session starves, and no bandwidth is wasted.
 @Suite struct PacerSharingTests {
     private func part(_ traffic: PacedTraffic, _ session: SessionKey) -> Double {
         Double(traffic.bytes(of: { $0.session == session }, from: 2, to: traffic.now)) / Double(traffic.bytes(from: 2, to: traffic.now))

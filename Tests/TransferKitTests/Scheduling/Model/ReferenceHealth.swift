@@ -98,7 +98,7 @@ struct ReferenceHealth {
         breakers.removeAll { $0.isOf(endpoint) }
     }
 
-    /// - Parameter isOutage: Whether nobody was there at all.
+    /// - Parameter isOutage: Whether the endpoint was unreachable.
     mutating func failed(_ endpoint: Endpoint, isOutage: Bool, by run: UInt64, at now: DualInstant) {
         if !breakers.contains(where: { $0.isOf(endpoint) }) {
             breakers.append(Breaker(transport: endpoint.transport, address: endpoint.address))

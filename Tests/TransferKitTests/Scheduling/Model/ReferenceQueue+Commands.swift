@@ -118,7 +118,7 @@ extension ReferenceQueue {
         }
     }
 
-    /// In a strict queue nobody may wait for someone behind.
+    /// In a strict queue, no session may depend on a later one.
     func requireOrderOfDependencies() throws(QueueError) {
         guard isStrict else { return }
         for (place, session) in sessions.enumerated() {

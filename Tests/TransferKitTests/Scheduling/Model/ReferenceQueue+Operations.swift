@@ -26,7 +26,7 @@ extension ReferenceQueue {
         }
     }
 
-    /// Nobody knows any more how that session ends; those that wait for it are held.
+    /// The outcome of the session is unknown from now on, so sessions that depend on it are held.
     private mutating func quarantine(_ id: SessionID) throws(QueueError) -> Answer {
         let dependents = sessions.filter { $0.dependency?.session == id && $0.state == .waiting }.map(\.id)
         let answer = try remove([id], isForced: true)

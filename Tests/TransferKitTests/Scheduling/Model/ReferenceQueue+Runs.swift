@@ -147,7 +147,7 @@ extension ReferenceQueue {
         return until - now.uptime + .seconds(10) * min(others, 29)
     }
 
-    /// Nobody asked the run to end, and files are left.
+    /// The run ended without a request, and files remain.
     private mutating func giveUpSlot(_ index: Int, _ outcome: RunOutcome) {
         sessions[index].state = .waiting
         switch outcome {

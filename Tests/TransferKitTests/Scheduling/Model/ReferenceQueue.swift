@@ -92,7 +92,7 @@ struct ReferenceQueue {
         var queue = ReferenceQueue(settings)
         queue.limit = limit
         queue.accounts = accounts
-        // Runs are counted anew.
+        // The numbers of runs start again.
         for index in accounts.indices { queue.accounts[index].answeredAt = 0 }
         queue.accountNumbers = accountNumbers
         queue.sessionNumbers = sessionNumbers

@@ -79,7 +79,7 @@ struct RemoteLedger {
     func broken(_ scheduler: Scheduler, leftovers: Set<SessionKey>) -> String? {
         let sessions = Dictionary(uniqueKeysWithValues: scheduler.sessions.map { ($0.key, $0) })
         for part in checkpoints {
-            guard let session = sessions[part.session] else { return "a session is gone, and what it left is known to nobody: \(part)" }
+            guard let session = sessions[part.session] else { return "a session is gone, and its remote content is unrecorded: \(part)" }
             if Self.leavesNothing(session, scheduler) { return "what a cancelled session left is not removed: \(part)" }
         }
         for part in held where !leftovers.contains(part.session) {
