@@ -44,7 +44,7 @@ import TransportTesting
         }
     }
 
-    /// What a checkpoint vouches for is on the disk, and the download goes on from there to its end.
+    /// The bytes that a checkpoint covers are on disk, and the download resumes after them and completes.
     private static func check(_ root: FilePath, _ policy: OverwritePolicy, _ comment: Comment) async throws {
         let stage = try DownloadStage(root, policy)
         let queue = try await stage.open()

@@ -133,7 +133,7 @@ import TransportTesting
         let mover = Task {
             while !Task.isCancelled {
                 await clock.sleeps(for: .milliseconds(100))
-                // Time that goes on during an attempt would look like a stall.
+                // If the clock advanced during an attempt, the attempt would look stalled.
                 if fixture.memory.runningCount == 0 { clock.advance(by: .milliseconds(100)) } else { await Task.yield() }
             }
         }

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Listings that are cut off, and go on in another run.
+/// Interrupted listings, which resume in another run.
 @Suite struct InterruptedListingTests {
     private let fixture: DownloadFixture
     private var memory: MemoryTransport { fixture.memory }

@@ -130,7 +130,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The size of a listing is a hint: a file that goes on beyond it does not hang.
+    /// The size in a listing is a hint: a file with more bytes does not hang.
     @Test func aFileThatIsLargerThanItWasListedIsNotEnded() async throws {
         provide(2, in: "trip")
         let first = memory.gate("trip/0")

@@ -42,7 +42,7 @@ import TransportTesting
         }
     }
 
-    /// The next process goes on to the end, and lists no folder again whose files were known.
+    /// The next process completes the download, and lists no folder again whose files are known.
     private static func check(_ root: FilePath, _ comment: Comment) async throws {
         let stage = try FolderStage(root)
         let queue = try await stage.open()

@@ -60,7 +60,7 @@ import TransportTesting
             await queue.shutdown()
         }
 
-        /// In one session, the file that fits goes on.
+        /// In the same session, the file that fits continues.
         @Test func filesOfOneSessionGoOneAfterTheOther() async throws {
             let fixture = try DownloadFixture()
             let target = fixture.target.string

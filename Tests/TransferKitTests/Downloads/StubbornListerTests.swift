@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Transports that go on with a listing after they were told that it is over.
+/// Transports that continue a listing after it was stopped.
 @Suite struct StubbornListerTests {
     /// Lists entries without an end, one piece whenever it is told to, and thinks nothing of errors.
     private struct StubbornLister: FolderListing {

@@ -151,7 +151,7 @@ import TransferKit
 
     private static let names = ["f1", "f2", "f3", "f4", "f5"]
 
-    /// Takes the disk away, and lets the sessions go on.
+    /// Removes the full disk, and lets the sessions continue.
     private static func fill(_ disk: Disk, _ room: Int, _ stage: Stage) async throws {
         let events = stage.queue.events
         try disk.leave(room)

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Rows that hold what no version ever wrote: what can't be read is set aside or mended, and all the rest goes on.
+/// Rows with values that no version ever wrote. The queue quarantines or repairs them, and all other sessions continue.
 @Suite struct InvalidRowTests {
     private static let names = ["w1", "w2", "w3", "w4", "w5"]
 

@@ -201,7 +201,7 @@ extension Scenario {
         },
     ]
 
-    // MARK: What the queue does by itself
+    // MARK: Automatic actions of the queue
 
     static let leftToItself = [
         Step("save a") { try await $0.queue.save($0.account("a")) },

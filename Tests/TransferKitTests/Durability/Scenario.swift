@@ -19,7 +19,7 @@ enum Scenario: String, CaseIterable, Sendable {
     case spooling
     /// A strict queue.
     case strict
-    /// What the queue does by itself: completed sessions that it no longer keeps go, and a drain ends at its deadline.
+    /// Automatic actions: the queue removes expired completed sessions, and ends a drain at its deadline.
     case retiring
 
     struct Step: Sendable {

@@ -69,7 +69,7 @@ struct StoreInspection {
         }
     }
 
-    /// What checkpoints refer to at the server, and how much they vouch for.
+    /// The remote content of checkpoints, and the number of bytes that they cover.
     func checkpoints() throws -> [(upload: String, confirmed: Int64)] {
         try database.read { db in
             try Row.fetchAll(db, sql: "SELECT data, confirmed FROM checkpoint").map {

@@ -10,7 +10,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// A store that can't be opened is what is left for a person to mend: it stays byte by byte as it was found.
+/// A store that can't be opened stays unchanged, byte for byte, so that it can be repaired.
 @Suite(.oneProcessAtATime) struct UntouchedStoreTests {
     private static let pageSize = 4_096
     private let folder: TemporaryFolder

@@ -43,7 +43,7 @@ import TransportTesting
         return try store.count("discard") ?? -1
     }
 
-    /// Time goes on, as what sleeps may have looked at the clock just before it was moved.
+    /// Advances the time repeatedly, because a sleeper may have read the clock just before.
     private func untilNoneIsDue(_ queue: TransferQueue) async throws {
         while try await due(queue) > 0 {
             fixture.clock.advance(by: .seconds(10))

@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Options that make no sense are refused before anything is stored.
+/// Invalid options are rejected before anything is stored.
 @Suite struct OptionRangeTests {
     @Test(arguments: [
         SessionOptions(rateLimit: 0), SessionOptions(rateLimit: -1), SessionOptions(filesInFlight: 0), SessionOptions(filesInFlight: 65),

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Single changes that the store will never take: whatever they belong to leaves, and everything else goes on.
+/// Single changes that the store always rejects. Their session leaves the queue, and all others continue.
 @Suite struct RefusedChangeTests {
     private let fixture: QueueFixture
     private let names = ["1", "2", "3", "4"]

@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Completed sessions that go by themselves.
+/// Automatic removal of completed sessions.
 @Suite struct RetentionTests {
     private let fixture: QueueFixture
 
@@ -138,7 +138,7 @@ import TransportTesting
         try await queue.start()
         await queue.waitUntilIdle()
         #expect(try await names(queue) == ["before", "ahead", "again"])
-        // Their ages go on in the time that really passes.
+        // Their age depends on the real time.
         fixture.clock.advance(by: .seconds(3_601 - 120))
         for await event in queue.events { if case .removed = event.kind { break } }
         #expect(try await names(queue) == ["again"])

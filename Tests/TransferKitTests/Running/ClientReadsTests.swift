@@ -2,7 +2,7 @@ import Locking
 import Testing
 import TransferKit
 
-/// Reads of clients, of which only some go on at once.
+/// Reads of clients, of which only a limited number run in parallel.
 @Suite struct ClientReadsTests {
     @Test func noMoreThanTheLimitGoOnAtOnceAndAllHaveTheirTurn() async {
         let reads = ClientReads(limit: 2)

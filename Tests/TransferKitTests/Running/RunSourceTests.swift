@@ -10,7 +10,7 @@ import TransportTesting
 @Suite struct RunSourceTests {
     private let size = Int(FileWindow.smallSize) * 2
 
-    /// Sends a part of a file, lets the body change it while the session waits, and goes on.
+    /// Sends a part of a file, lets the body change it while the session waits, and resumes.
     private func run(
         size: Int, cut: Int64, onSourceChange: SessionOptions.SourceChangePolicy = .fail, _ change: (RunFixture, FilePath) throws -> Void
     ) async throws -> (RunFixture, RunOutcome?) {

@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Files whose next attempt is due later, in a run that goes on.
+/// Files whose next attempt is due later, while their run continues.
 @Suite struct WaitingFileTests {
     private let busy = TransferError(.transient, .serverError, "The server is busy.", retryAfter: .seconds(30))
 

@@ -2,7 +2,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Paused sessions that go on while others are at work.
+/// Paused sessions that resume while others run.
 @Suite struct ResumptionTests {
     @Test(arguments: [TransferKit.Operation.hold, .stop, .cancel(), .remove()])
     func aSlotThatIsGivenBackIsNotUsedBesideTheRunThatEnds(operation: TransferKit.Operation) throws {

@@ -144,7 +144,7 @@ import TransferKit
             .holdDiscard(1, position: 1, checkpoint, account.endpoints[0]),
         ])
         #expect(try await store.dueDiscards(at: .now, limit: 9).due.isEmpty)
-        // The account may have been edited while the run went on.
+        // The account may have been edited during the run.
         var endpoint = account.endpoints[0]
         endpoint.settings["edited"] = "yes"
         try await store.commit([.dropDiscard(1, position: 0, endpoint), .releaseDiscards(1)])

@@ -31,7 +31,7 @@ final class RunFixture: Sendable {
     let whenTold = Locked<@Sendable (RunEvent.Content) -> Void>({ _ in })
     /// Delays the answer to a report, which is stored by then; nil for at once.
     let delay = Locked<@Sendable (RunEvent.Content) -> (@Sendable () async -> Void)?>({ _ in nil })
-    /// What the next run would go on from, when the end of one was told.
+    /// The histories from which the next run would resume, at the end of each run.
     let historiesAtEnd = Locked<[Int64: FileHistory]>([:])
     private let writer: Task<Void, Never>
 

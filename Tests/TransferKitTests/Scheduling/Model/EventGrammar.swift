@@ -1,7 +1,7 @@
 import Foundation
 import TransferKit
 
-/// Reads the events as a delegate would, and objects where they make no sense.
+/// Reads the events as a delegate would, and reports invalid sequences.
 struct EventGrammar {
     private struct Life {
         var isActive = false

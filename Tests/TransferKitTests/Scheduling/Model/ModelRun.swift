@@ -96,7 +96,7 @@ struct ModelRun {
         let outcome = unattended.step(.tick, at: DualInstant(uptime: later.uptime - short, date: later.date + (.zero - short).inSeconds))
         var shown = unattended.observation(at: later, withReasons: false)
         let expected = reference.observation(at: now, withReasons: false)
-        // That, too, passes with time: what could start by itself can't any more.
+        // The time also changes isIdle: a session that could start automatically may no longer be able to.
         shown.isIdle = expected.isIdle
         guard outcome.started.isEmpty, outcome.toldToEnd.isEmpty, shown == expected else {
             throw disagreement("it sleeps, and misses what is due by \(later.uptime): \(shown.line)")
@@ -115,7 +115,7 @@ struct ModelRun {
 }
 
 extension ModelRun {
-    /// All that a person can do is done, all that runs completes, and time goes on: then nothing is left that waits without a reason to.
+    /// Issues every command that helps, completes all runs and advances the time. No session may then wait without a reason.
     mutating func settle() throws(Disagreement) {
         number += 1
         for name in reference.accounts.map(\.account.name) {

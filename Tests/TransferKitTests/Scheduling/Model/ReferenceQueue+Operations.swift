@@ -34,7 +34,7 @@ extension ReferenceQueue {
         return answer
     }
 
-    /// Those for whose state the operation makes no sense are left out.
+    /// Skips sessions in a state for which the operation is not valid.
     private mutating func changeAll(_ ids: [SessionID], by operation: TransferKit.Operation) -> Answer {
         var answer = Answer()
         for id in ids {
@@ -224,7 +224,7 @@ extension ReferenceQueue {
             + sessions.count { $0.id != one.id && $0.startPriority == .now && isStartableButForSlots($0) }
     }
 
-    /// Those that it displaced may go on.
+    /// The sessions that it displaced may resume.
     mutating func letGo(ownedBy owner: SessionID) {
         for index in sessions.indices where sessions[index].displacedBy == owner {
             sessions[index].displacedBy = nil

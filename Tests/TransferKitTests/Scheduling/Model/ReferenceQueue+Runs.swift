@@ -39,7 +39,7 @@ extension ReferenceQueue {
         return true
     }
 
-    /// Those that were stopped go on after a while, if nothing else does.
+    /// Stopped sessions resume after some time, if no other session does.
     private mutating func forgetStops() -> Bool {
         guard mode == .running else { return false }
         let due = sessions.indices.filter { index in

@@ -73,7 +73,7 @@ struct ReferenceSession {
     /// Whether its slot is free once its run has let go.
     var freesSlot: Bool { isEnding && state != .running && !(state == .paused && displacedBy == nil) }
 
-    /// Takes all marks away that say when it goes on.
+    /// Clears all marks that determine when the session resumes.
     mutating func clearLane() {
         startPriority = .none
         mark = 0
