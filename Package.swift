@@ -20,16 +20,22 @@ let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: 
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
-let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
-let hummingbird = Target.Dependency.product(name: "HummingbirdCore", package: "hummingbird")
-let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
-let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
-let nioHTTPTypes = Target.Dependency.product(name: "NIOHTTPTypes", package: "swift-nio-extras")
-let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
-let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
+
+// Only the loopback server needs these. SwiftPM resolves no package that only a disabled trait needs.
+let ifLoopbackServer = TargetDependencyCondition.when(traits: ["LoopbackServer"])
+let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types", condition: ifLoopbackServer)
+let hummingbird = Target.Dependency.product(name: "HummingbirdCore", package: "hummingbird", condition: ifLoopbackServer)
+let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: ifLoopbackServer)
+let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio", condition: ifLoopbackServer)
+let nioHTTPTypes = Target.Dependency.product(name: "NIOHTTPTypes", package: "swift-nio-extras", condition: ifLoopbackServer)
+let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio", condition: ifLoopbackServer)
+let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle", condition: ifLoopbackServer)
+
+// SwiftPM reads the manifest of a dependency at "/" while it resolves, and in its checkout while it builds.
+let isDependency = Context.packageDirectory == "/" || Context.packageDirectory.hasSuffix("/checkouts/transferkit")
 
 let package = Package(
     name: "transferkit",
@@ -48,6 +54,11 @@ let package = Package(
         .library(name: "TUSLoopback", targets: ["TUSLoopback"]),
         .executable(name: "transferq", targets: ["transferq"]),
         .executable(name: "tus-loopback", targets: ["tus-loopback"]),
+    ],
+    traits: [
+        // In this package's own builds, the loopback server and the tests that need it are built, too.
+        .default(enabledTraits: isDependency ? [] : ["LoopbackServer"]),
+        .trait(name: "LoopbackServer", description: "TUSLoopback, a tus server for the tests of an app. It needs SwiftNIO."),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),

@@ -1,3 +1,5 @@
+public import Foundation
+
 /// The error of an attempt, an item or a session.
 ///
 /// The description is a sentence and never contains a secret: no header values, no URL queries.
@@ -44,6 +46,11 @@ public struct TransferError: Error, Hashable, Sendable, Codable, CustomStringCon
     public var description: String {
         cause.map { "\(message) (\($0))" } ?? message
     }
+}
+
+extension TransferError: LocalizedError {
+    /// The same as ``description``, so that `localizedDescription` is a sentence.
+    public var errorDescription: String? { description }
 }
 
 extension TransferError.Code {

@@ -41,7 +41,8 @@ public enum Retention: Hashable, Sendable, Codable {
 
 /// Settings that apply to all sessions of a queue.
 public struct QueueConfiguration: Sendable {
-    /// The logger of the queue. Its stable metadata keys are `session`, `item`, `account` and `endpoint`.
+    /// The logger of the queue and of its transports. Its stable metadata keys are `queue`, `session`, `account`, `endpoint`, `item` and
+    /// `attempt`. <doc:ObservingTransfers> lists the messages.
     public var logger: Logger
 
     /// The policy for the order in which sessions start.

@@ -26,7 +26,7 @@ extension TransferQueue {
     /// delegate may receive the last event after `shutdown` returns, because it may call `shutdown` itself. A replaced delegate receives no
     /// more calls, except that a method in progress completes; the new delegate's first call waits for that.
     public nonisolated func setDelegate(_ delegate: (any TransferQueueDelegate)?) {
-        delivery.start(delegate, of: self, events: hub.subscribe())
+        delivery.start(delegate, of: self, events: hub.subscribe(), logger: configuration.logger)
     }
 
     /// Keeps the queue alive until its delegate has received the last event, because the delegate's methods take the queue.

@@ -186,6 +186,7 @@ extension TransferQueue {
             stale.remove(key)
             return mailbox.post(.report(RunEvent(key: key, run: number, content: .ended(.interrupted))))
         }
+        logger[metadataKey: "account"] = (scheduler.accounts[account]?.account.name).map { "\($0)" }
         var context = RunContext(
             key: key, id: id, run: number, currentEndpoints: { [weak self] in await self?.endpoints(for: key, run: number) },
             transports: transports, credentials: credentials, authenticated: authenticated, liveEndpoints: liveEndpoints,

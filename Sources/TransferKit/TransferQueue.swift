@@ -92,6 +92,8 @@ public actor TransferQueue {
             }
         }
         self.credentials = credentials
+        var configuration = configuration
+        configuration.logger[metadataKey: "queue"] = "\(storage.folder)"
         self.configuration = configuration
         store = try await QueueStore.open(storage, clock: configuration.clock, observer: configuration.storeObserver)
         var settings = Scheduler.Settings(
@@ -126,6 +128,8 @@ public actor TransferQueue {
         for key in scheduler.accounts.keys { pace(key) }
         setDelegate(delegate)
         hub.publish(news)
+        configuration.logger.info("Opened the queue.", metadata: ["sessions": "\(scheduler.sessionIndex.count)"])
+        log(news)
         if hasRowsToSweep { deferredDeletion.look() }
         writer = Task { [weak self, mailbox] in
             for await _ in mailbox.rings { await self?.drain() }
@@ -213,6 +217,7 @@ public actor TransferQueue {
         scheduler.commit()
         answer()
         hub.publish(events)
+        log(events)
         if scheduler.flags.ending.isEmpty { leftoversEnded.send() }
         streams.note(transaction.events)
         for action in transaction.actions { perform(action) }
@@ -366,6 +371,7 @@ public actor TransferQueue {
         await streams.endAll()
         await shutDownTransports()
         await store.close()
+        configuration.logger.info("Shut down the queue.")
         hub.finish()
         keepForDelegate()
     }

@@ -4,6 +4,8 @@ public import TransferCore
 /// Default implementations of the optional methods. They do nothing.
 extension TransferQueueDelegate {
     /// Does nothing.
+    public func queue(_ queue: TransferQueue, didReceive event: QueueEvent) async {}
+    /// Does nothing.
     public func queueDidStart(_ queue: TransferQueue) async {}
     /// Does nothing.
     public func queueDidStop(_ queue: TransferQueue) async {}

@@ -11,9 +11,12 @@ public import TransferCore
 /// never slows the queue: when 4,096 events wait for it, the queue drops further ones and calls ``queue(_:didMissEventsFrom:to:)``.
 ///
 /// Methods with `will` and `did` in their names are brackets for batch updates of a view; a `will` method can't veto a change. Indices are
-/// those at the time of the change, not those at the time of the call: apply the changes to a list of your own, which starts with
-/// ``TransferQueue/sessionIDs()``.
+/// those at the time of the change, not those at the time of the call: apply the changes to a ``QueueList``, which starts with
+/// ``TransferQueue/order()``.
 public protocol TransferQueueDelegate: AnyObject, Sendable {
+    /// Any event, before the method for its kind: one method for all events. A misspelt one of the others is never called.
+    func queue(_ queue: TransferQueue, didReceive event: QueueEvent) async
+
     // MARK: The queue
 
     /// The queue started; sessions may start.

@@ -43,7 +43,8 @@ import TransferKit
             let log = program.store.appending("agent.log").string
             #expect(try FileManager.default.attributesOfItem(atPath: log)[.posixPermissions] as? Int == 0o600)
             let text = try String(contentsOfFile: log, encoding: .utf8)
-            #expect(text.contains("ready") && text.contains("completed  \(id.prefix(8)) a") && text.contains("has stopped"))
+            #expect(text.contains("ready") && text.contains("has stopped"))
+            #expect(text.contains("A session completed. account=studio queue=\(program.store) session=\(id)"))
         }
     }
 

@@ -165,7 +165,7 @@ import TransferKit
         for needle in Self.needles { #expect(!text.contains(needle), "\(needle)") }
         #expect(text.contains("PASSWORD") && text.contains("SHA256:"))
         let log = try String(contentsOfFile: program.store.appending("agent.log").string, encoding: .utf8)
-        #expect(log.contains("completed") && log.contains("retrying"))
+        #expect(log.contains("A session completed.") && log.contains("An attempt failed: "))
         for file in try FileManager.default.subpathsOfDirectory(atPath: program.store.string) {
             let bytes = (try? Data(contentsOf: URL(fileURLWithPath: program.store.pushing(FilePath(file)).string))) ?? Data()
             for needle in Self.needles { #expect(bytes.range(of: Data(needle.utf8)) == nil, "\(file) has \(needle)") }

@@ -38,14 +38,12 @@ struct Agent {
         do {
             // Unlike a foreground run, an agent is useless without its socket.
             server = try ControlServer(for: queue, as: .agent, logger: logger, endOwner: { end.yield() })
-            async let narration: Void = narrate(queue.events, of: queue, to: logger)
             try await queue.start()
             logger.notice("The agent is ready.", metadata: ["process": "\(getpid())", "version": "\(RootCommand.version)"])
             starter?.reportReady()
             for await _ in ends { break }
             logger.notice("The agent is stopping and interrupts running sessions.")
             await server.shutDownQueue()
-            await narration
             logger.notice("The agent has stopped.")
             await log?.flush()
         } catch {
@@ -63,21 +61,5 @@ struct Agent {
         if let log { logger = Logger(label: "transferq") { _ in FileLogHandler(log: log) } }
         logger.logLevel = common.verbosity > 0 ? .debug : .info
         return (logger, log)
-    }
-
-    /// Logs the events of the queue that matter to a person.
-    private func narrate(_ events: QueueEvents, of queue: TransferQueue, to logger: Logger) async {
-        var names: [SessionID: String] = [:]
-        for await event in events {
-            if let id = event.session, names[id] == nil { names[id] = try? await queue.session(id).name }
-            let name = event.session.map { "\(SessionDescription.shortID($0)) \(names[$0] ?? "")" }
-            guard let line = EventDescription.line(of: event.kind, name: name) else { continue }
-            logger.info("\(line)")
-            switch event.kind {
-            case .completed(let id), .failed(let id, _): names[id] = nil
-            case .removed(let ids, _), .cancelled(let ids): for id in ids { names[id] = nil }
-            default: break
-            }
-        }
     }
 }

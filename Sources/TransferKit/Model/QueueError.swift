@@ -1,3 +1,5 @@
+public import Foundation
+
 /// The reason why a call on the queue was rejected. The call changed nothing.
 public struct QueueError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
     /// A stable name for programs. The list is open.
@@ -28,6 +30,11 @@ public struct QueueError: Error, Hashable, Sendable, Codable, CustomStringConver
 
     /// The message.
     public var description: String { message }
+}
+
+extension QueueError: LocalizedError {
+    /// The message, so that `localizedDescription` is a sentence.
+    public var errorDescription: String? { message }
 }
 
 extension QueueError.Code {

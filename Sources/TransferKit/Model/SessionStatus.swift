@@ -74,6 +74,14 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
     /// The size of all files, in bytes; nil while the size of one is unknown.
     public var bytesTotal: Int64? { filesUnsized == 0 ? bytesKnown : nil }
 
+    /// The part of the bytes that the other end confirmed, in 0 ... 1, for a progress bar; nil while the total size is unknown. Without
+    /// bytes, the part of the completed files.
+    public var fractionCompleted: Double? {
+        guard let bytesTotal else { return nil }
+        if bytesTotal > 0 { return min(1, Double(bytesDone) / Double(bytesTotal)) }
+        return files > 0 ? min(1, Double(filesDone) / Double(files)) : nil
+    }
+
     /// Makes statistics.
     ///
     /// - Parameter bytesTotal: The size of all files of known size, in bytes.

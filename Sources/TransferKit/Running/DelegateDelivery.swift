@@ -1,4 +1,5 @@
 import Locking
+package import Logging
 import TransferCore
 
 /// Calls a queue's delegate for one event after the other.
@@ -19,7 +20,7 @@ package final class DelegateDelivery: Sendable {
     deinit { task.withLock { $0?.cancel() } }
 
     /// Ends the delivery to the previous delegate, and begins one to the new delegate.
-    package func start(_ delegate: (any TransferQueueDelegate)?, of queue: TransferQueue, events: QueueEvents) {
+    package func start(_ delegate: (any TransferQueueDelegate)?, of queue: TransferQueue, events: QueueEvents, logger: Logger) {
         recipient.withLock { $0 = Recipient(delegate: delegate) }
         task.withLock { task in
             let previous = task
@@ -27,8 +28,16 @@ package final class DelegateDelivery: Sendable {
             guard let delegate else { return task = nil }
             task = Task { [weak delegate, weak queue, retries] in
                 await previous?.value
+                var hasReceived = false
                 for await event in events {
-                    guard !Task.isCancelled, let delegate, let queue else { return }
+                    guard !Task.isCancelled, let queue else { return }
+                    guard let delegate else {
+                        guard !hasReceived else { return }
+                        return logger.warning(
+                            "The delegate was released before its first event. Keep a reference to it, because the queue holds it weakly.")
+                    }
+                    hasReceived = true
+                    await delegate.queue(queue, didReceive: event)
                     await delegate.take(event, of: queue, retries)
                 }
             }

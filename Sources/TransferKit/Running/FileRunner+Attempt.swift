@@ -17,12 +17,14 @@ extension FileRunner {
         announce(endpoint)
         history.attempts += 1
         history.home = endpoint
+        var logger = context.logger
+        for (key, value) in logMetadata(at: endpoint) { logger[metadataKey: key] = value }
         let attempt = FileAttempt(
             transferID: transferID, number: history.attempts, endpoint: endpoint,
             payload: moving.payload, remotePath: try RemotePath(bytes: file.destination), checkpoint: stored,
             options: AttemptOptions(context.options, uploadURL: file.uploadPlace),
             origin: AttemptOrigin(session: "\(context.id)", item: file.position, context: context.live.context),
-            credentials: context.credentials, logger: context.logger)
+            credentials: context.credentials, logger: logger)
         let active = context.live.begin(
             position: file.position, size: moving.size, knownSize: file.size, counted: file.confirmed, stored: stored?.confirmed ?? 0,
             isSizeGuessed: file.isListed,
@@ -48,9 +50,12 @@ extension FileRunner {
         let (isNew, before) = record.announce(endpoint)
         if isNew { context.post(.endpoint(endpoint)) }
         guard let before else { return }
-        context.logger.notice(
-            "A session continues at another endpoint.", metadata: ["from": "\(before)", "endpoint": "\(endpoint.location)"])
         context.post(.endpointChanged(from: before, to: endpoint.location))
+    }
+
+    /// The metadata of log messages about the current attempt.
+    func logMetadata(at endpoint: Endpoint) -> Logger.Metadata {
+        ["item": "\(file.position)", "endpoint": "\(endpoint.location)", "attempt": "\(history.attempts)"]
     }
 
     /// The ID of the file's transfer, which changes at each restart.

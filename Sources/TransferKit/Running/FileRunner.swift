@@ -152,7 +152,7 @@ struct FileRunner: Sendable {
         let decision = RecoveryDecision(error: error, history: situation, rules: rules, fraction: context.randomFraction())
         context.logger.notice(
             "An attempt failed: \(error)",
-            metadata: ["item": "\(file.position)", "endpoint": "\(endpoint.location)", "decision": "\(decision)"])
+            metadata: logMetadata(at: endpoint).merging(["decision": "\(decision)"]) { $1 })
         switch decision {
         case .retry(let delay):
             history.passedOver = [:]

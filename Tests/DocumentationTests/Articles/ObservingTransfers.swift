@@ -103,20 +103,17 @@ private func comeBack(queue: TransferQueue) async {
 
 // ARTICLE
 @MainActor protocol RowView: AnyObject {
-    func beginUpdates()
     func insertRows(at indices: Range<Int>)
     func deleteRows(at indices: [Int])
     func moveRow(from index: Int, to newIndex: Int)
-    func endUpdates()
     func reloadRow(at index: Int)
     func reloadAll()
 }
 // END
 
 // ARTICLE
-@MainActor final class QueueList {
-    private(set) var rows: [SessionID] = []
-    private var revision: UInt64 = 0
+@MainActor final class SessionTable {
+    private(set) var list = QueueList(QueueOrder(sessions: [], revision: 0))
     private let view: any RowView
 
     init(view: any RowView) {
@@ -127,48 +124,20 @@ private func comeBack(queue: TransferQueue) async {
     func follow(_ queue: TransferQueue) async {
         let events = queue.events
         await load(queue)
-        var isNews = false
         for await event in events {
-            switch event.kind {
-            case .willChangeQueue(let revision):
-                isNews = revision > self.revision
-                if isNews { view.beginUpdates() }
-            case .didChangeQueue(let revision):
-                if isNews { view.endUpdates() }
-                self.revision = max(self.revision, revision)
-            case .added, .removed, .moved:
-                if isNews { apply(event.kind) }
-            case .gap:
-                await load(queue)
-            default:
-                if let id = event.session, let index = rows.firstIndex(of: id) { view.reloadRow(at: index) }
+            switch list.apply(event.kind) {
+            case .inserted(let indices): view.insertRows(at: indices)
+            case .removed(let indices): view.deleteRows(at: indices)
+            case .moved(let index, let newIndex): view.moveRow(from: index, to: newIndex)
+            case .outdated: await load(queue)
+            case nil:
+                if let id = event.session, let index = list.order.sessions.firstIndex(of: id) { view.reloadRow(at: index) }
             }
         }
     }
 
-    private func apply(_ change: QueueEvent.Kind) {
-        switch change {
-        case .added(let ids, let index):
-            rows.insert(contentsOf: ids, at: index)
-            view.insertRows(at: index..<index + ids.count)
-        case .removed(_, let indices):
-            for index in indices.reversed() { rows.remove(at: index) }
-            view.deleteRows(at: indices)
-        case .moved(let id, let index, let newIndex):
-            rows.remove(at: index)
-            rows.insert(id, at: newIndex)
-            view.moveRow(from: index, to: newIndex)
-        default: break
-        }
-    }
-
     private func load(_ queue: TransferQueue) async {
-        var before: UInt64
-        repeat {
-            before = await queue.status().orderRevision
-            rows = await queue.sessionIDs()
-            revision = await queue.status().orderRevision
-        } while revision != before
+        list = QueueList(await queue.order())
         view.reloadAll()
     }
 }

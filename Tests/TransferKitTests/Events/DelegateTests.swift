@@ -1,4 +1,6 @@
 import Foundation
+import Locking
+import Logging
 import Testing
 import TransferCore
 import TransferKit
@@ -33,12 +35,43 @@ import TransportTesting
         let delegate = RecordingDelegate()
         let hub = EventHub()
         let delivery = DelegateDelivery()
-        delivery.start(delegate, of: queue, events: hub.subscribe())
+        delivery.start(delegate, of: queue, events: hub.subscribe(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         for kind in EventCodingTests.kinds { hub.send(kind) }
         hub.finish()
         await delivery.finish()
         #expect(await delegate.kinds == EventCodingTests.kinds)
         await queue.shutdown()
+    }
+
+    private actor EventDelegate: TransferQueueDelegate {
+        private(set) var kinds: [QueueEvent.Kind] = []
+        func queue(_ queue: TransferQueue, didReceive event: QueueEvent) { kinds.append(event.kind) }
+    }
+
+    @Test func oneMethodReceivesAllEvents() async throws {
+        let fixture = try QueueFixture()
+        defer { withExtendedLifetime(fixture) {} }
+        let queue = try await fixture.open()
+        let delegate = EventDelegate()
+        queue.setDelegate(delegate)
+        let events = queue.events
+        try await queue.start()
+        await queue.shutdown()
+        await queue.delegateIsDone()
+        let kinds = await events.collect().map(\.kind)
+        #expect(await delegate.kinds == kinds && kinds.contains(.queueStarted))
+    }
+
+    @Test func aDelegateThatNobodyKeepsIsWarnedOf() async throws {
+        let fixture = try QueueFixture()
+        defer { withExtendedLifetime(fixture) {} }
+        let log = CountingLog(warnings: Locked(0))
+        let queue = try await fixture.open(logger: Logger(label: "test") { _ in log })
+        queue.setDelegate(EventDelegate())
+        try await queue.start()
+        await queue.shutdown()
+        await queue.delegateIsDone()
+        #expect(log.messages.withLock { $0.contains { $0.level == .warning && $0.text.hasPrefix("The delegate was released") } })
     }
 
     @MainActor private final class MainDelegate: TransferQueueDelegate {
@@ -94,7 +127,7 @@ import TransportTesting
         let delegate = SlowDelegate(entered: enter, leave: left)
         let hub = EventHub(capacity: 16)
         let delivery = DelegateDelivery()
-        delivery.start(delegate, of: queue, events: hub.subscribe())
+        delivery.start(delegate, of: queue, events: hub.subscribe(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         hub.send(.queueStarted)
         for await _ in entered { break }
         for _ in 1...100 { hub.send(.didActivate(SessionID())) }
@@ -120,7 +153,7 @@ import TransportTesting
         let delegate = RecordingDelegate(answer: answer)
         let hub = EventHub()
         let delivery = DelegateDelivery()
-        delivery.start(delegate, of: queue, events: hub.subscribe())
+        delivery.start(delegate, of: queue, events: hub.subscribe(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         hub.send(.needsCredentials(account: "a", EventCodingTests.error), .needsCredentials(account: "none", EventCodingTests.error))
         hub.finish()
         await delivery.finish()

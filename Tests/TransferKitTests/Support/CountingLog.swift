@@ -1,10 +1,11 @@
 import Locking
 import Logging
 
-/// Counts the warnings of a log, and keeps its errors.
+/// Counts the warnings of a log, and keeps its errors and its messages.
 struct CountingLog: LogHandler {
     let warnings: Locked<Int>
     let errors = Locked<[String]>([])
+    let messages = Locked<[(level: Logger.Level, text: String, metadata: [String: String])]>([])
     var metadata: Logger.Metadata = [:]
     var logLevel = Logger.Level.trace
 
@@ -18,6 +19,8 @@ struct CountingLog: LogHandler {
     }
 
     func log(event: LogEvent) {
+        let all = metadata.merging(event.metadata ?? [:]) { $1 }.mapValues { "\($0)" }
+        messages.withLock { $0.append((event.level, "\(event.message)", all)) }
         if event.level == .error { errors.withLock { $0.append("\(event.message)") } }
         if event.level == .warning { warnings.withLock { $0 += 1 } }
     }

@@ -130,8 +130,12 @@ package struct EndpointClient: Sendable {
             } else {
                 try await resources.engine.perform(request, pacing: sending.pacing, progress: sending.progress)
             }
+        let latency = ContinuousClock.now - start
+        // Without the query, which may have a signature.
+        let path = request.url.prefix { $0 != "?" }
+        logger.debug("\(request.method) \(path)", metadata: ["status": "\(response.status)", "latency": "\(latency)"])
         return EndpointResponse(
-            response: response, method: request.method, origin: target, latency: ContinuousClock.now - start,
+            response: response, method: request.method, origin: target, latency: latency,
             secrets: identity.map(\.value) + sending.secrets, sentCredentials: !identity.isEmpty,
             withheldCredentials: !isTrusted && (credentials.areForServer || hasHeaderHook),
             credentialsWereAccepted: resources.accepted.contains(fields, of: account, at: target),

@@ -6,35 +6,29 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// The list of the article "Observing transfers", at work.
-@MainActor @Suite struct QueueListTests {
-    /// A view that has as many rows as it was told of, and knows nothing else.
+/// The table of the article "Observing transfers", at work.
+@MainActor @Suite struct SessionTableTests {
+    /// A view that only counts its rows.
     final class CountingView: RowView {
         private(set) var count = 0
         private(set) var problems = 0
-        private var isInUpdates = false
-        var list: QueueList?
+        var table: SessionTable?
 
-        func beginUpdates() { change(to: true) }
-        func insertRows(at indices: Range<Int>) { check(isInUpdates, count + indices.count) }
-        func deleteRows(at indices: [Int]) { check(isInUpdates, count - indices.count) }
-        func moveRow(from index: Int, to newIndex: Int) { check(isInUpdates && index < count && newIndex < count, count) }
-        func endUpdates() { change(to: false) }
+        private var rows: Int { table?.list.order.sessions.count ?? 0 }
+
+        func insertRows(at indices: Range<Int>) { check(indices.upperBound <= rows, count + indices.count) }
+        func deleteRows(at indices: [Int]) { check(indices.allSatisfy { $0 < count }, count - indices.count) }
+        func moveRow(from index: Int, to newIndex: Int) { check(index < count && newIndex < count, count) }
         func reloadRow(at index: Int) { check(index < count, count) }
-        func reloadAll() { check(!isInUpdates, list?.rows.count ?? 0) }
-
-        private func change(to isInUpdates: Bool) {
-            if isInUpdates == self.isInUpdates { problems += 1 }
-            self.isInUpdates = isInUpdates
-        }
+        func reloadAll() { check(true, rows) }
 
         private func check(_ isRight: Bool, _ newCount: Int) {
-            if !isRight || newCount != list?.rows.count { problems += 1 }
+            if !isRight || newCount != rows { problems += 1 }
             count = newCount
         }
     }
 
-    @Test func theListIsThatOfTheQueue() async throws {
+    @Test func theTableFollowsTheQueue() async throws {
         let folder = FilePath(NSTemporaryDirectory()).appending("queue-list-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(atPath: folder.string) }
         var logger = Logger(label: "test")
@@ -48,9 +42,9 @@ import TransportTUS
         }
         let first = try await add(3)
         let view = CountingView()
-        let list = QueueList(view: view)
-        view.list = list
-        let following = Task { await list.follow(queue) }
+        let table = SessionTable(view: view)
+        view.table = table
+        let following = Task { await table.follow(queue) }
 
         let second = try await add(4, at: 1)
         try await queue.move(.sessions([first[2], second[3]]), to: .front)
@@ -61,7 +55,7 @@ import TransportTUS
         await queue.shutdown()
         await following.value
 
-        #expect(list.rows == expected)
+        #expect(table.list.order.sessions == expected)
         #expect(view.count == 5)
         #expect(view.problems == 0)
     }

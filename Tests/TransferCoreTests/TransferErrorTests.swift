@@ -1,0 +1,10 @@
+import Foundation
+import Testing
+import TransferCore
+
+@Suite struct TransferErrorTests {
+    @Test func theLocalizedDescriptionIsTheSentence() {
+        let error: any Error = TransferError(.permanent, .unsafeName, "The name is empty.", cause: "EINVAL")
+        #expect(error.localizedDescription == "The name is empty. (EINVAL)")
+    }
+}
