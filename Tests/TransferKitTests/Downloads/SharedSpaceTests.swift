@@ -67,16 +67,26 @@ import TransportTesting
             try #require(unsafe mount("tmpfs", target, "tmpfs", 0, "size=3m,mode=700") == 0)
             defer { _ = unsafe umount2(target, CInt(MNT_DETACH)) }
             let queue = try await fixture.queue.openWithAccounts()
-            let gate = fixture.memory.gate("1", atByte: 1_000_000)
+            let gates = ["1", "2"].map { (name: $0, gate: fixture.memory.gate($0, atByte: 1_000_000)) }
             let session = try await queue.enqueue(
                 try fixture.request("1", "2", size: Self.size, options: SessionOptions(filesInFlight: 2)))
             try await queue.start()
-            try await gate.reached()
+            // Both files are prepared at once, so either can be the first that reserves the space.
+            let (first, gate) = try await withThrowingTaskGroup(of: (String, MemoryGate).self) { group in
+                for (name, gate) in gates {
+                    group.addTask {
+                        try await gate.reached()
+                        return (name, gate)
+                    }
+                }
+                defer { group.cancelAll() }
+                return try #require(try await group.next())
+            }
             while try await session.status.error?.code != .diskFull { await Task.yield() }
             gate.open()
-            while fixture.content("1") == nil { _ = try await session.status }
-            #expect(fixture.content("1") == DownloadFixture.content(Self.size))
-            #expect(fixture.memory.attempts.count { $0.path.description == "1" } == 1)
+            while fixture.content(first) == nil { _ = try await session.status }
+            #expect(fixture.content(first) == DownloadFixture.content(Self.size))
+            #expect(fixture.memory.attempts.count { $0.path.description == first } == 1)
             // The other one is tried as soon as the first has ended, and not when its wait is over.
             var why: WaitReason?
             repeat { why = try await session.status.why } while why == nil
