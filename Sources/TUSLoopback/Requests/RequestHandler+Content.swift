@@ -44,7 +44,7 @@ extension RequestHandler {
         return nil
     }
 
-    /// The deferred length announced by a request (tus 1.0.0, "Creation Defer Length"); nil if there is none.
+    /// The deferred length announced by a request (tus 1.0.0, "Creation Defer Length"), or nil.
     private func length(_ exchange: Exchange, of upload: Upload) throws(Refusal) -> Int64? {
         guard let text = exchange["Upload-Length"] else { return nil }
         guard let length = Int64(digits: text) else { throw Refusal(400, because: "Upload-Length must be a number of bytes.") }
@@ -62,7 +62,7 @@ extension RequestHandler {
         recorder.moved(upload)
     }
 
-    /// The location of a body's checksum (tus 1.0.0, "Checksum"); nil if there is none.
+    /// The location of a body's checksum (tus 1.0.0, "Checksum"), or nil.
     func checksum(of exchange: Exchange) throws(Refusal) -> ChecksumLocation? {
         guard options.offers(.checksum) else { return nil }
         if let header = exchange["Upload-Checksum"] {

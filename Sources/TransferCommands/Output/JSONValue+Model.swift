@@ -76,7 +76,7 @@ extension JSONValue {
         ]
     }
 
-    /// An error; null if there is none.
+    /// An error, or null.
     init(_ error: TransferError?, file: String?) {
         guard let error else {
             self = .null

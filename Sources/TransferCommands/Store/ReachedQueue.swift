@@ -119,7 +119,7 @@ extension CommonOptions {
         }
     }
 
-    /// The queue of an owner that answers; nil if there is none.
+    /// The queue of an owner that answers, or nil.
     ///
     /// - Throws: A `QueueError` if communication with an owner fails.
     func answeringQueue() async throws -> RemoteTransferQueue? { try await answeringOwner()?.queue }

@@ -143,7 +143,7 @@ public struct QueueStatus: Hashable, Sendable, Codable {
     public var completed: Int
     /// The number of failed sessions.
     public var failed: Int
-    /// When the first of the ``scheduled`` sessions is due; nil if there is none.
+    /// When the first of the ``scheduled`` sessions is due, or nil.
     public var nextDue: Date?
     /// Whether no session runs and none can start without a person.
     public var isIdle: Bool

@@ -32,10 +32,10 @@ public protocol TransportFixture: Sendable {
     /// The behaviour of interrupted uploads. ``UploadResumption/fromCheckpoint`` if not implemented.
     var resumption: UploadResumption { get }
 
-    /// Returns the remote content of a file, complete or not; nil if there is none. Called while no attempt for the file runs.
+    /// Returns the remote content of a file, complete or not, or nil. Called while no attempt for the file runs.
     func storedContent(of path: RemotePath) async throws -> Data?
 
-    /// Returns the remote size of a file in bytes, complete or not; 0 if there is none. Also called during attempts.
+    /// Returns the remote size of a file in bytes, complete or not, or 0. Also called during attempts.
     func storedSize(of path: RemotePath) async throws -> Int64
 
     /// Returns whether the other end has a file and considers it complete.

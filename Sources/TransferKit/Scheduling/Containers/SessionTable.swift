@@ -17,12 +17,12 @@ package struct SessionTable<Element: SessionTableElement>: Sendable {
 
     package var count: Int { elements.count }
 
-    /// The session of a key; nil if there is none.
+    /// The session of a key, or nil.
     package subscript(key: SessionKey) -> Element? {
         slot(of: key).map { elements[$0] }
     }
 
-    /// The key of the session with an ID; nil if there is none.
+    /// The key of the session with an ID, or nil.
     package func key(of id: SessionID) -> SessionKey? {
         byID.slot(of: id, in: elements) { $0.id }.map { elements[$0].key }
     }

@@ -9,12 +9,12 @@ struct StoredRow {
 
     private let row: Row
 
-    /// Returns the first row of a query; nil if there is none.
+    /// Returns the first row of a query, or nil.
     static func fetchOne(_ db: Database, sql: String, arguments: StatementArguments = StatementArguments()) throws -> StoredRow? {
         try Row.fetchOne(db, sql: sql, arguments: arguments).map(StoredRow.init)
     }
 
-    /// Returns the first row of a query; nil if there is none.
+    /// Returns the first row of a query, or nil.
     static func fetchOne(_ statement: Statement, arguments: StatementArguments? = nil) throws -> StoredRow? {
         try Row.fetchOne(statement, arguments: arguments).map(StoredRow.init)
     }

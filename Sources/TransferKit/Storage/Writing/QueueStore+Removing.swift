@@ -17,7 +17,7 @@ extension QueueStore {
         var name: String
         /// The columns that identify a row of a session, in the order of the primary key.
         var key: [String]
-        /// An SQL expression for the spool file of a row; NULL if there is none.
+        /// An SQL expression for the spool file of a row, or NULL.
         var spooled = "NULL"
     }
 
