@@ -20,7 +20,7 @@ struct RootCommand: AsyncParsableCommand {
         subcommands: [
             AccountCommand.self, AddCommand.self, RunCommand.self, ListCommand.self, ShowCommand.self, WhyCommand.self, WatchCommand.self,
             NowCommand.self, NextCommand.self, MoveCommand.self, PauseCommand.self, ResumeCommand.self, HoldCommand.self,
-            ReleaseCommand.self, StopCommand.self, CancelCommand.self, RetryCommand.self, RemoveCommand.self, SetCommand.self,
+            ReleaseCommand.self, YieldCommand.self, CancelCommand.self, RetryCommand.self, RemoveCommand.self, SetCommand.self,
             QueueCommand.self, AgentCommand.self, QuarantineCommand.self, DoctorCommand.self,
         ])
 }

@@ -5,7 +5,7 @@ import TransferCommands
 import TransferKit
 
 @Suite(.serialized) struct OperationTests {
-    private static let operations = ["now", "next", "pause", "resume", "hold", "release", "stop", "cancel", "retry", "remove"]
+    private static let operations = ["now", "next", "pause", "resume", "hold", "release", "yield", "cancel", "retry", "remove"]
 
     private func program(_ count: Int = 1) async throws -> (TransferQ, ids: [String]) {
         let program = try TransferQ()
@@ -138,7 +138,7 @@ extension TransferQ {
     /// Pauses a running session, in this process: only the owner of the queue can pause it.
     func pauseInTheMiddle(_ id: String) async throws {
         let queue = try await TransferQueue(storage: .folder(store), transports: RegisteredTransports.builtIn.all.map { $0.make() })
-        let session = try await queue.handle(try #require(SessionID(id)))
+        let session = try await queue.session(try #require(SessionID(id)))
         let events = queue.events
         try await queue.start()
         for await event in events {

@@ -29,7 +29,7 @@ import Testing
             let ids = try await program.succeed("add", "studio", "a", "b", "c", "--each").lines
             try await check("add", "studio", "a", "--name", "x", "--tag", "y", "--context", "[1]", "--hold")
             try await check("list")
-            for word in ["show", "why", "now", "next", "hold", "release", "pause", "release", "stop", "cancel", "retry"] {
+            for word in ["show", "why", "now", "next", "hold", "release", "pause", "release", "yield", "cancel", "retry"] {
                 try await check(word, ids[0])
             }
             try await check("move", ids[0], "1")

@@ -48,7 +48,7 @@ import TransportTUS
 
         let second = try await add(4, at: 1)
         try await queue.move(.sessions([first[2], second[3]]), to: .front)
-        try await queue.remove([second[0], first[1]])
+        try await queue.remove(.sessions([second[0], first[1]]))
         try await queue.move(first[0], to: .end)
         try await queue.hold(.all)
         let expected = await queue.sessionIDs()

@@ -53,7 +53,7 @@ import TransportTUS
             let id = session.id
             await queue.shutdown()
             queue = try await workshop.openQueue(server.endpoint)
-            session = try await queue.handle(id)
+            session = try await queue.session(id)
             try await queue.start()
         }
         server = try await startServer("server", .tuspyserver, port: server.port)

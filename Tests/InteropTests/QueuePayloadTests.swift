@@ -52,7 +52,7 @@ import TransportTUS
         queue = try await workshop.openQueue(account)
         try await queue.start()
         await queue.waitUntilIdle()
-        #expect(try await queue.session(session.id).statistics.filesDone == 3)
+        #expect(try await queue.status(of: session.id).statistics.filesDone == 3)
         for (name, size) in sizes {
             let received = try workshop.content(fixture.folder.appending(name))
             #expect(try received == workshop.content(workshop.file("content", size: size)), "\(name)")

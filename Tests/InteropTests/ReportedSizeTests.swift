@@ -95,7 +95,7 @@ struct ReportedSizeTests {
             await queue.waitUntilIdle(scheduled: false)
         }
         for session in sessions {
-            let status = try await queue.handle(session.id).status
+            let status = try await queue.session(session.id).status
             try check(status, session.size, session.count)
             #expect((0...FileSize.sessionMaximum).contains(status.statistics.bytesKnown))
             if status.state == .completed { continue }

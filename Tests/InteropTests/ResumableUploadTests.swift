@@ -52,7 +52,7 @@ import TransferKit
         }
         await queue.shutdown()
         queue = try await workshop.openQueue(server.endpoint)
-        let session = try await queue.handle(id)
+        let session = try await queue.session(id)
         #expect(try await session.status.statistics.filesDone >= 5)
         try await queue.start()
         #expect(try await session.value.state == .completed)

@@ -60,7 +60,7 @@ struct SFTPOutageTests {
         let id = try await queue.enqueue(request).id
         try await queue.start()
         var done: Int64 = 0
-        for await statistics in try await queue.handle(id).progress where statistics.bytesDone > 0 {
+        for await statistics in try await queue.session(id).progress where statistics.bytesDone > 0 {
             done = statistics.bytesDone
             break
         }
@@ -85,7 +85,7 @@ struct SFTPOutageTests {
             queue = try await openQueue(workshop, account)
             try await queue.start()
         }
-        #expect(try await queue.handle(id).value.state == .completed)
+        #expect(try await queue.session(id).value.state == .completed)
         #expect(gate.takeCount(direction) <= (Int64(Self.size) - done) * 17 / 16, "a checkpoint is gone on from")
         #expect(try Data(contentsOf: target.appending(path: "reel")) == content)
         await queue.shutdown()
@@ -130,7 +130,7 @@ struct SFTPOutageTests {
         let queue = try await openQueue(workshop, account)
         let id = try await queue.enqueue(request).id
         try await queue.start()
-        #expect(try await queue.handle(id).value.state == .completed)
+        #expect(try await queue.session(id).value.state == .completed)
         let (all, cuts) = counts.withLock { $0 }
         #expect(cuts > RetryPolicy().maximumAttempts && all < 2 * size, "\(cuts) cuts, \(all) bytes")
         #expect(try Data(contentsOf: target.appending(path: "reel")) == content)

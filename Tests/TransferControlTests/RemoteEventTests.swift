@@ -21,7 +21,7 @@ import TransportTesting
                 if case .didActivate = event.kind { break }
             }
             gate.open()
-            _ = try await queue.handle(id).value
+            _ = try await queue.session(id).value
             for try await event in remote.events(since: try #require(seen.last).revision) where !event.isProgress {
                 seen.append(event)
                 if case .queueBecameIdle = event.kind { break }

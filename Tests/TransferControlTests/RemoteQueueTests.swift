@@ -21,8 +21,8 @@ import TransportTesting
             try await remote.start()
             try await remote.setSessionLimit(3)
             try await remote.setRateLimit(1 << 20, account: "a")
-            let session = try await remote.session(id)
-            #expect(try await session == queue.session(id))
+            let session = try await remote.status(of: id)
+            #expect(try await session == queue.status(of: id))
             #expect(session.tags == ["x"] && session.context == request.context)
             guard case .notBefore? = session.why else { Issue.record("\(String(describing: session.why))"); return }
             var (status, ownStatus) = (try await remote.status(), await queue.status())
@@ -56,9 +56,9 @@ import TransportTesting
             #expect(try await remote.apply(.release, to: .all) == [ids[0], ids[1]])
             #expect(try await remote.apply(.cancel(), to: .sessions([ids[0], ids[1]])) == [ids[0], ids[1]])
             try await remote.update(ids[2], SessionUpdate(tags: ["t"]))
-            #expect(try await queue.session(ids[2]).tags == ["t"])
+            #expect(try await queue.status(of: ids[2]).tags == ["t"])
             #expect(try await remote.apply(.remove(), to: .tag("t")) == [ids[2]])
-            await #expect { try await remote.session(ids[2]) } throws: { ($0 as? QueueError)?.code == .noSuchSession }
+            await #expect { try await remote.status(of: ids[2]) } throws: { ($0 as? QueueError)?.code == .noSuchSession }
             await #expect { try await remote.resume(ids[0]) } throws: { ($0 as? QueueError)?.code == .invalidTransition }
             await #expect { try await remote.deleteAccount("a") } throws: { ($0 as? QueueError)?.code == .accountInUse }
             await #expect { try await remote.endOwner() } throws: { ($0 as? QueueError)?.code == .invalidTransition }
@@ -98,9 +98,9 @@ import TransportTesting
             )
             try await remote.add([first, second])
             #expect(try await remote.items(of: first.id, limit: 10_000) == queue.items(of: first.id, limit: 10_000))
-            #expect(try await queue.session(first.id).statistics.files == 12_000)
+            #expect(try await queue.status(of: first.id).statistics.files == 12_000)
             try await remote.addItems([TransferItem(file, as: try RemotePath("one-more"))], to: .id(first.id))
-            #expect(try await queue.session(first.id).statistics.files == 12_001)
+            #expect(try await queue.status(of: first.id).statistics.files == 12_001)
             let small = try (0..<1_200).map { try SessionRequest.upload(items: [TransferItem(file, as: RemotePath("\($0)"))], to: "a") }
             let ids = try await remote.add(small, held: true)
             #expect(ids == small.map(\.id))

@@ -68,7 +68,7 @@ struct SessionSelection {
             try await queue.apply(operation, to: .id(id))
             return nil
         } catch let error as QueueError where !error.isLossOfOwner {
-            guard let session = try? await queue.session(id) else { return error }
+            guard let session = try? await queue.status(of: id) else { return error }
             return operation.refusal(error, of: session)
         }
     }
@@ -80,7 +80,7 @@ struct SessionSelection {
         var done: Set<SessionID> = []
         for id in named {
             do {
-                if operation.isDone(in: try await queue.session(id).state) { done.insert(id) }
+                if operation.isDone(in: try await queue.status(of: id).state) { done.insert(id) }
             } catch let error as QueueError where error.code == .noSuchSession && operation.isRemoval {
                 done.insert(id)
             }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import TransferControl
+import TransferKit
 
 struct CancelCommand: OperationCommand {
     static let configuration = CommandConfiguration(

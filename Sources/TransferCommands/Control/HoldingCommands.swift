@@ -1,5 +1,6 @@
 import ArgumentParser
 import TransferControl
+import TransferKit
 
 struct PauseCommand: OperationCommand {
     static let configuration = CommandConfiguration(
@@ -65,19 +66,20 @@ struct ReleaseCommand: OperationCommand {
     var operation: SessionOperation { .release }
 }
 
-struct StopCommand: OperationCommand {
+struct YieldCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "stop", abstract: "Interrupts running sessions to let others start first, and prints their IDs.",
+        commandName: "yield", abstract: "Interrupts running sessions to let others start first, and prints their IDs.",
         discussion: """
             They resume automatically after another session has started, or after five seconds. To stop the whole queue: transferq queue \
             stop. \(aboutGroups)
 
-            Example: transferq stop 3f2a
-            """)
+            Example: transferq yield 3f2a
+            """,
+        aliases: ["stop"])
 
     @OptionGroup var common: CommonOptions
     @OptionGroup var arguments: SelectionArguments
 
     var selection: SessionSelection { arguments.selection }
-    var operation: SessionOperation { .stop }
+    var operation: SessionOperation { .yield }
 }

@@ -31,7 +31,7 @@ actor BarProgress: ProgressDisplay {
         switch event.kind {
         case .didActivate(let id), .didStartRunning(let id):
             // A session resumed after a pause kept its slot, so only didStartRunning reports it.
-            guard let status = try? await queue.session(id) else { return }
+            guard let status = try? await queue.status(of: id) else { return }
             names[id] = status.name
             run(status)
         case .progress(let id, let statistics):
@@ -39,7 +39,7 @@ actor BarProgress: ProgressDisplay {
             running[index].statistics = statistics
             if total.isPending(id) { total.expect(id, statistics) }
         case .completed(let id):
-            let status = try? await queue.session(id)
+            let status = try? await queue.status(of: id)
             total.complete(id, status?.state == .completed ? status?.statistics : nil)
             scrolled.append(bars.finished(name(id), isCompleted: true))
             forget([id])
@@ -95,7 +95,7 @@ actor BarProgress: ProgressDisplay {
     private func reload(_ ids: [SessionID]) async {
         guard ids.count > 100 else {
             for id in ids {
-                guard let session = try? await queue.session(id) else { continue }
+                guard let session = try? await queue.status(of: id) else { continue }
                 names[id] = session.name
                 update(session)
             }

@@ -13,7 +13,7 @@ actor PlainProgress: ProgressDisplay {
 
     func show(_ event: QueueEvent) async {
         if let id = event.session, names[id] == nil, EventDescription.line(of: event.kind, name: "") != nil {
-            names[id] = try? await queue.session(id).name
+            names[id] = try? await queue.status(of: id).name
         }
         guard let line = EventDescription.line(of: event.kind, name: event.session.map(name)) else { return }
         await terminal.write(line)

@@ -1,5 +1,6 @@
 import ArgumentParser
 import TransferControl
+import TransferKit
 
 struct QueueSetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -87,7 +87,7 @@ struct WatchCommand: AsyncParsableCommand {
                 let index = progress.indices.index(at: event)
                 await output.write(JSONValue(event, index: index))
             } else if !event.isProgress {
-                if let id = event.session, progress.names[id] == nil { progress.names[id] = (try? await queue.session(id).name) ?? "" }
+                if let id = event.session, progress.names[id] == nil { progress.names[id] = (try? await queue.status(of: id).name) ?? "" }
                 await output.write(Self.line(event, name: event.session.flatMap { progress.names[$0] }) + "\n")
             }
             // The output can't be written any more.

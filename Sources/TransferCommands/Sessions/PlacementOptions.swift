@@ -61,7 +61,7 @@ struct PlacementOptions: ParsableArguments {
         } catch let error as QueueError where error.code == .invalidRequest {
             // In a repeated call, the owner that exited before it answered may have added the sessions, all or none.
             for request in requests {
-                guard (try? await queue.session(request.id)) != nil else { throw error }
+                guard (try? await queue.status(of: request.id)) != nil else { throw error }
             }
             return requests.map(\.id)
         }

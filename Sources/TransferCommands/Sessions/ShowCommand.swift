@@ -19,7 +19,7 @@ struct ShowCommand: AsyncParsableCommand {
         var hasPrinted = false
         try await common.withQueue(isRepeatable: !hasPrinted) { queue in
             let id = try await SessionPrefix.resolve(id, in: queue)
-            let session = try await queue.session(id)
+            let session = try await queue.status(of: id)
             hasPrinted = true
             if common.json {
                 try await printJSON(session, of: queue)

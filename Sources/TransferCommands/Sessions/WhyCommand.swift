@@ -21,7 +21,7 @@ struct WhyCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try await common.withQueue { queue in
             do {
-                return try await queue.session(SessionPrefix.resolve(id, in: queue))
+                return try await queue.status(of: SessionPrefix.resolve(id, in: queue))
             } catch let failure as CommandFailure where failure.status == .rejected && !id.isEmpty {
                 let rows = (try? await queue.quarantined()) ?? []
                 guard let row = rows.first(where: { $0.session?.description.hasPrefix(id.lowercased()) ?? false }) else { throw failure }

@@ -22,7 +22,7 @@ extension RemoteTransferQueue {
         var iterator = events.makeAsyncIterator()
         try await iterator.begin()
         while true {
-            let status = try await session(id)
+            let status = try await status(of: id)
             switch status.state {
             case .completed: return status
             case .failed, .cancelled:

@@ -52,7 +52,7 @@ public struct RemoteTransferQueue: ControllableQueue {
     }
     /// As `TransferQueue.save(_:)`.
     public func save(_ account: Account) async throws { try await perform(.save(account)) }
-    /// As ``ControllableQueue/save(_:replacing:)``.
+    /// As ``/TransferKit/ControllableQueue/save(_:replacing:)``.
     public func save(_ account: Account, replacing previous: Account?) async throws -> Bool {
         try await call(.replace(previous, with: account))
     }
@@ -125,12 +125,12 @@ public struct RemoteTransferQueue: ControllableQueue {
     }
     /// As `TransferQueue.sessionIDs()`.
     public func sessionIDs() async throws -> [SessionID] { try await list(.sessionIDs) }
-    /// As ``ControllableQueue/sessionIDs(beginningWith:limit:)``.
+    /// As ``/TransferKit/ControllableQueue/sessionIDs(beginningWith:limit:)``.
     public func sessionIDs(beginningWith prefix: String, limit: Int) async throws -> [SessionID] {
         try await list(.findSessionIDs(prefix: prefix, limit: limit))
     }
-    /// As `TransferQueue.session(_:)`.
-    public func session(_ id: SessionID) async throws -> SessionStatus { try await call(.session(id)) }
+    /// As `TransferQueue.status(of:)`.
+    public func status(of id: SessionID) async throws -> SessionStatus { try await call(.session(id)) }
     /// As `TransferQueue.items(of:from:limit:)`.
     public func items(of id: SessionID, from position: Int64 = 0, limit: Int = 1_000) async throws -> [ItemStatus] {
         let records: [ItemStatusRecord] = try await list(.items(of: id, from: position, limit: limit))

@@ -76,7 +76,7 @@ struct ControlClient: Sendable {
         case .owner: try await send(owner)
         case .accounts: try await send(list: await queue.accounts())
         case .account(let name): try await send(list: [await queue.account(name)].compactMap(\.self))
-        case .save(let account): try await send(AccountSaves.shared.inTurn { try await queue.save(account) })
+        case .save(let account): try await send(queue.save(account))
         case .replace(let previous, let account): try await send(queue.save(account, replacing: previous))
         case .deleteAccount(let name, let cascades): try await send(queue.deleteAccount(name, cascades: cascades))
         case .unblockAccount(let name): try await send(queue.unblockAccount(name))
@@ -99,7 +99,7 @@ struct ControlClient: Sendable {
         case .sessionIDs: try await send(list: await queue.sessionIDs(), part: 20_000)
         case .findSessionIDs(let prefix, let limit):
             try await send(list: queue.sessionIDs(beginningWith: prefix, limit: limit), part: 20_000)
-        case .session(let id): try await send(queue.session(id))
+        case .session(let id): try await send(queue.status(of: id))
         case .items(let id, let position, let limit):
             try await send(list: queue.items(of: id, from: position, limit: min(limit, 10_000)).map(ItemStatusRecord.init))
         case .add(let index, let held): try await send(list: queue.add(staged.requests(), at: index, held: held), part: 20_000)

@@ -81,7 +81,7 @@ public struct SessionEvents: AsyncSequence, Sendable {
         /// Reads the session; nil if that fails now. The next event retries it.
         private mutating func present() async -> SessionStatus? {
             do {
-                let status = try await queue.session(id)
+                let status = try await queue.status(of: id)
                 wantsPresent = false
                 end = SessionEnd(status)
                 return status

@@ -9,6 +9,24 @@ extension TransferQueue {
     ///
     /// - Throws: ``QueueError`` with the code `invalidAccount`; then nothing is changed.
     public nonisolated func save(_ account: Account) async throws {
+        try check(account)
+        try await mailbox.send(.command(.saveAccount(account)))
+        warn(ofMissingTransports: [account])
+    }
+
+    /// Adds or replaces an account unless it has changed since the caller read it, in one step.
+    ///
+    /// - Parameter previous: The account as the caller read it, or nil if there was none of that name.
+    /// - Returns: Whether the account was saved. If not, it has changed: read it again.
+    /// - Throws: ``QueueError`` with the code `invalidAccount`; then nothing is changed.
+    public nonisolated func save(_ account: Account, replacing previous: Account?) async throws -> Bool {
+        try check(account)
+        guard try await mailbox.send(.command(.replaceAccount(previous, with: account))).isGranted else { return false }
+        warn(ofMissingTransports: [account])
+        return true
+    }
+
+    private nonisolated func check(_ account: Account) throws {
         try account.validate()
         for endpoint in account.endpoints {
             guard let transport = transports[endpoint.transport] as? any EndpointValidating else { continue }
@@ -18,8 +36,6 @@ extension TransferQueue {
                 throw QueueError(.invalidAccount, "Cannot save the account \"\(account.name)\". \(error.message)")
             }
         }
-        try await mailbox.send(.command(.saveAccount(account)))
-        warn(ofMissingTransports: [account])
     }
 
     /// Logs a warning for each account that no transport of this process serves. Its sessions wait until the app or the user acts.
@@ -61,7 +77,7 @@ extension TransferQueue {
     /// Probes the unavailable endpoints of an account again: those that failed too often or asked to back off. One waiting session probes
     /// for all. No effect on available endpoints.
     ///
-    /// ``run(_:again:)-(SessionReference,_)``, ``retry(_:)-(SessionReference)``, ``unblockAccount(_:)``, ``save(_:)`` and a restored
+    /// ``ControllableQueue/run(_:again:)-(SessionReferenceConvertible,_)``, ``ControllableQueue/retry(_:)-(SessionReferenceConvertible)``, ``unblockAccount(_:)``, ``save(_:)`` and a restored
     /// network have the same effect.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchAccount`.

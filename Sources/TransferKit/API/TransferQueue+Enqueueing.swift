@@ -44,6 +44,12 @@ extension TransferQueue {
         try await add(requests, at: index, expecting: nil, isHeld: held)
     }
 
+    /// Same as ``enqueue(_:at:held:)-([SessionRequest],_,_)``, but returns IDs.
+    @discardableResult
+    public nonisolated func add(_ requests: [SessionRequest], at index: Int? = nil, held: Bool = false) async throws -> [SessionID] {
+        try await enqueue(requests, at: index, held: held).map(\.id)
+    }
+
     private nonisolated func add(
         _ requests: [SessionRequest], at index: Int?, expecting orderRevision: UInt64?, isHeld: Bool
     ) async throws -> [TransferSession] {

@@ -30,7 +30,7 @@ extension TransferQueue {
     /// A snapshot of one session.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchSession`.
-    public func session(_ id: SessionID) async throws -> SessionStatus {
+    public func status(of id: SessionID) async throws -> SessionStatus {
         await settle()
         guard let key = scheduler.sessionIndex.key(of: id), let index = scheduler.sessionIndex.index(of: key),
             let status = try await statuses([(index: index, key: key)]).first
@@ -46,10 +46,19 @@ extension TransferQueue {
         return scheduler.sessionIndex.order.compactMap { scheduler.sessionIndex[$0]?.id }
     }
 
-    /// Returns a handle of a session from its ID.
+    /// The IDs that begin with these characters, ignoring case, in the order of the queue.
+    ///
+    /// - Parameter limit: The maximum number of IDs.
+    public nonisolated func sessionIDs(beginningWith prefix: String, limit: Int) async -> [SessionID] {
+        let wanted = prefix.lowercased()
+        if let id = SessionID(wanted), limit > 0 { return (try? await session(id)) == nil ? [] : [id] }
+        return Array(await sessionIDs().lazy.filter { $0.description.hasPrefix(wanted) }.prefix(max(0, limit)))
+    }
+
+    /// The handle of a session.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchSession`.
-    public func handle(_ id: SessionID) async throws -> TransferSession {
+    public func session(_ id: SessionID) async throws -> TransferSession {
         await settle()
         guard scheduler.sessionIndex.key(of: id) != nil else { throw QueueError(.noSuchSession, "There is no session \(id).") }
         return TransferSession(id: id, queue: self)

@@ -10,7 +10,7 @@ public import TransferCore
 /// each call is durable when it returns, concurrent calls share a commit, and events never report a change that a crash could undo.
 ///
 /// All methods can be called from any executor. No session starts before ``start()``.
-public actor TransferQueue {
+public actor TransferQueue: ControllableQueue {
     /// The time before the next attempt to change a store that refused a change.
     private static let storeRetryDelay = Duration.seconds(1)
     /// The shortest time between two checks of the free disk space.
@@ -242,7 +242,7 @@ public actor TransferQueue {
     private func setAside(_ key: SessionKey, _ error: QueueError, at now: DualInstant) async -> Bool {
         guard unreadableSessions.contains(key) || mayStillSetAside(at: now), let id = scheduler.sessionIndex[key]?.id else { return false }
         let reason = "Quarantined the session \(id), because the store refuses to change it. \(error.message)"
-        guard let transaction = try? scheduler.handle(.command(.perform(.quarantine(reason), .one(.id(id)))), at: now) else { return false }
+        guard let transaction = try? scheduler.handle(.command(.quarantine(id, reason)), at: now) else { return false }
         if !unreadableSessions.contains(key) { setAsideTimes.append(now.uptime) }
         let events = hub.number(transaction.events, at: now.date)
         do throws(StoreRefusal) {
@@ -277,7 +277,7 @@ public actor TransferQueue {
         unreadableSessions.insert(key)
         setAsideTimes.append(now.uptime)
         configuration.logger.error("Quarantined the session \(id). \(reason)")
-        mailbox.post(.command(.perform(.quarantine(reason), .one(.id(id)))))
+        mailbox.post(.command(.quarantine(id, reason)))
         return true
     }
 

@@ -12,7 +12,7 @@ public struct TransferSession: Sendable {
     ///
     /// - Throws: ``QueueError`` with the code `noSuchSession` after the session was removed.
     public var status: SessionStatus {
-        get async throws { try await queue.session(id) }
+        get async throws { try await queue.status(of: id) }
     }
 
     /// The events of the session: its present state first, its end last. Each use makes a new subscription from now on.
@@ -43,7 +43,7 @@ public struct TransferSession: Sendable {
             }
             switch end {
             case .completed:
-                if let last = try? await queue.session(id), last.state == .completed { return last }
+                if let last = try? await queue.status(of: id), last.state == .completed { return last }
                 // The session was removed or restarted after it had completed.
                 status.state = .completed
                 return status
@@ -73,14 +73,9 @@ public struct TransferSession: Sendable {
         return stream
     }
 
-    /// Removes the session; see ``TransferQueue/remove(_:isForced:)-([SessionID],_)``.
-    public func remove(isForced: Bool = false) async throws {
-        try await queue.remove(id, isForced: isForced)
-    }
-
     private func presentStatus() async throws -> SessionStatus {
         do {
-            return try await queue.session(id)
+            return try await queue.status(of: id)
         } catch let error as QueueError where error.code == .noSuchSession {
             throw removed
         }

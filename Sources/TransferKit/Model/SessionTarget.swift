@@ -1,5 +1,11 @@
+/// A value that refers to one session: its ID, its handle, or a ``SessionReference``.
+public protocol SessionReferenceConvertible: Sendable {
+    /// The session for a call.
+    var reference: SessionReference { get }
+}
+
 /// One session for a call: by its ID or its index.
-public enum SessionReference: Hashable, Sendable, Codable {
+public enum SessionReference: Hashable, Sendable, Codable, SessionReferenceConvertible {
     /// The session with this ID, wherever it is.
     case id(SessionID)
 
@@ -8,6 +14,19 @@ public enum SessionReference: Hashable, Sendable, Codable {
     /// `expecting` is the ``QueueStatus/orderRevision`` for which the index was read. If the order changed since, the call throws
     /// ``QueueError/Code/staleOrder`` instead of affecting another session.
     case index(Int, expecting: UInt64? = nil)
+
+    /// The reference itself.
+    public var reference: SessionReference { self }
+}
+
+extension SessionID: SessionReferenceConvertible {
+    /// The session with this ID.
+    public var reference: SessionReference { .id(self) }
+}
+
+extension SessionReferenceConvertible where Self == SessionReference {
+    /// The session at an index, for a call such as `queue.run(.at(3))`; see ``SessionReference/index(_:expecting:)``.
+    public static func at(_ index: Int, expecting: UInt64? = nil) -> SessionReference { .index(index, expecting: expecting) }
 }
 
 /// Several sessions for a call.

@@ -12,7 +12,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     /// start again once that run has ended, or in a new process.
     case lastRunNotEnded
     /// The app stopped it. It starts again after another session was activated, or after a few seconds without another one.
-    case stoppedByApp
+    case yielded
     /// Another session ran before its turn and has its slot. This session returns when the other one gives up the slot.
     case displaced(by: SessionID)
     /// The last attempt failed, and the next one is due at this time.
@@ -54,7 +54,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
         case .storageRefusesChanges(let problem): "The queue can't store changes, so it interrupted the session. \(problem)"
         case .lastRunNotEnded:
             "The last run was interrupted and has not ended, as a disk, a network share or a transport does not respond. The session starts when that run ends, or after a restart of this process."
-        case .stoppedByApp: "The session was stopped. It starts again after another session had its turn."
+        case .yielded: "The session yielded its slot. It starts again after another session had its turn."
         case .displaced(let id): "Session \(id) took its slot. This session starts again when that one gives the slot up."
         case .retry(let date): "The last attempt failed; the next one is due at \(date.formatted(.iso8601))."
         case .notBefore(let date): "The earliest start is \(date.formatted(.iso8601))."

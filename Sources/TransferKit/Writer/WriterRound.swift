@@ -48,7 +48,7 @@ struct WriterRound {
         let known = transaction.writes[culprit.index].session.flatMap { scheduler.sessionIndex[$0] == nil ? nil : $0 }
         guard culprit.index >= start, let input = ends.firstIndex(where: { $0 > culprit.index }) else { return known.map { .setAside($0) } }
         switch answers[input].envelope.input {
-        case .command(.perform(.quarantine, _)), .report, .diskSpace, .tick:
+        case .command(.quarantine), .report, .diskSpace, .tick:
             return known.map { .setAside($0) } ?? .refuse(input)
         case .command(.perform(_, .one(let reference))), .command(.addItems(let reference, _)):
             guard let known, (try? scheduler.resolve(reference)) != known else { return .refuse(input) }

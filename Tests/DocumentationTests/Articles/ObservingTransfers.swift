@@ -145,6 +145,6 @@ private func comeBack(queue: TransferQueue) async {
 
 private func runRow(queue: TransferQueue, revision: UInt64) async throws {
     // ARTICLE
-    try await queue.run(.index(3, expecting: revision))
+    try await queue.run(.at(3, expecting: revision))
     // END
 }

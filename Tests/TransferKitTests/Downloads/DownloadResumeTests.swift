@@ -61,10 +61,10 @@ import TransportTesting
         await queue.shutdown()
         gate.open()
         queue = try await fixture.queue.open()
-        let status = try await queue.handle(session.id).status
+        let status = try await queue.session(session.id).status
         #expect(status.statistics.bytesDone == 6_000 && status.statistics.bytesTotal == 10_000)
         try await queue.start()
-        _ = try await queue.handle(session.id).value
+        _ = try await queue.session(session.id).value
         #expect(attempts.map(\.startOffset) == [0, 6_000] && fixture.content("file") == DownloadFixture.content(10_000))
         await queue.shutdown()
     }

@@ -26,7 +26,7 @@ import TransportTesting
 
     private func pause(_ id: SessionID, _ queue: TransferQueue) async throws {
         try await queue.pause(id)
-        while try await queue.session(id).phase == .ending { await Task.yield() }
+        while try await queue.status(of: id).phase == .ending { await Task.yield() }
     }
 
     /// What was listed by then is kept, in the same process or in another.
@@ -38,10 +38,10 @@ import TransportTesting
         let id = try await queue.enqueue(request("trip")).id
         try await queue.start()
         try await gate.reached()
-        #expect(try await queue.session(id).phase == .preparing)
+        #expect(try await queue.status(of: id).phase == .preparing)
         try await pause(id, queue)
         #expect(memory.attempts.isEmpty)
-        #expect(try await queue.session(id).statistics.files == 6, "the three files, those of trip/a, and the rest of the folder")
+        #expect(try await queue.status(of: id).statistics.files == 6, "the three files, those of trip/a, and the rest of the folder")
         gate.open()
         if inAnotherProcess {
             await queue.shutdown()
@@ -49,7 +49,7 @@ import TransportTesting
             try await queue.start()
         }
         try await queue.resume(id)
-        #expect(try await queue.handle(id).value.statistics.filesDone == 7)
+        #expect(try await queue.session(id).value.statistics.filesDone == 7)
         #expect(listings == ["trip", "trip/a", "trip/b", "trip/b"])
         await queue.shutdown()
     }

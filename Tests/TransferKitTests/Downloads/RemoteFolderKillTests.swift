@@ -54,7 +54,7 @@ import TransportTesting
             })
         try await queue.start()
         await queue.waitUntilIdle()
-        let status = try await queue.session(id)
+        let status = try await queue.status(of: id)
         #expect(status.state == .completed, comment)
         #expect(status.statistics.files == stage.contents.count && status.statistics.filesDone == stage.contents.count, comment)
         #expect(status.statistics.bytesTotal == status.statistics.bytesDone, comment)

@@ -46,7 +46,7 @@ import TransferKit
             case .run: try await queue.run(Stage.id("f5"))
             case .pause: try await queue.pause(first)
             case .resume: try await queue.resume(first)
-            case .stop: try await queue.stop(first)
+            case .stop: try await queue.yield(first)
             case .hold: try await queue.hold(first)
             case .cancel: try await queue.cancel(first)
             case .remove: try await queue.remove(first)

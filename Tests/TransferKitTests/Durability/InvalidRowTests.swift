@@ -115,11 +115,11 @@ import TransferKit
         let stage = try await Stage(folder.path, isTimed: false)
         try await stage.queue.start()
         await stage.queue.waitUntilIdle()
-        #expect(try await stage.queue.session(Stage.id("w2")).state == .held)
+        #expect(try await stage.queue.status(of: Stage.id("w2")).state == .held)
         #expect(try await stage.queue.sessions().count { $0.state == .completed } >= 3)
         try await stage.queue.release(Stage.id("w2"))
         await stage.queue.waitUntilIdle()
-        #expect(try await stage.queue.session(Stage.id("w2")).state == .completed)
+        #expect(try await stage.queue.status(of: Stage.id("w2")).state == .completed)
         await stage.queue.shutdown()
     }
 
@@ -155,7 +155,7 @@ import TransferKit
         try await stage.queue.start()
         await stage.queue.waitUntilIdle(scheduled: false)
         #expect(try await stage.queue.sessions().filter { $0.state == .completed }.count == 4)
-        guard case .notBefore = try await stage.queue.session(Stage.id("w2")).why else {
+        guard case .notBefore = try await stage.queue.status(of: Stage.id("w2")).why else {
             Issue.record("it waits for something else")
             return
         }

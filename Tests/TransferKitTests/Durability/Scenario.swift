@@ -100,7 +100,7 @@ enum Scenario: String, CaseIterable, Sendable {
             Step("move to the front") { try await $0.queue.move(Stage.id("many3"), to: .front) },
             Step("move to the end") { try await $0.queue.move(Stage.id("first"), to: .end) },
             Step("move before") { try await $0.queue.move(Stage.id("many5"), to: .before(Stage.id("many1"))) },
-            Step("move to an index") { try await $0.queue.move(.index(2), to: .index(4)) },
+            Step("move to an index") { try await $0.queue.move(.at(2), to: .index(4)) },
         ]
         // Twenty-two halvings of the distance between two ranks: the last ones renumber the neighbours.
         + (0..<22).map { count in
@@ -126,7 +126,7 @@ enum Scenario: String, CaseIterable, Sendable {
         Step("cancel a group") { _ = try await $0.queue.cancel(.sessions([Stage.id("many1"), Stage.id("many3")]), keepsPartial: true) },
         Step("retry a group") { _ = try await $0.queue.retry(.all) },
         Step("remove with dependents") { try await $0.queue.remove(Stage.id("one"), isForced: true) },
-        Step("remove a group") { try await $0.queue.remove([Stage.id("held"), Stage.id("first")]) },
+        Step("remove a group") { try await $0.queue.remove(.sessions([Stage.id("held"), Stage.id("first")])) },
         Step("no limit of the queue") { try await $0.queue.setSessionLimit(nil) },
         Step("delete b with its sessions") { try await $0.queue.deleteAccount("b", cascades: true) },
     ]
@@ -179,7 +179,7 @@ enum Scenario: String, CaseIterable, Sendable {
         },
         Step("stop one") { stage in
             stage.server.close("s3")
-            try await stage.queue.stop(Stage.id("s2"))
+            try await stage.queue.yield(Stage.id("s2"))
             try await stage.server.reached("s3")
         },
         Step("run many") { stage in

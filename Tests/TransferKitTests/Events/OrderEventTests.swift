@@ -32,7 +32,7 @@ import TransportTesting
         Operation(name: "enqueue many") { queue, context, random in
             try await queue.enqueue(context.requests(Int.random(in: 0...5, using: &random)))
         },
-        Operation(name: "remove some") { queue, context, random in try await queue.remove(context.some(&random)) },
+        Operation(name: "remove some") { queue, context, random in try await queue.remove(.sessions(context.some(&random))) },
         Operation(name: "enqueue at an index") { queue, context, random in
             try await queue.enqueue(context.requests(2), at: Int.random(in: 0...context.ids.count, using: &random))
         },
@@ -73,7 +73,7 @@ import TransportTesting
         Operation(name: "resume all") { queue, _, _ in try await queue.resume(.all) },
         Operation(name: "hold some") { queue, context, random in try await queue.hold(.sessions(context.some(&random))) },
         Operation(name: "release all") { queue, _, _ in try await queue.release(.all) },
-        Operation(name: "stop some") { queue, context, random in try await queue.stop(.sessions(context.some(&random))) },
+        Operation(name: "yield some") { queue, context, random in try await queue.yield(.sessions(context.some(&random))) },
         Operation(name: "cancel some") { queue, context, random in try await queue.cancel(.sessions(context.some(&random))) },
         Operation(name: "retry all") { queue, _, _ in try await queue.retry(.all) },
         Operation(name: "start") { queue, _, _ in try await queue.start() },

@@ -60,7 +60,7 @@ import TransportTesting
         }
         #expect(failure?.message.contains("\(gone) does not exist") == true)
         _ = try? await session.value
-        let status = try await queue.session(session.id)
+        let status = try await queue.status(of: session.id)
         #expect(status.state == .failed && status.failedItem == gone)
         #expect(fixture.memory.completePaths.map(\.description) == ["kept"])
         await queue.shutdown()
@@ -83,7 +83,7 @@ import TransportTesting
         let moved = try await queue.items(of: session.id)
         #expect(moved.prefix(3).map(\.source) == [after.appending("media"), after.appending("2"), outside])
         try await queue.start()
-        #expect(try await queue.handle(session.id).value.state == .completed)
+        #expect(try await queue.session(session.id).value.state == .completed)
         let contents = ["media/a/1", "2", "outside", "blob"].map {
             fixture.memory.contents(of: $0).map { String(decoding: $0, as: UTF8.self) }
         }

@@ -35,7 +35,7 @@ import TransportTesting
         queue = try await fixture.open()
         #expect(try spooled().count == 2)
         try await queue.start()
-        #expect(try await queue.handle(session.id).value.state == .completed)
+        #expect(try await queue.session(session.id).value.state == .completed)
         await queue.shutdown()
         #expect(try spooled() == [])
         #expect(fixture.memory.contents(of: "blob-two") == Data("two".utf8))
@@ -57,7 +57,7 @@ import TransportTesting
         let kept = try await queue.enqueue(try request("kept"))
         let removed = try await queue.enqueue([try request("1", "2"), try request("3")])
         #expect(try spooled().count == 4)
-        try await queue.remove(removed.map(\.id))
+        try await queue.remove(.sessions(removed.map(\.id)))
         #expect(try spooled() == [try await queue.items(of: kept.id)[0].source])
         await queue.shutdown()
     }

@@ -36,7 +36,7 @@ import TransportTesting
         queue = try await open()
         try await queue.addItems([items[1]], to: .id(session.id))
         try await queue.start()
-        #expect(try await queue.handle(session.id).value.state == .completed)
+        #expect(try await queue.session(session.id).value.state == .completed)
         let given = attempts.withLock { $0 }.sorted { $0.origin.item < $1.origin.item }.map(\.options.uploadURL)
         #expect(given == [nil, Self.place, nil, Self.place + "-blob", nil, Self.place])
         await queue.shutdown()

@@ -49,7 +49,7 @@ import TransportTesting
         let id = try await queue.enqueue(request).id
         await queue.shutdown()
         queue = try await fixture.open()
-        let status = try await queue.session(id)
+        let status = try await queue.status(of: id)
         #expect(status.name == "named" && status.tags == ["x", "y"] && status.account == "b" && status.index == 0)
         #expect(status.context == Data(#"{"ticket":7}"#.utf8))
         let items = try await queue.items(of: id)

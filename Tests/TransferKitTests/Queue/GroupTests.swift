@@ -49,8 +49,8 @@ import TransportTesting
         #expect(try await queue.runNext(.all) == ids)
         try await queue.start()
         try await isRunning()
-        #expect(try await queue.session(ids[0]).state == .running, "not the first of the last transaction")
-        #expect(try await queue.session(ids[count - 1]).why == .order(behind: ids[count - 2]))
+        #expect(try await queue.status(of: ids[0]).state == .running, "not the first of the last transaction")
+        #expect(try await queue.status(of: ids[count - 1]).why == .order(behind: ids[count - 2]))
         try await queue.stopAndWait()
     }
 

@@ -79,7 +79,7 @@ import TransportTesting
         await #expect(throws: QueueError.self) { try await queue.start() }
 
         queue = try await fixture.open()
-        let status = try await queue.session(session.id)
+        let status = try await queue.status(of: session.id)
         #expect(status.state == .waiting)
         #expect(status.statistics.filesDone == 1)
         #expect(status.statistics.bytesDone == 17_000)
@@ -139,12 +139,12 @@ import TransportTesting
         queue = try await fixture.open(transports: [])
         try await queue.start()
         await queue.waitUntilIdle()
-        #expect(try await queue.session(session.id).why == .transportMissing("memory"))
+        #expect(try await queue.status(of: session.id).why == .transportMissing("memory"))
         await queue.shutdown()
         queue = try await fixture.open()
         try await queue.start()
         await queue.waitUntilIdle()
-        #expect(try await queue.session(session.id).state == .completed)
+        #expect(try await queue.status(of: session.id).state == .completed)
         await queue.shutdown()
     }
 }

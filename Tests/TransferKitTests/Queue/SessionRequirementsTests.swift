@@ -82,7 +82,7 @@ import TransportTesting
         #expect(await queue.sessionIDs() == [known, plain.id])
         let spool = fixture.folder.path.appending("store").appending("spool").string
         #expect(try FileManager.default.contentsOfDirectory(atPath: spool).count == 1, "that of the session that is there")
-        try await queue.remove(.id(known))
+        try await queue.remove(known)
         await #expect(throws: QueueError.self) { try await queue.enqueue(request("known")) }
         await queue.shutdown()
     }

@@ -18,31 +18,31 @@ import TransportTesting
         let second = fixture.memory.gate("1", atByte: 8_000)
         let id = try await queue.enqueue(try fixture.upload("1")).id
         fixture.clock.advance(by: .seconds(7))
-        #expect(try await queue.session(id).statistics.secondsElapsed == 0)
+        #expect(try await queue.status(of: id).statistics.secondsElapsed == 0)
         try await queue.start()
         try await first.reached()
         fixture.clock.advance(by: .seconds(10))
-        #expect(try await queue.session(id).statistics.secondsElapsed == 10)
+        #expect(try await queue.status(of: id).statistics.secondsElapsed == 10)
         #expect(try await queue.statistics().secondsElapsed == 10)
         await queue.shutdown()
         first.open()
 
         fixture.clock.advance(by: .seconds(100))
         queue = try await fixture.open()
-        #expect(try await queue.session(id).statistics.secondsElapsed == 10)
-        #expect(try await queue.session(id).statistics.averageRate == 400)
+        #expect(try await queue.status(of: id).statistics.secondsElapsed == 10)
+        #expect(try await queue.status(of: id).statistics.averageRate == 400)
         #expect(try await queue.statistics().secondsElapsed == 10)
         #expect(try await queue.statistics().averageRate == 400)
         try await queue.start()
         try await second.reached()
         fixture.clock.advance(by: .seconds(6))
-        var present = try await queue.session(id).statistics
+        var present = try await queue.status(of: id).statistics
         #expect(present.secondsElapsed == 16 && present.averageRate == 500)
         #expect(try await queue.statistics().averageRate == 500)
         second.open()
         await queue.waitUntilIdle()
         fixture.clock.advance(by: .seconds(50))
-        present = try await queue.session(id).statistics
+        present = try await queue.status(of: id).statistics
         #expect(present.secondsElapsed == 16 && present.averageRate == 625)
         let all = try await queue.statistics()
         #expect(all.secondsElapsed == 16 && all.averageRate == 625 && all.rate == nil && all.secondsRemaining == nil)
@@ -86,10 +86,10 @@ import TransportTesting
         #expect(before.bytesSent == 6_000 && before.bytesDone == 4_000 && before.bytesRemaining == 4_000)
         if isHeld { _ = try await queue.hold(id) } else { _ = try await queue.pause(id) }
         gate.open()
-        while try await queue.session(id).state == .running { await Task.yield() }
+        while try await queue.status(of: id).state == .running { await Task.yield() }
         let paused = try await queue.statistics()
         #expect(paused.bytesSent == 6_000 && paused.bytesDone == 4_000 && paused.bytesRemaining == 0)
-        #expect(try await queue.session(id).statistics.bytesSent == 6_000)
+        #expect(try await queue.status(of: id).statistics.bytesSent == 6_000)
         if isHeld { _ = try await queue.release(id) } else { _ = try await queue.resume(id) }
         await queue.waitUntilIdle()
         let end = try await queue.statistics()

@@ -194,7 +194,7 @@ import TransportTesting
         gate.open()
         try await refuseChanges(false)
         queue = try await fixture.open()
-        #expect(try await queue.session(handle.id).state == .waiting)
+        #expect(try await queue.status(of: handle.id).state == .waiting)
         try await queue.start()
         await queue.waitUntilIdle()
         #expect(fixture.memory.attempts.map(\.startOffset) == [0, 4_000])

@@ -114,9 +114,9 @@ import TransportTesting
         // The next owner has the session as it was.
         let next = try await fixture.open()
         try await next.start()
-        #expect(try await next.session(session.id).state != .completed)
+        #expect(try await next.status(of: session.id).state != .completed)
         let events = next.events
-        if try await next.session(session.id).state != .completed {
+        if try await next.status(of: session.id).state != .completed {
             _ = await events.first { if case .completed = $0 { true } else { nil } }
         }
         transport.release()

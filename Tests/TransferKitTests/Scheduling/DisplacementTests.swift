@@ -13,7 +13,7 @@ import TransferKit
             try queue.tell(.stop(.interrupt))
             try queue.letGo("P")
             if isMoved {
-                try queue.call(.move(.front), "Y")
+                try queue.call(.move(to: .front), "Y")
             } else {
                 try queue.tell(.enqueue([.draft(id: SessionID(named: "X"))], at: 0))
             }
@@ -42,7 +42,7 @@ import TransferKit
         try queue.add("A B C")
         try queue.call(.run(), "C")
         try queue.letGo("A")
-        try queue.call(.move(.end), "A")
+        try queue.call(.move(to: .end), "A")
         try queue.end("C")
         #expect(queue.line == "B=waiting C=completed A=running")
     }
@@ -119,8 +119,8 @@ import TransferKit
         #expect(queue.why("C") == .order(behind: SessionID(named: "B")))
     }
 
-    @Test(arguments: [TransferKit.Operation.hold, .stop, .cancel(), .remove()])
-    func aPreemptorThatIsSetAsideLetsGo(operation: TransferKit.Operation) throws {
+    @Test(arguments: [SessionOperation.hold, .yield, .cancel(), .remove()])
+    func aPreemptorThatIsSetAsideLetsGo(operation: SessionOperation) throws {
         var queue = try Rehearsal()
         try queue.add("A B C")
         try queue.call(.run(), "C")
@@ -166,7 +166,7 @@ import TransferKit
         try queue.add("A C")
         try queue.call(.run(), "X")
         #expect(queue.line == "X=waiting A=running C=waiting")
-        try queue.call(.move(.end), "X")
+        try queue.call(.move(to: .end), "X")
         try queue.tell(.unblockAccount(name: "b"))
         try queue.end("A")
         #expect(queue.line == "A=completed C=waiting X=running")

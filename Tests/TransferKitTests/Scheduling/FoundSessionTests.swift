@@ -18,7 +18,7 @@ import TransferKit
         _ = try scheduler.perform(.start)
         for key in [SessionKey(1), 2] { _ = try scheduler.report(.ended(.finished(failure: .broken, itemsSeen: 1)), of: key) }
         _ = try scheduler.perform(.perform(.retry, .one(.id(ids[0]))))
-        for operation in [TransferKit.Operation.cancel(), .remove()] {
+        for operation in [SessionOperation.cancel(), .remove()] {
             #expect(try scheduler.perform(.perform(operation, .found([ids[0]], of: .failed))).answer.sessions.isEmpty)
         }
         #expect(try scheduler.perform(.perform(.remove(), .found(ids, of: .failed))).answer.sessions == [ids[1]])

@@ -37,7 +37,7 @@ import TransferKit
         case "waiting":
             try queue.end("S", .backoff(.seconds(3_600), .broken))
         case "ending":
-            try queue.call(.stop, "S")
+            try queue.call(.yield, "S")
         case "paused":
             try queue.call(.pause, "S")
             try queue.letGo("S")

@@ -4,8 +4,8 @@ import TransferKit
 
 /// Paused sessions that resume while others run.
 @Suite struct ResumptionTests {
-    @Test(arguments: [TransferKit.Operation.hold, .stop, .cancel(), .remove()])
-    func aSlotThatIsGivenBackIsNotUsedBesideTheRunThatEnds(operation: TransferKit.Operation) throws {
+    @Test(arguments: [SessionOperation.hold, .yield, .cancel(), .remove()])
+    func aSlotThatIsGivenBackIsNotUsedBesideTheRunThatEnds(operation: SessionOperation) throws {
         var queue = try Rehearsal()
         try queue.add("P R")
         try queue.call(.pause, "P")

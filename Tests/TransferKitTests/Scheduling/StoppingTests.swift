@@ -8,10 +8,10 @@ import TransferKit
     @Test func theOnlySessionGoesOnAfterTheDelay() throws {
         var queue = try Rehearsal()
         try queue.add("A")
-        try queue.call(.stop, "A")
+        try queue.call(.yield, "A")
         try queue.letGo("A")
         #expect(queue.line == "A=waiting")
-        #expect(queue.why("A") == .stoppedByApp)
+        #expect(queue.why("A") == .yielded)
         #expect(!queue.isIdle)
         try queue.pass(seconds: 4)
         #expect(queue.line == "A=waiting")
@@ -23,7 +23,7 @@ import TransferKit
         var queue = try Rehearsal()
         try queue.add("A")
         try queue.add("B C", isHeld: true)
-        try queue.call(.stop, "A")
+        try queue.call(.yield, "A")
         try queue.letGo("A")
         try queue.pass(seconds: 5)
         #expect(queue.line == "A=running B=held C=held")
@@ -32,7 +32,7 @@ import TransferKit
     @Test func withOthersItGoesOnOnceOneOfThemHadItsTurn() throws {
         var queue = try Rehearsal()
         try queue.add("A B C")
-        try queue.call(.stop, "A")
+        try queue.call(.yield, "A")
         try queue.letGo("A")
         #expect(queue.line == "A=waiting B=running C=waiting")
         #expect(queue.why("A") == .queueLimit)
@@ -46,11 +46,11 @@ import TransferKit
         try queue.call(.pause, "A")
         try queue.letGo("A")
         // B waits for the slot of its account, which A keeps, and the queue has one left.
-        try queue.call(.stop, "C")
+        try queue.call(.yield, "C")
         try queue.letGo("C")
         #expect(queue.line == "A=paused B=waiting C=waiting")
         try queue.pass(seconds: 4)
-        #expect(queue.why("C") == .stoppedByApp)
+        #expect(queue.why("C") == .yielded)
         try queue.pass(seconds: 1)
         #expect(queue.line == "A=paused B=waiting C=running")
     }
@@ -58,13 +58,13 @@ import TransferKit
     @Test func oneThatWaitsForASlotOfTheQueueGoesBeforeIt() throws {
         var queue = try Rehearsal()
         try queue.add("A B C")
-        try queue.call(.stop, "A")
+        try queue.call(.yield, "A")
         try queue.letGo("A")
-        try queue.call(.stop, "B")
-        try queue.call(.stop, "A")
+        try queue.call(.yield, "B")
+        try queue.call(.yield, "A")
         // C waits for the slot that B has not let go of.
         try queue.pass(seconds: 6)
-        #expect(queue.why("A") == .stoppedByApp)
+        #expect(queue.why("A") == .yielded)
         try queue.letGo("B")
         #expect(queue.line == "A=waiting B=waiting C=running")
     }
@@ -72,12 +72,12 @@ import TransferKit
     @Test func stoppingAgainBeginsTheDelayAnew() throws {
         var queue = try Rehearsal()
         try queue.add("A")
-        try queue.call(.stop, "A")
+        try queue.call(.yield, "A")
         try queue.letGo("A")
         try queue.pass(seconds: 4)
-        try queue.call(.stop, "A")
+        try queue.call(.yield, "A")
         try queue.pass(seconds: 4)
-        #expect(queue.why("A") == .stoppedByApp)
+        #expect(queue.why("A") == .yielded)
         try queue.pass(seconds: 1)
         #expect(queue.line == "A=running")
     }
@@ -85,7 +85,7 @@ import TransferKit
     @Test func theMarkDoesNotSurviveARestart() throws {
         var queue = try Rehearsal()
         try queue.add("A")
-        try queue.call(.stop, "A")
+        try queue.call(.yield, "A")
         try queue.restart()
         try queue.tell(.start)
         #expect(queue.line == "A=running")

@@ -34,7 +34,7 @@ import TransferKit
     @Test func aStoppedOneGoesOnAfterTheDelay() throws {
         var queue = try Rehearsal(isStrict: true)
         try queue.add("A B")
-        try queue.call(.stop, "A")
+        try queue.call(.yield, "A")
         try queue.letGo("A")
         #expect(queue.line == "A=waiting B=waiting")
         try queue.pass(seconds: 5)
@@ -50,12 +50,12 @@ import TransferKit
         drafts[3].dependency = .after(drafts[1].id)
         let ids = drafts.map(\.id)
         _ = try scheduler.perform(.enqueue(drafts))
-        let refused = #expect(throws: QueueError.self) { try scheduler.check(.move(.end), onAll: [ids[0], ids[1]]) }
+        let refused = #expect(throws: QueueError.self) { try scheduler.check(.move(to: .end), onAll: [ids[0], ids[1]]) }
         #expect(refused?.code == .impossibleOrder)
-        let (sessions, first) = try scheduler.check(.move(.index(1)), onAll: [ids[1], ids[0]])
+        let (sessions, first) = try scheduler.check(.move(to: .index(1)), onAll: [ids[1], ids[0]])
         #expect(sessions == [ids[0], ids[1]])
         _ = try scheduler.perform(.perform(first, .more([ids[0]], of: .all, mark: 0)))
-        _ = try scheduler.perform(.perform(.move(.after(ids[0])), .more([ids[1]], of: .all, mark: 0)))
+        _ = try scheduler.perform(.perform(.move(to: .after(ids[0])), .more([ids[1]], of: .all, mark: 0)))
         #expect(scheduler.sessionIndex.order.compactMap { scheduler.sessionIndex[$0]?.id } == [ids[2], ids[0], ids[1], ids[3]])
     }
 
@@ -73,8 +73,8 @@ import TransferKit
         try queue.add("A B")
         #expect(try queue.add("C", after: "B", at: 0) == .impossibleOrder)
         #expect(try queue.add("C", after: "B") == nil)
-        #expect(try queue.call(.move(.front), "C") == .impossibleOrder)
-        #expect(try queue.call(.move(.end), "B") == .impossibleOrder)
+        #expect(try queue.call(.move(to: .front), "C") == .impossibleOrder)
+        #expect(try queue.call(.move(to: .end), "B") == .impossibleOrder)
         #expect(queue.line == "A=running B=waiting C=waiting")
     }
 

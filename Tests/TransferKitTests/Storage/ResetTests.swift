@@ -122,7 +122,7 @@ import TransportTesting
         try await queue.retry(id)
         try await queue.start()
         await queue.waitUntilIdle()
-        let status = try await queue.session(id)
+        let status = try await queue.status(of: id)
         #expect(status.state == .completed && status.statistics.filesDone == count && status.statistics.filesFailed == 0)
         #expect(fixture.memory.completePaths.count == count)
         await queue.shutdown()

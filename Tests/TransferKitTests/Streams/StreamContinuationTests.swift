@@ -44,7 +44,7 @@ import TransportTesting
         let queue = try await fixture.open()
         #expect(queue.unfinishedStreams == [])
         try await queue.start()
-        let end = try await queue.handle(id).value
+        let end = try await queue.session(id).value
         #expect(end.statistics.bytesDone == 50_000 && end.statistics.bytesTotal == 50_000)
         #expect(fixture.memory.contents(of: "way/stream") == content)
         #expect(fixture.memory.attempts.map(\.startOffset) == [0, 2_000])
@@ -65,7 +65,7 @@ import TransportTesting
         try await queue.start()
         try await writer.write(content.dropFirst(Int(stream.offset)))
         writer.finish()
-        #expect(try await queue.handle(id).value.statistics.bytesDone == 50_000)
+        #expect(try await queue.session(id).value.statistics.bytesDone == 50_000)
         #expect(fixture.memory.contents(of: "way/stream") == content)
         #expect(fixture.memory.attempts.map(\.startOffset) == [0, 2_000])
         await queue.shutdown()
@@ -78,7 +78,7 @@ import TransportTesting
         try await queue.start()
         try await writer.write([1])
         writer.finish()
-        let error = await #expect(throws: TransferError.self) { try await queue.handle(id).value }
+        let error = await #expect(throws: TransferError.self) { try await queue.session(id).value }
         #expect(error?.code == .producerGone && error?.message.contains("30001 bytes, but its declared length is 50000") == true)
         await queue.shutdown()
     }
@@ -88,7 +88,7 @@ import TransportTesting
         let queue = try await fixture.open()
         let stream = try #require(queue.unfinishedStreams.first)
         try await queue.start()
-        let error = await #expect(throws: TransferError.self) { try await queue.handle(id).value }
+        let error = await #expect(throws: TransferError.self) { try await queue.session(id).value }
         #expect(error?.failureClass == .sourceLost && error?.code == .producerGone)
         #expect(error?.message.contains("the process that produced it has ended") == true)
         #expect(queue.unfinishedStreams == [])
@@ -103,7 +103,7 @@ import TransportTesting
         fixture.memory.faults.append(.forget)
         let queue = try await fixture.open()
         try await queue.start()
-        let error = await #expect(throws: TransferError.self) { try await queue.handle(id).value }
+        let error = await #expect(throws: TransferError.self) { try await queue.session(id).value }
         #expect(error?.failureClass == .sourceLost && error?.message.contains("Cannot restart ") == true)
         await queue.shutdown()
     }
@@ -123,7 +123,7 @@ import TransportTesting
         try await queue.start()
         try await writer.write(content.dropFirst(2_000))
         writer.finish()
-        #expect(try await queue.handle(id).value.statistics.bytesDone == 50_000)
+        #expect(try await queue.session(id).value.statistics.bytesDone == 50_000)
         #expect(fixture.memory.contents(of: "way/stream") == content)
         await queue.shutdown()
     }
@@ -131,7 +131,7 @@ import TransportTesting
     @Test(arguments: [false, true]) func whatIsCancelledOrRemovedIsNotKept(_ isRemoved: Bool) async throws {
         let id = try await leave(30_000)
         var queue = try await fixture.open()
-        if isRemoved { try await queue.remove(.id(id)) } else { try await queue.cancel(.id(id)) }
+        if isRemoved { try await queue.remove(id) } else { try await queue.cancel(id) }
         #expect(queue.unfinishedStreams == [])
         await queue.shutdown()
         queue = try await fixture.open()
@@ -151,7 +151,7 @@ import TransportTesting
         try await queue.start()
         try await writer.write(content)
         writer.finish()
-        _ = try await queue.handle(session.id).value
+        _ = try await queue.session(session.id).value
         #expect(fixture.memory.contents(of: "way/stream") == content)
         await queue.shutdown()
     }

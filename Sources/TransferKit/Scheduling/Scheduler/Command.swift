@@ -1,6 +1,9 @@
 /// A command to the queue, as a value that can be recorded and replayed.
 package enum Command: Sendable, Codable {
     case saveAccount(Account)
+    /// Saves an account if the present one of that name, or nil if there is none, equals the first. ``Answer/isGranted`` says whether it
+    /// was saved.
+    case replaceAccount(Account?, with: Account)
     case deleteAccount(name: String, cascade: Bool = false)
     case unblockAccount(name: String)
     /// Lets the account's unavailable endpoints be probed again at once.
@@ -12,49 +15,12 @@ package enum Command: Sendable, Codable {
     /// Adds sessions at an index, which refers to the order of the given revision if there is one.
     case enqueue([SessionDraft], at: Int? = nil, expecting: UInt64? = nil, isHeld: Bool = false)
     case addItems(SessionReference, [ItemDraft])
-    case perform(Operation, SessionTarget)
+    case perform(SessionOperation, SessionTarget)
+    /// Quarantines a session whose rows can't be read or changed, for a reason: it leaves the order, and its rows are kept.
+    case quarantine(SessionID, String)
     case setNetwork(NetworkCondition)
     case start
     case stop(StopMode, deadline: Duration? = nil)
-}
-
-/// An operation on existing sessions.
-package enum Operation: Sendable, Codable, Hashable {
-    /// Runs a session now, before all others.
-    case run(again: Bool = false)
-    case runNext
-    case pause
-    case resume
-    case hold
-    case release
-    case stop
-    case cancel(keepsPartial: Bool = false)
-    case retry
-    case move(MoveDestination)
-    case update(SessionUpdate)
-    /// Removes a session; with `isForced`, even if others depend on it.
-    case remove(isForced: Bool = false)
-    /// Quarantines a session whose row can't be read: it leaves the order, and its rows are kept.
-    case quarantine(String)
-
-    /// The participle for the operation in messages, as in "cannot be removed".
-    package var effect: String {
-        switch self {
-        case .run: "run"
-        case .runNext: "started next"
-        case .pause: "paused"
-        case .resume: "resumed"
-        case .hold: "held"
-        case .release: "released"
-        case .stop: "stopped"
-        case .cancel: "cancelled"
-        case .retry: "retried"
-        case .move: "moved"
-        case .update: "changed"
-        case .remove: "removed"
-        case .quarantine: "quarantined"
-        }
-    }
 }
 
 /// The sessions that an operation applies to.
@@ -75,7 +41,7 @@ package struct Answer: Sendable, Equatable {
     package var sessions: [SessionID] = []
     /// The sessions in ``sessions`` that a pause held, because they were waiting.
     package var held: [SessionID] = []
-    /// Whether a run may ask the endpoint that it wants to probe.
+    /// Whether a run may ask the endpoint that it wants to probe, or whether an account was replaced.
     package var isGranted = false
     /// The data for the next part of a group that is processed in several parts.
     package var part = Part()

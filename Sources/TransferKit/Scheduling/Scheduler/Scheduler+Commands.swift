@@ -32,6 +32,10 @@ extension Scheduler {
     private mutating func handle(_ command: Command, at now: DualInstant, _ transaction: inout Transaction) throws(QueueError) {
         switch command {
         case .saveAccount(let account): try save(account, at: now, &transaction)
+        case .replaceAccount(let previous, let account):
+            guard accountKeys[account.name].flatMap({ accounts[$0]?.account }) == previous else { return }
+            try save(account, at: now, &transaction)
+            transaction.answer.isGranted = true
         case .deleteAccount(let name, let cascades): try deleteAccount(name, cascades: cascades, &transaction)
         case .unblockAccount(let name): unblock(try accountKey(name), at: now, &transaction)
         case .retryEndpoints(let name): retryEndpoints(of: try accountKey(name), at: now)
@@ -42,6 +46,7 @@ extension Scheduler {
             try enqueue(drafts, at: index, isHeld: isHeld, now, &transaction)
         case .addItems(let reference, let items): try add(items, to: reference, &transaction)
         case .perform(let operation, let target): try perform(operation, on: target, at: now, &transaction)
+        case .quarantine(let id, let reason): try quarantine([resolve(.id(id))], reason, &transaction)
         case .setNetwork(let condition): setNetwork(condition, at: now, &transaction)
         case .start: start(&transaction)
         case .stop(let mode, let deadline): stop(mode, deadline: deadline, at: now, &transaction)

@@ -107,7 +107,7 @@ extension Scheduler {
         transaction.events += [.willActivate(entry.id), .didActivate(entry.id)]
         beginRun(key, isAskedFor: isAskedFor, at: now, &transaction)
         // Stopped sessions have now let another one start first.
-        for stopped in sessionIndex.stopped.sorted() where stopped != key { clearStop(stopped) }
+        for yielded in sessionIndex.yielded.sorted() where yielded != key { endYield(of: yielded) }
     }
 
     /// Begins a run of a session that holds a slot.
@@ -133,30 +133,30 @@ extension Scheduler {
         transaction.actions.append(.run(key, entry.id, run: run, account))
     }
 
-    // MARK: Stopped sessions
+    // MARK: Sessions that yielded
 
-    private mutating func clearStop(_ key: SessionKey) {
+    private mutating func endYield(of key: SessionKey) {
         mutate(key) { entry, details in
-            entry.conditions.remove(.stopped)
-            details.stoppedUntil = nil
+            entry.conditions.remove(.yielded)
+            details.yieldedUntil = nil
         }
     }
 
-    /// Resumes stopped sessions if no other session could have had their slot for long enough. While all slots of the queue are in use,
+    /// Resumes sessions that yielded if no other session could have had their slot for long enough. While all slots of the queue are in use,
     /// sessions that wait for a slot go first.
     ///
     /// - Returns: Whether one may start now.
     private mutating func resumeStopped(at now: DualInstant) -> Bool {
-        // A session whose account has no free slot could not use the queue's slot either. There may be very many stopped sessions.
-        guard !sessionIndex.stopped.isEmpty, sessionIndex.stopsDue.first.map({ $0.due <= now.uptime.nanoseconds }) ?? false,
+        // A session whose account has no free slot could not use the queue's slot either. There may be very many sessions that yielded.
+        guard !sessionIndex.yielded.isEmpty, sessionIndex.yieldsDue.first.map({ $0.due <= now.uptime.nanoseconds }) ?? false,
             firstInLine(at: now) == nil
         else { return false }
         var due: Set<SessionKey> = []
-        while let first = sessionIndex.stopsDue.first, first.due <= now.uptime.nanoseconds {
-            _ = sessionIndex.stopsDue.popFirst()
-            if let until = sessionIndex.details(first.key).stoppedUntil, until <= now.uptime { due.insert(first.key) }
+        while let first = sessionIndex.yieldsDue.first, first.due <= now.uptime.nanoseconds {
+            _ = sessionIndex.yieldsDue.popFirst()
+            if let until = sessionIndex.details(first.key).yieldedUntil, until <= now.uptime { due.insert(first.key) }
         }
-        for key in due.sorted() { clearStop(key) }
+        for key in due.sorted() { endYield(of: key) }
         return !due.isEmpty
     }
 

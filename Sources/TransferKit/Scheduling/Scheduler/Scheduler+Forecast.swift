@@ -72,7 +72,7 @@ extension Scheduler {
         if entry.conditions.contains(.early) {
             waits += [details.notBefore].compactMap(\.self).map { .seconds($0.timeIntervalSince(now.date)) }
         }
-        if entry.conditions.contains(.stopped) { waits += [details.stoppedUntil].compactMap(\.self).map { $0 - now.uptime } }
+        if entry.conditions.contains(.yielded) { waits += [details.yieldedUntil].compactMap(\.self).map { $0 - now.uptime } }
         switch ability(of: entry, at: now) {
         case .able: break
         case .unavailable(let until?): waits.append(until - now.uptime)

@@ -2,7 +2,7 @@ import TransferCore
 
 extension Scheduler {
     mutating func perform(
-        _ operation: Operation, on target: SessionTarget, at now: DualInstant, _ transaction: inout Transaction
+        _ operation: SessionOperation, on target: SessionTarget, at now: DualInstant, _ transaction: inout Transaction
     ) throws(QueueError) {
         let keys: [SessionKey]
         let isGroup: Bool
@@ -20,7 +20,6 @@ extension Scheduler {
             if case .more = target { return }
             return try checkDependencies(of: keys)
         case .remove(let isForced): return try remove(keys, isForced: isForced, &transaction)
-        case .quarantine(let reason): return try quarantine(keys, reason, &transaction)
         default: break
         }
         var mark = flags.lastMark + 1
@@ -44,11 +43,11 @@ extension Scheduler {
     ///
     /// - Returns: The sessions in the order of the queue, and the operation for the first part: the destination of all sessions together is
     ///   not the destination that a part alone would have.
-    package func check(_ operation: Operation, onAll ids: [SessionID]) throws(QueueError) -> ([SessionID], Operation) {
+    package func check(_ operation: SessionOperation, onAll ids: [SessionID]) throws(QueueError) -> ([SessionID], SessionOperation) {
         let keys = try resolve(.sessions(ids))
         let sessions = keys.compactMap { sessionIndex[$0]?.id }
         switch operation {
-        case .move(let destination): return (sessions, .move(try place(of: keys, movedTo: destination)))
+        case .move(let destination): return (sessions, .move(to: try place(of: keys, movedTo: destination)))
         case .remove(isForced: false): try checkDependents(of: keys)
         default: break
         }
@@ -81,7 +80,8 @@ extension Scheduler {
 
     /// - Returns: Whether anything changed.
     private mutating func apply(
-        _ operation: Operation, to entry: Entry, mark: Int64, at now: DualInstant, _ told: inout Changed, _ transaction: inout Transaction
+        _ operation: SessionOperation, to entry: Entry, mark: Int64, at now: DualInstant, _ told: inout Changed,
+        _ transaction: inout Transaction
     ) throws(QueueError) -> Bool {
         var refusal: QueueError {
             guard case (.resume, .held) = (operation, entry.state) else { return invalidTransition(entry, operation.effect) }
@@ -108,13 +108,13 @@ extension Scheduler {
         case (.release, .held):
             requestStop(key, &transaction) { entry, _ in entry.state = .waiting }
             tell(key, &told)
-        case (.stop, .waiting), (.stop, .running), (.stop, .paused):
+        case (.yield, .waiting), (.yield, .running), (.yield, .paused):
             restoreDisplaced(of: key, &transaction)
-            let until = now.uptime + settings.restopDelay
+            let until = now.uptime + settings.yieldDelay
             requestStop(key, &transaction) { entry, details in
                 entry.state = .waiting
-                entry.conditions.insert(.stopped)
-                details.stoppedUntil = until
+                entry.conditions.insert(.yielded)
+                details.yieldedUntil = until
             }
             tell(key, &told)
         case (.cancel(let keepsPartial), .waiting), (.cancel(let keepsPartial), .running), (.cancel(let keepsPartial), .paused),
@@ -173,10 +173,10 @@ extension Scheduler {
 
     static func forgetMarks(_ entry: inout Entry, _ details: inout EntryDetails) {
         entry.startPriority = .none
-        entry.conditions.subtract([.stopped, .displaced])
+        entry.conditions.subtract([.yielded, .displaced])
         details.mark = 0
         details.displacedBy = nil
-        details.stoppedUntil = nil
+        details.yieldedUntil = nil
     }
 
     private mutating func cancel(

@@ -38,7 +38,7 @@ extension Scheduler {
         guard sessionIndex.slots.total < sessionLimit else { return true }
         if settings.ordering == .strict {
             guard let key = sessionIndex.unfinished.first, let entry = sessionIndex[key] else { return true }
-            let wanted = sessionIndex.claimants.union(sessionIndex.stopped).compactMap { sessionIndex[$0] }
+            let wanted = sessionIndex.claimants.union(sessionIndex.yielded).compactMap { sessionIndex[$0] }
             if wanted.contains(where: { $0.startPriority == .now && ($0.isEligible || $0.isTimed) && comes($0.line, at: now) }) {
                 return false
             }
@@ -100,7 +100,7 @@ extension Scheduler {
     private func ownReason(_ entry: Entry, at now: DualInstant) -> WaitReason? {
         let details = sessionIndex.details(entry.key)
         if entry.conditions.contains(.runNotEnded) { return .lastRunNotEnded }
-        if entry.conditions.contains(.stopped) { return .stoppedByApp }
+        if entry.conditions.contains(.yielded) { return .yielded }
         if entry.conditions.contains(.displaced), let owner = details.displacedBy.flatMap({ sessionIndex[$0] }) {
             return .displaced(by: owner.id)
         }

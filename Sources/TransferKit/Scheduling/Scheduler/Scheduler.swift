@@ -16,7 +16,7 @@ package struct Scheduler: Sendable {
         package var sessionLimitOverride: Int?
         package var retention: Retention
         /// How long a stopped session leaves its slot to others, if there are none.
-        package var restopDelay: Duration
+        package var yieldDelay: Duration
         /// The network condition until the app changes it.
         package var network: NetworkCondition
         /// The free space on the store's disk, in bytes, below which no session starts.
@@ -26,13 +26,13 @@ package struct Scheduler: Sendable {
 
         package init(
             transports: Set<TransportID>, ordering: QueueOrdering = .inOrder, sessionLimit: Int = 1, retention: Retention = .keepAll,
-            restopDelay: Duration = .seconds(5), network: NetworkCondition = .unconstrained, diskFloor: Int64 = 0
+            yieldDelay: Duration = .seconds(5), network: NetworkCondition = .unconstrained, diskFloor: Int64 = 0
         ) {
             self.transports = transports
             self.ordering = ordering
             self.sessionLimit = sessionLimit
             self.retention = retention
-            self.restopDelay = restopDelay
+            self.yieldDelay = yieldDelay
             self.network = network
             self.diskFloor = diskFloor
         }

@@ -79,8 +79,8 @@ package struct Entry: SessionTableElement, Equatable {
             self.rawValue = rawValue
         }
 
-        /// The app stopped the session; another session must start first.
-        static let stopped = Conditions(rawValue: 1)
+        /// The session yielded its slot; another session must start first.
+        static let yielded = Conditions(rawValue: 1)
         /// Another session was run in its place.
         package static let displaced = Conditions(rawValue: 2)
         /// Its next attempt is due later.
@@ -109,10 +109,10 @@ package struct Entry: SessionTableElement, Equatable {
         /// The store is damaged, and the session's items can't be read. The session also waits for its next attempt.
         static let unreadable = Conditions(rawValue: 4096)
 
-        static let preventing: Conditions = [.stopped, .displaced, .backoff, .early, .dependent, .noSpace, .runNotEnded]
-        static let timed: Conditions = [.stopped, .backoff, .early]
+        static let preventing: Conditions = [.yielded, .displaced, .backoff, .early, .dependent, .noSpace, .runNotEnded]
+        static let timed: Conditions = [.yielded, .backoff, .early]
         /// The conditions that end with the process.
-        static let transient: Conditions = [.stopped, .backoff, .noSpace, .stopping, .connected, .hasNewItems, .runNotEnded, .unreadable]
+        static let transient: Conditions = [.yielded, .backoff, .noSpace, .stopping, .connected, .hasNewItems, .runNotEnded, .unreadable]
     }
 }
 
@@ -128,8 +128,8 @@ package struct EntryDetails: Sendable, Equatable {
     package var notBefore: Date?
     package var dependency: SessionDependency?
     package var displacedBy: SessionKey?
-    /// The uptime until which a stopped session leaves its slot to others.
-    package var stoppedUntil: Duration?
+    /// The uptime until which a session that yielded leaves its slot to others.
+    package var yieldedUntil: Duration?
     package var spaceCheckAt: Duration?
     package var shortage: TransferError?
     package var deduplicationKey: String?

@@ -68,7 +68,7 @@ package struct SessionIndex: Sendable {
     private(set) var paused: Set<SessionKey> = []
     private(set) var claimants: Set<SessionKey> = []
     private(set) var interrupted: Set<SessionKey> = []
-    private(set) var stopped: Set<SessionKey> = []
+    private(set) var yielded: Set<SessionKey> = []
     private(set) var owners: [SessionKey: Set<SessionKey>] = [:]
     private(set) var dependents: [SessionID: Set<SessionKey>] = [:]
     private(set) var deduplicated: [String: SessionKey] = [:]
@@ -76,8 +76,8 @@ package struct SessionIndex: Sendable {
     private(set) var unfinished = RankedKeys()
     /// The times of next attempts, in nanoseconds of uptime.
     var due = DueTimes()
-    /// The times at which stopped sessions may resume, in nanoseconds of uptime.
-    var stopsDue = DueTimes()
+    /// The times at which sessions that yielded may resume, in nanoseconds of uptime.
+    var yieldsDue = DueTimes()
     /// The start times, in milliseconds since 1970.
     var dueDates = DueTimes()
     /// The times at which completed sessions ended, in milliseconds since 1970. Empty if they are kept without limit.
@@ -174,15 +174,15 @@ package struct SessionIndex: Sendable {
         if entry.state == .paused { paused.insert(key) }
         if entry.isClaimant { claimants.insert(key) }
         if entry.state == .waiting, entry.startPriority == .interrupted { interrupted.insert(key) }
-        if entry.conditions.contains(.stopped) { stopped.insert(key) }
+        if entry.conditions.contains(.yielded) { yielded.insert(key) }
         if let owner = details.displacedBy { owners[owner, default: []].insert(key) }
         if let dependency = details.dependency { dependents[dependency.session, default: []].insert(key) }
         if let word = details.deduplicationKey, entry.state != .completed { deduplicated[word] = key }
         if let retryAt = details.retryAt { due.insert(due: retryAt.uptime.nanoseconds, key: key) }
         if let spaceCheckAt = details.spaceCheckAt { due.insert(due: spaceCheckAt.nanoseconds, key: key) }
-        if let stoppedUntil = details.stoppedUntil {
-            due.insert(due: stoppedUntil.nanoseconds, key: key)
-            stopsDue.insert(due: stoppedUntil.nanoseconds, key: key)
+        if let yieldedUntil = details.yieldedUntil {
+            due.insert(due: yieldedUntil.nanoseconds, key: key)
+            yieldsDue.insert(due: yieldedUntil.nanoseconds, key: key)
         }
         if let notBefore = details.notBefore { dueDates.insert(due: notBefore.milliseconds, key: key) }
         if keepsEnds, let keptSince = details.keptSince { ends.insert(due: keptSince.milliseconds, key: key) }
@@ -200,7 +200,7 @@ package struct SessionIndex: Sendable {
         if entry.state == .paused { paused.remove(key) }
         if entry.isClaimant { claimants.remove(key) }
         if entry.state == .waiting, entry.startPriority == .interrupted { interrupted.remove(key) }
-        if entry.conditions.contains(.stopped) { stopped.remove(key) }
+        if entry.conditions.contains(.yielded) { yielded.remove(key) }
         if let owner = details.displacedBy {
             owners[owner]?.remove(key)
             if owners[owner]?.isEmpty == true { owners[owner] = nil }

@@ -94,7 +94,7 @@ case "work":
     samples = []
     for _ in 0..<1_000 {
         let (from, to) = (Int.random(in: 0..<total), Int.random(in: 0..<total))
-        samples.append(try await time { try await queue.move(.index(from), to: .index(to)) })
+        samples.append(try await time { try await queue.move(.at(from), to: .index(to)) })
     }
     reportPercentiles("move, durable", samples)
     // Each sample: a command gives one more session a slot, which is stored, and its file gets to the transport.
@@ -153,7 +153,7 @@ case "groups":
     let verbs: [(String, () async throws -> [SessionID])] = [
         ("hold", { try await queue.hold(.all) }), ("release", { try await queue.release(.all) }),
         ("runNext", { try await queue.runNext(.all) }), ("run", { try await queue.run(.all) }),
-        ("stop", { try await queue.stop(.all) }), ("cancel", { try await queue.cancel(.all) }),
+        ("yield", { try await queue.yield(.all) }), ("cancel", { try await queue.cancel(.all) }),
         ("retry", { try await queue.retry(.all) }), ("update tags", { try await queue.update(.all, SessionUpdate(tags: ["a"])) }),
         ("move a tenth to the end", { try await queue.move(.sessions(Array(await queue.sessionIDs().prefix(count / 10))), to: .end) }),
         ("remove", { try await queue.remove(.all) }),

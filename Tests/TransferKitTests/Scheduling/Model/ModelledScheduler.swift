@@ -42,6 +42,7 @@ struct ModelledScheduler {
                 transaction = try scheduler.handle(input, at: now)
             }
             outcome.answer = Answer(sessions: transaction.answer.sessions, held: transaction.answer.held)
+            if case .command = event { outcome.answer?.isGranted = transaction.answer.isGranted }
         } catch {
             outcome.code = error.code
             precondition(before.sessions == scheduler.sessions, "A refused call changed something: \(event)")

@@ -104,7 +104,7 @@ extension WaitReason {
     var kind: String {
         switch self {
         case .queueNotRunning: "queueNotRunning"
-        case .stoppedByApp: "stoppedByApp"
+        case .yielded: "yielded"
         case .displaced: "displaced"
         case .retry: "retry"
         case .notBefore: "notBefore"

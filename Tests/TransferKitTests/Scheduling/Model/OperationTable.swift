@@ -8,7 +8,7 @@ import TransferKit
 /// Two states apart by a slash are those on a queue that runs, and on one that is stopped or draining. A session that waits afterwards starts
 /// as soon as its turn comes.
 enum OperationTable {
-    /// The column `ending` is of a session that was stopped, and whose run has not let go yet.
+    /// The column `ending` is of a session that was interrupted, and whose run has not let go yet.
     static let columns = ["waiting", "running", "ending", "paused", "held", "cancelled", "failed", "completed"]
 
     static let modes = ["running", "draining", "stopped"]
@@ -21,7 +21,7 @@ enum OperationTable {
         resume    | ✗       | ✗       | ✗         | running / waiting | ✗ | ✗       | ✗         | ✗
         hold      | held    | held    | held      | held    | ✗         | ✗         | ✗         | ✗
         release   | ✗       | ✗       | ✗         | ✗       | waiting   | ✗         | ✗         | ✗
-        stop      | waiting | waiting | waiting   | waiting | ✗         | ✗         | ✗         | ✗
+        yield     | waiting | waiting | waiting   | waiting | ✗         | ✗         | ✗         | ✗
         cancel    | cancelled | cancelled | cancelled | cancelled | cancelled | ✗   | cancelled | ✗
         retry     | ✗       | ✗       | ✗         | ✗       | ✗         | waiting   | waiting   | ✗
         move      | waiting | running | waiting   | paused  | held      | cancelled | failed    | completed
@@ -71,7 +71,7 @@ enum OperationTable {
     }
 
     static func command(_ name: String, _ session: SessionReference) -> Command? {
-        let operation: TransferKit.Operation
+        let operation: SessionOperation
         switch name {
         case "run": operation = .run()
         case "run again": operation = .run(again: true)
@@ -80,10 +80,10 @@ enum OperationTable {
         case "resume": operation = .resume
         case "hold": operation = .hold
         case "release": operation = .release
-        case "stop": operation = .stop
+        case "yield": operation = .yield
         case "cancel": operation = .cancel()
         case "retry": operation = .retry
-        case "move": operation = .move(.front)
+        case "move": operation = .move(to: .front)
         case "update": operation = .update(SessionUpdate(tags: ["red"]))
         case "remove": operation = .remove()
         case "addItems":

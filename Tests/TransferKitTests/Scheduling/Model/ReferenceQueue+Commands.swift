@@ -5,6 +5,12 @@ extension ReferenceQueue {
     mutating func handle(_ command: Command) throws(QueueError) -> Answer {
         switch command {
         case .saveAccount(let account): save(account)
+        case .replaceAccount(let previous, let account):
+            guard accounts.first(where: { $0.account.name == account.name })?.account == previous else { return Answer() }
+            save(account)
+            var answer = Answer()
+            answer.isGranted = true
+            return answer
         case .deleteAccount(let name, let cascade): return try deleteAccount(name, cascade: cascade)
         case .unblockAccount(let name): unblock(try requireAccount(name))
         case .retryEndpoints(let name): retryEndpoints(of: accounts[try requireAccount(name)].number)
@@ -17,6 +23,7 @@ extension ReferenceQueue {
             return try enqueue(drafts, at: index, isHeld: isHeld)
         case .addItems(let reference, let items): return try add(items, to: reference)
         case .perform(let operation, let target): return try perform(operation, on: target)
+        case .quarantine(let id, _): return try quarantine(resolve(.id(id)))
         case .setNetwork(let condition):
             if condition != network, condition != .unavailable { health.retryAll(now) }
             network = condition

@@ -2,7 +2,7 @@ import Foundation
 import TransferKit
 
 extension ReferenceQueue {
-    mutating func perform(_ operation: TransferKit.Operation, on target: SessionTarget) throws(QueueError) -> Answer {
+    mutating func perform(_ operation: SessionOperation, on target: SessionTarget) throws(QueueError) -> Answer {
         marks += 1
         switch target {
         case .one(let reference):
@@ -10,7 +10,6 @@ extension ReferenceQueue {
             switch operation {
             case .move(let destination): return try move([id], to: destination)
             case .remove(let isForced): return try remove([id], isForced: isForced)
-            case .quarantine: return try quarantine(id)
             default: return try change(id, by: operation)
             }
         case .found(let found, let group), .more(let found, let group, _):
@@ -27,7 +26,7 @@ extension ReferenceQueue {
     }
 
     /// The outcome of the session is unknown from now on, so sessions that depend on it are held.
-    private mutating func quarantine(_ id: SessionID) throws(QueueError) -> Answer {
+    mutating func quarantine(_ id: SessionID) throws(QueueError) -> Answer {
         let dependents = sessions.filter { $0.dependency?.session == id && $0.state == .waiting }.map(\.id)
         let answer = try remove([id], isForced: true)
         for other in dependents { _ = try change(other, by: .hold) }
@@ -35,7 +34,7 @@ extension ReferenceQueue {
     }
 
     /// Skips sessions in a state for which the operation is not valid.
-    private mutating func changeAll(_ ids: [SessionID], by operation: TransferKit.Operation) -> Answer {
+    private mutating func changeAll(_ ids: [SessionID], by operation: SessionOperation) -> Answer {
         var answer = Answer()
         for id in ids {
             guard let one = try? change(id, by: operation) else { continue }
@@ -78,7 +77,7 @@ extension ReferenceQueue {
         }
     }
 
-    private mutating func change(_ id: SessionID, by operation: TransferKit.Operation) throws(QueueError) -> Answer {
+    private mutating func change(_ id: SessionID, by operation: SessionOperation) throws(QueueError) -> Answer {
         let index = try requireIndex(of: id)
         let state = sessions[index].state
         switch (operation, state) {
@@ -92,7 +91,7 @@ extension ReferenceQueue {
         case (.resume, .paused): resume(index)
         case (.hold, .waiting), (.hold, .running), (.hold, .paused): hold(index)
         case (.release, .held): sessions[index].state = .waiting
-        case (.stop, .waiting), (.stop, .running), (.stop, .paused): stop(index)
+        case (.yield, .waiting), (.yield, .running), (.yield, .paused): yield(index)
         case (.cancel, .waiting), (.cancel, .running), (.cancel, .paused), (.cancel, .held), (.cancel, .failed): cancel(index)
         case (.retry, .failed), (.retry, .cancelled):
             try retry(index)
@@ -127,7 +126,7 @@ extension ReferenceQueue {
         sessions[index].retryAt = nil
         sessions[index].notBefore = nil
         sessions[index].dependency = nil
-        sessions[index].stoppedAt = nil
+        sessions[index].yieldedAt = nil
         sessions[index].displacedBy = nil
         sessions[index].startPriority = .now
         sessions[index].mark = marks
@@ -164,15 +163,15 @@ extension ReferenceQueue {
     private mutating func hold(_ index: Int) {
         sessions[index].state = .held
         sessions[index].displacedBy = nil
-        sessions[index].stoppedAt = nil
+        sessions[index].yieldedAt = nil
         sessions[index].clearLane()
         letGo(ownedBy: sessions[index].id)
         tellToEnd(index)
     }
 
-    private mutating func stop(_ index: Int) {
+    private mutating func yield(_ index: Int) {
         sessions[index].state = .waiting
-        sessions[index].stoppedAt = now.uptime
+        sessions[index].yieldedAt = now.uptime
         letGo(ownedBy: sessions[index].id)
         tellToEnd(index)
     }

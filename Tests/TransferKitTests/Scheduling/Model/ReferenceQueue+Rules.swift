@@ -26,7 +26,7 @@ extension ReferenceQueue {
     // MARK: What can start
 
     func isEligible(_ session: ReferenceSession) -> Bool {
-        session.state == .waiting && session.stoppedAt == nil && session.displacedBy == nil && session.dependency == nil
+        session.state == .waiting && session.yieldedAt == nil && session.displacedBy == nil && session.dependency == nil
             && !isBackingOff(session) && !isTooEarly(session) && !lacksSpace(session)
     }
 
@@ -104,7 +104,7 @@ extension ReferenceQueue {
     func why(_ session: ReferenceSession) -> WaitReason? {
         guard session.shownState == .waiting, let account = account(session.account) else { return nil }
         if mode != .running { return .queueNotRunning }
-        if session.stoppedAt != nil { return .stoppedByApp }
+        if session.yieldedAt != nil { return .yielded }
         if let owner = session.displacedBy { return .displaced(by: owner) }
         if let retryAt = session.retryAt, isBackingOff(session) { return .retry(at: retryAt.date) }
         if let notBefore = session.notBefore, isTooEarly(session) { return .notBefore(notBefore) }

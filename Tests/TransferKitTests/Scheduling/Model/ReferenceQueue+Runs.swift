@@ -34,7 +34,7 @@ extension ReferenceQueue {
         sessions[index].clearLane()
         sessions[index].retryAt = nil
         sessions[index].spaceAt = nil
-        for other in sessions.indices where other != index { sessions[other].stoppedAt = nil }
+        for other in sessions.indices where other != index { sessions[other].yieldedAt = nil }
         beginRun(index)
         return true
     }
@@ -43,13 +43,13 @@ extension ReferenceQueue {
     private mutating func forgetStops() -> Bool {
         guard mode == .running else { return false }
         let due = sessions.indices.filter { index in
-            guard let stoppedAt = sessions[index].stoppedAt, stoppedAt + settings.restopDelay <= now.uptime else { return false }
+            guard let yieldedAt = sessions[index].yieldedAt, yieldedAt + settings.yieldDelay <= now.uptime else { return false }
             return !sessions.contains {
                 $0.id != sessions[index].id && $0.run == nil && isStartableButForSlots($0)
                     && slotsInUse(ofAccount: $0.account) < limit(ofAccount: $0.account)
             }
         }
-        for index in due { sessions[index].stoppedAt = nil }
+        for index in due { sessions[index].yieldedAt = nil }
         return !due.isEmpty
     }
 
@@ -168,7 +168,7 @@ extension ReferenceQueue {
         sessions[index].retryAt = nil
         sessions[index].spaceAt = nil
         sessions[index].displacedBy = nil
-        sessions[index].stoppedAt = nil
+        sessions[index].yieldedAt = nil
         sessions[index].endedAt = now.date
         sessions[index].keptSince = steadyDate
         sessions[index].clearLane()

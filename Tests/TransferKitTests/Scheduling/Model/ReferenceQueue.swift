@@ -104,7 +104,7 @@ struct ReferenceQueue {
             session.earlierTags = session.tags
             session.isToldToEnd = false
             session.hasNewItems = false
-            session.stoppedAt = nil
+            session.yieldedAt = nil
             session.spaceAt = nil
             session.retryAt = nil
             if session.state == .running {

@@ -35,7 +35,7 @@ struct ReferenceSession {
     var startPriority = StartPriority.none
     var mark = 0
     var displacedBy: SessionID?
-    var stoppedAt: Duration?
+    var yieldedAt: Duration?
     var retryAt: DualInstant?
     var ownRetryAt: DualInstant?
     var spaceAt: Duration?

@@ -49,7 +49,7 @@ struct Rehearsal {
     }
 
     @discardableResult
-    mutating func call(_ operation: TransferKit.Operation, _ name: String) throws -> QueueError.Code? {
+    mutating func call(_ operation: SessionOperation, _ name: String) throws -> QueueError.Code? {
         try tell(.perform(operation, .one(.id(SessionID(named: name)))))
     }
 

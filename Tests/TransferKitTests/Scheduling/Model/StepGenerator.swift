@@ -41,7 +41,7 @@ struct StepGenerator {
         case 8...9: .command(enqueueing(queue))
         case 10...17:
             if chance(40), let id = queue.sessions.map(\.id).randomElement(using: &random) {
-                .command(.perform(.quarantine("for a test"), .one(.id(id))))
+                .command(.quarantine(id, "for a test"))
             } else if chance(20), let id = queue.sessions.first(where: { $0.state == .completed && $0.deduplicationKey != nil })?.id {
                 // Another one may have its key by now.
                 .command(.perform(.run(again: true), .one(.id(id))))
@@ -124,7 +124,7 @@ struct StepGenerator {
         return draft
     }
 
-    private mutating func operation(_ queue: ReferenceQueue) -> TransferKit.Operation {
+    private mutating func operation(_ queue: ReferenceQueue) -> SessionOperation {
         switch number(0...18) {
         case 0...2: .run(again: chance(2))
         case 3: .runNext
@@ -132,10 +132,10 @@ struct StepGenerator {
         case 6...7: .resume
         case 8: .hold
         case 9...10: .release
-        case 11...12: .stop
+        case 11...12: .yield
         case 13: .cancel(keepsPartial: chance(2))
         case 14: .retry
-        case 15...16: .move(destination(queue))
+        case 15...16: .move(to: destination(queue))
         case 17:
             .update(
                 SessionUpdate(tags: ["red", "blue"].filter { _ in chance(2) }, allowsExpensiveNetwork: chance(2) ? nil : chance(2)))
@@ -199,7 +199,8 @@ struct StepGenerator {
         case 7: .setSessionLimit(number(1...3), account: nil)
         case 8: .setSessionLimit(chance(2) ? nil : number(1...2), account: accountName())
         case 9...10: .unblockAccount(name: accountName())
-        case 11...12: .saveAccount(account(accountName()))
+        case 11: .saveAccount(account(accountName()))
+        case 12: replacement(accountName(), queue)
         case 13: .deleteAccount(name: accountName(), cascade: chance(4))
         case 14: .setRateLimit(number(1...9) == 1 ? nil : 1_000, account: chance(2) ? nil : accountName())
         default:
@@ -207,6 +208,12 @@ struct StepGenerator {
                 .id(queue.sessions.map(\.id).randomElement(using: &random) ?? SessionID(named: "nobody")),
                 [ItemDraft(source: Data("/g".utf8), destination: Data("g".utf8), size: 1)])
         }
+    }
+
+    /// The replacement of an account as it is, or of one that may have changed.
+    private mutating func replacement(_ name: String, _ queue: ReferenceQueue) -> Command {
+        let present = queue.accounts.first { $0.account.name == name }?.account
+        return .replaceAccount(chance(3) ? nil : present, with: account(name))
     }
 
     private mutating func account(_ name: String) -> Account {

@@ -1,9 +1,9 @@
-public import TransferKit
-
-/// A queue that this process or another one owns: the common interface of `TransferQueue` and ``RemoteTransferQueue``.
+/// A queue that this process or another one owns: the common interface of ``TransferQueue`` and `RemoteTransferQueue` of the module
+/// `TransferControl`.
 ///
-/// For details and the `QueueError`s of each call, see the method of the same name of `TransferQueue`. A queue in another process also throws the
-/// codes ``/TransferKit/QueueError/Code/ownerUnreachable`` and ``/TransferKit/QueueError/Code/ownerLost``.
+/// Its extensions have a method for each ``SessionOperation``, for one session and for a group. For details and the ``QueueError``s of each
+/// other call, see the method of the same name of ``TransferQueue``. A queue in another process also throws the codes
+/// ``QueueError/Code/ownerUnreachable`` and ``QueueError/Code/ownerLost``.
 public protocol ControllableQueue: Sendable {
     // MARK: Accounts
 
@@ -68,7 +68,7 @@ public protocol ControllableQueue: Sendable {
     /// The IDs that begin with these characters, ignoring case, in queue order, and at most `limit`.
     func sessionIDs(beginningWith prefix: String, limit: Int) async throws -> [SessionID]
     /// A snapshot of one session.
-    func session(_ id: SessionID) async throws -> SessionStatus
+    func status(of id: SessionID) async throws -> SessionStatus
     /// Snapshots of a session's items, in order.
     func items(of id: SessionID, from position: Int64, limit: Int) async throws -> [ItemStatus]
     /// Adds any number of sessions in one transaction.
@@ -81,6 +81,7 @@ public protocol ControllableQueue: Sendable {
     /// Applies an operation to one session. Throws if the session's state does not allow it.
     ///
     /// - Returns: For ``SessionOperation/pause`` the new state; otherwise nil.
+    /// - Throws: ``QueueError``; see the method for the operation, such as ``run(_:again:)-(_,_)``.
     @discardableResult
     func apply(_ operation: SessionOperation, to session: SessionReference) async throws -> SessionState?
     /// Applies an operation to the sessions of a group whose state allows it, and returns their IDs.
@@ -88,30 +89,33 @@ public protocol ControllableQueue: Sendable {
     func apply(_ operation: SessionOperation, to group: SessionGroup) async throws -> [SessionID]
 }
 
-/// An operation on sessions. Each case is the method of `TransferQueue` of the same name.
-public enum SessionOperation: Hashable, Sendable, Codable {
-    /// Runs the session now. A completed session runs again only with `again`.
-    case run(again: Bool = false)
-    /// Makes the session the next to start.
-    case runNext
-    /// Pauses the session, which keeps its slot.
-    case pause
-    /// Resumes the session after a pause.
-    case resume
-    /// Holds the session until it is released.
-    case hold
-    /// Releases the session, which waits for its turn again.
-    case release
-    /// Interrupts the session to give its slot to another one.
-    case stop
-    /// Cancels the session.
-    case cancel(keepsPartial: Bool = false)
-    /// Retries the session after it failed or was cancelled.
-    case retry
-    /// Removes the session. With `isForced`, removes it even if others depend on it, and drops their dependency.
-    case remove(isForced: Bool = false)
-    /// Moves the session.
-    case move(to: MoveDestination)
-    /// Changes the settings in the update.
-    case update(SessionUpdate)
+extension ControllableQueue {
+    /// Reads the sessions in order, in pages, until the body returns false.
+    ///
+    /// Sessions that are added, removed or moved during the iteration may be missing or occur twice.
+    public func forEachSession(_ body: (SessionStatus) async throws -> Bool) async throws {
+        let (page, ahead) = (2_048, 2)
+        try await withThrowingTaskGroup(of: (start: Int, sessions: [SessionStatus]).self) { group in
+            var nextStart = 0
+            func readNext() {
+                let start = nextStart
+                nextStart += page
+                group.addTask { (start, try await sessions(start..<start + page)) }
+            }
+            readNext()
+            var read: [Int: [SessionStatus]] = [:]
+            var start = 0
+            while true {
+                while read[start] == nil, let result = try await group.next() { read[result.start] = result.sessions }
+                guard let present = read.removeValue(forKey: start), !present.isEmpty else { break }
+                start += page
+                // Reads the next pages while the body handles this one.
+                while present.count == page, nextStart < start + ahead * page { readNext() }
+                for session in present {
+                    guard try await body(session) else { return group.cancelAll() }
+                }
+            }
+            group.cancelAll()
+        }
+    }
 }

@@ -1,0 +1,45 @@
+/// An operation on existing sessions. ``ControllableQueue`` has a method of the same name for each.
+public enum SessionOperation: Hashable, Sendable, Codable {
+    /// Runs the session now. A completed session runs again only with `again`.
+    case run(again: Bool = false)
+    /// Makes the session the next to start.
+    case runNext
+    /// Pauses the session, which keeps its slot.
+    case pause
+    /// Resumes the session after a pause.
+    case resume
+    /// Holds the session until it is released.
+    case hold
+    /// Releases the session, which waits for its turn again.
+    case release
+    /// Interrupts the session to give its slot to another one.
+    case yield
+    /// Cancels the session.
+    case cancel(keepsPartial: Bool = false)
+    /// Retries the session after it failed or was cancelled.
+    case retry
+    /// Removes the session. With `isForced`, removes it even if others depend on it, and drops their dependency.
+    case remove(isForced: Bool = false)
+    /// Moves the session.
+    case move(to: MoveDestination)
+    /// Changes the settings in the update.
+    case update(SessionUpdate)
+
+    /// The participle for the operation in messages, as in "cannot be removed".
+    package var effect: String {
+        switch self {
+        case .run: "run"
+        case .runNext: "started next"
+        case .pause: "paused"
+        case .resume: "resumed"
+        case .hold: "held"
+        case .release: "released"
+        case .yield: "made to yield"
+        case .cancel: "cancelled"
+        case .retry: "retried"
+        case .move: "moved"
+        case .update: "changed"
+        case .remove: "removed"
+        }
+    }
+}
