@@ -96,7 +96,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         try requireReceived(download, "At the end")
     }
 
-    func downloadReceiptTellsSize() async throws {
+    func downloadReceiptHasSize() async throws {
         for size in [0, 1, 100_000] {
             let receipt = try await receive(makeDownload(size))
             try require(receipt.bytes == size, "For a file of \(size) bytes, the receipt has \(receipt.bytes).")
