@@ -73,7 +73,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     private let resources: ClientResources
     private let wait: @Sendable (Duration) async throws -> Void
 
-    /// Makes a transport. The first attempt starts its threads and connections.
+    /// Creates a transport. The first attempt starts its threads and connections.
     ///
     /// - Parameter headers: Called before each request to a trusted origin for the headers to send. After 401 or 403 it is called for
     ///   renewed ones, once for all requests that were rejected with the same headers, and the request is sent again.
@@ -81,7 +81,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         self.init(headers: headers, wait: { try await Task.sleep(for: $0) })
     }
 
-    /// Makes a transport with the caller's threads and clock.
+    /// Creates a transport with the caller's threads and clock.
     package init(
         headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4), wait: @escaping @Sendable (Duration) async throws -> Void
     ) {

@@ -9,7 +9,7 @@ extension Endpoint {
     ///   - credentials: Sent with each request to the address's own scheme, host and port and to those in `origins`, and to no other.
     ///   - settings: Any of
     ///     - `caFile`: a file of certificates (PEM) to trust instead of the system's. `pinnedPublicKeys`: the server's only valid public
-    ///       keys, each as the base64 form of its SHA-256 (RFC 7469, section 2.4). `insecure`: `true` to trust any server; logs a warning
+    ///       keys, each as its SHA-256 in base64 (RFC 7469, section 2.4). `insecure`: `true` to trust any server; logs a warning
     ///       for each request.
     ///     - `clientCertificate`, `clientKey`: files (PEM) that authenticate the client; a credential of the kind `clientKeyPassphrase`
     ///       decrypts the key.

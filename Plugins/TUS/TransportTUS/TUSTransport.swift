@@ -113,14 +113,14 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         self.resources = resources
     }
 
-    /// Makes a transport. The first attempt starts its threads and connections.
+    /// Creates a transport. The first attempt starts its threads and connections.
     ///
     /// - Parameter headers: Called before each request for the headers to send.
     public init(headers: HeaderHook? = nil) {
         self.init(headers: headers, now: { .now })
     }
 
-    /// Makes a transport with the caller's threads and clock, and another version of the protocol than tus 1.0.0.
+    /// Creates a transport with the caller's threads and clock, for a version of the protocol other than tus 1.0.0.
     package init(
         headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4), dialect: Dialect = .tus,
         now: @escaping @Sendable () -> ContinuousClock.Instant

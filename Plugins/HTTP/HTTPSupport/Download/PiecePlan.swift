@@ -60,7 +60,7 @@ struct PiecePlan: Sendable {
         return Piece(start: next.start, end: next.start + most)
     }
 
-    /// How many requests should run in parallel for a file of this size, if some are running.
+    /// The number of requests to run in parallel for a file of this size, if some are running.
     func connections(of size: Int64, underWay: Int) -> Int {
         var pieces = underWay
         for piece in pending where pieces < parallel {

@@ -192,7 +192,7 @@ extension TUSServer {
 
     /// Removes useless uploads if the server supports that; the others expire.
     ///
-    /// - Returns: The error with which the server asked to back off, after which no other upload was removed; nil without one.
+    /// - Returns: The error with which the server asked to back off, after which no other upload was removed; nil if it did not ask.
     func removeIfAllowed(_ urls: [String]) async -> TransferError? {
         for url in urls {
             do { try await delete(url) } catch let error as TransferError where error.asksToBackOff { return error } catch { continue }

@@ -54,7 +54,7 @@ enum ContentCheck: Hashable, Sendable {
 }
 
 extension ChecksumAlgorithm {
-    /// The best of a server's algorithms (tus 1.0.0, "Checksum"); nil without a known one.
+    /// The best of a server's algorithms (tus 1.0.0, "Checksum"); nil if none is known.
     static func best(of names: [String]) -> ChecksumAlgorithm? {
         let names = Set(names.map { $0.lowercased() })
         return [.sha256, .sha1, .md5].first { names.contains($0.rawValue) }
