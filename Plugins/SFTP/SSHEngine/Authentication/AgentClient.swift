@@ -125,7 +125,7 @@ extension AgentClient.Failure {
 }
 
 extension SSHAuthentication.Agent {
-    /// The path of the agent's socket; nil without an agent.
+    /// The path of the agent's socket; nil if there is no agent.
     var path: FilePath? {
         switch self {
         case .none: return nil

@@ -59,7 +59,7 @@ struct PrivateKeyFile {
     }
 }
 
-/// Whether other users than the owner, which must be this user, have access. As ssh(1) does, keys of other owners are used as they are.
+/// Whether users other than the owner, which must be this user, have access. Like ssh(1), this uses keys of other owners without a check.
 private func isOpenToOthers(_ file: FileDescriptor) -> Bool {
     var status = stat()
     guard unsafe fstat(file.rawValue, &status) == 0 else { return false }

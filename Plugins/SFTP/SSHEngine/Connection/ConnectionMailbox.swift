@@ -141,7 +141,7 @@ final class ConnectionMailbox: Sendable {
         return unsafe poll(&polled, 1, 0) == 1 && Int32(polled.revents) & events != 0
     }
 
-    /// Sleeps as ``sleep(_:milliseconds:)`` does, while the connection is being made.
+    /// Sleeps as ``sleep(_:milliseconds:)`` does, while the connection is being established.
     ///
     /// - Throws: The deadline's error after the deadline, and `CancellationError` if the connection is no longer wanted.
     func wait(for events: Int32, on descriptor: CInt?, by deadline: Deadline, atMost: Duration? = nil) throws {

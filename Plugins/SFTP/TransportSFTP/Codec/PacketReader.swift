@@ -6,7 +6,7 @@ struct PacketReader {
         rest = packet
     }
 
-    /// How many bytes remain.
+    /// The number of remaining bytes.
     var remaining: Int { rest.count }
 
     mutating func byte() throws(ProtocolFault) -> UInt8 {

@@ -148,7 +148,7 @@ struct SFTPUpload {
         return checkpoint
     }
 
-    /// How many connections can send a large file in parallel.
+    /// The maximum number of connections that send a large file in parallel.
     private var mostWriters: Int { min(options.parallel, settings.maximumConnections) }
 
     // MARK: Content
