@@ -94,7 +94,7 @@ public struct SessionEvents: AsyncSequence, Sendable {
         }
     }
 
-    /// Makes an iterator. All iterators of one sequence share its events, so make only one.
+    /// Creates an iterator. All iterators of one sequence share its events, so make only one.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(self)
     }

@@ -17,7 +17,7 @@ extension TransferQueue {
         try await perform(.run(again: again), session)
     }
 
-    /// Makes a session the next one that starts, without an interruption of others.
+    /// Makes a session the next one to start, without interrupting others.
     public nonisolated func runNext(_ session: SessionReference) async throws {
         try await perform(.runNext, session)
     }

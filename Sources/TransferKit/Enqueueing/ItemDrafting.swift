@@ -8,7 +8,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// Makes drafts of items: checks their local files, chooses remote names, and collects all problems for one error. Blocks.
+/// Creates drafts of items: checks their local files, chooses remote names, and collects all problems for one error. Blocks.
 struct ItemDrafting {
     /// The maximum number of problems in the error's message.
     private static let namedProblems = 20
@@ -42,7 +42,7 @@ struct ItemDrafting {
         return Data(sources.stored(folder.path))
     }
 
-    /// Makes a draft of an item. The draft of a blob has no spool name yet; see `nameBlobs(_:)`.
+    /// Creates a draft of an item. The draft of a blob has no spool name yet; see `nameBlobs(_:)`.
     ///
     /// - Returns: Nil if the item has a problem, which ``finish()`` throws.
     mutating func draft(of item: TransferItem) -> ItemDraft? {
@@ -163,7 +163,7 @@ struct ItemDrafting {
 }
 
 extension QueueStore {
-    /// Makes drafts of items for an existing upload session. Writes data from memory to the spool; if the drafts are not stored, the caller must
+    /// Creates drafts of items for an existing upload session. Writes data from memory to the spool; if the drafts are not stored, the caller must
     /// call ``discardBlobs(of:)``.
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`, `unreadableItems` or `storageUnavailable`. Nothing is left on disk then.

@@ -45,7 +45,7 @@ public struct ItemStatus: Hashable, Sendable {
     /// Why the item failed or was skipped, or why its last attempt failed.
     public var error: TransferError?
 
-    /// Makes a snapshot, including one reported by another process.
+    /// Creates a snapshot, including one reported by another process.
     package init(
         position: Int64, source: FilePath, destination: RemotePath, isFolder: Bool = false, state: ItemState, bytesTotal: Int64?,
         bytesDone: Int64, remoteURL: String? = nil, checksum: String? = nil, partialExpiresAt: Date? = nil,

@@ -82,7 +82,7 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
         return files > 0 ? min(1, Double(filesDone) / Double(files)) : nil
     }
 
-    /// Makes statistics.
+    /// Creates statistics.
     ///
     /// - Parameter bytesTotal: The size of all files of known size, in bytes.
     public init(
@@ -151,7 +151,7 @@ public struct QueueStatus: Hashable, Sendable, Codable {
     public var orderRevision: UInt64
     /// The number of the last event; see ``TransferQueue/events(since:)``.
     public var revision: UInt64 = 0
-    /// The most active sessions.
+    /// The maximum number of active sessions.
     public var sessionLimit: Int
     /// The rate limit of all sessions together, in bytes per second; nil for no limit.
     public var rateLimit: Int64?

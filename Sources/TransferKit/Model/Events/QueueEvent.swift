@@ -12,14 +12,14 @@ public struct QueueEvent: Hashable, Sendable {
     /// The kind of event, with its details.
     public var kind: Kind
 
-    /// Makes an event.
+    /// Creates an event.
     package init(revision: UInt64, time: Date, kind: Kind) {
         self.revision = revision
         self.time = time
         self.kind = kind
     }
 
-    /// The kinds of events. The list is open: a `switch` needs a `default`.
+    /// The kinds of events. The list is not exhaustive: a `switch` needs a `default`.
     ///
     /// Events whose names begin with `will` and `did` enclose a change: the change was decided, and both are sent after it was stored.
     public enum Kind: Hashable, Sendable {
@@ -27,7 +27,7 @@ public struct QueueEvent: Hashable, Sendable {
 
         /// Sessions may start.
         case queueStarted
-        /// No session runs any more, and none starts.
+        /// No session is running, and none will start.
         case queueStopped
         /// No session runs, and none can start without a person.
         case queueBecameIdle

@@ -5,7 +5,7 @@ extension TransferItem {
     /// The default number of bytes that a stream may produce before the other end confirms them: 8 MiB.
     public static var defaultAhead: Int64 { 8 << 20 }
 
-    /// Makes an item of bytes that are produced during the transfer.
+    /// Creates an item of bytes that are produced during the transfer.
     ///
     /// A task of the queue iterates the sequence once, from when its session first runs. The bytes pass through a file in the queue's storage
     /// folder, so that an upload can resume after a broken connection. Where the file system supports it, the disk space of confirmed bytes is freed.
@@ -29,7 +29,7 @@ extension TransferItem {
         return TransferItem(.stream(producer), as: destination)
     }
 
-    /// Makes an item, and a writer for its bytes during the transfer; like ``stream(_:as:length:ahead:)``.
+    /// Creates an item, and a writer for its bytes during the transfer; like ``stream(_:as:length:ahead:)``.
     ///
     /// - Parameters:
     ///   - destination: The remote name.

@@ -43,7 +43,7 @@ public struct TransferItem: Hashable, Sendable {
         }
     }
 
-    /// Makes an item of a file or a folder. The call of `enqueue` determines which of the two it is.
+    /// Creates an item of a file or a folder. The call of `enqueue` determines which of the two it is.
     ///
     /// A folder is read when its session first runs, and keeps its structure below its own name or the given one. Its content at that time is sent;
     /// in a folder with at most 16,384 entries, in the order of the bytes of their names. Folders without files are not created at the other end.
@@ -60,7 +60,7 @@ public struct TransferItem: Hashable, Sendable {
         self.symbolicLinks = symbolicLinks
     }
 
-    /// Makes an item of bytes in memory.
+    /// Creates an item of bytes in memory.
     ///
     /// The call of `enqueue` writes the bytes to a file in the queue's storage folder, which only its owner can read. The file is deleted when the
     /// bytes have arrived or the session is removed, so a completed item of this kind can't be sent again.
@@ -72,7 +72,7 @@ public struct TransferItem: Hashable, Sendable {
         TransferItem(.data(data), as: destination)
     }
 
-    /// Makes an item of a remote file or folder, for a ``SessionRequest/download(items:from:to:name:tags:context:options:)``.
+    /// Creates an item of a remote file or folder, for a ``SessionRequest/download(items:from:to:name:tags:context:options:)``.
     ///
     /// The transfer determines which of the two it is. A folder is received as by ``remoteFolder(_:as:symbolicLinks:)``, without its
     /// symbolic links, if the transport can list folders. Its files come after all others of the session.
@@ -85,7 +85,7 @@ public struct TransferItem: Hashable, Sendable {
         TransferItem(.remote(name), as: remotePath)
     }
 
-    /// Makes an item of a remote folder, for a ``SessionRequest/download(items:from:to:name:tags:context:options:)``.
+    /// Creates an item of a remote folder, for a ``SessionRequest/download(items:from:to:name:tags:context:options:)``.
     ///
     /// The folder is listed when its session first runs, and keeps its structure below its own name or the given one. Its content at that time is
     /// received, folder by folder from the top; in a folder with at most 16,384 entries, in the order of the bytes of their names. Folders without

@@ -13,7 +13,7 @@ package struct PendingFile: Sendable {
     /// The size in bytes; nil while it is unknown.
     package var size: Int64?
     package var generation: Int64
-    /// The most bytes that a checkpoint at any endpoint covers.
+    /// The largest number of bytes that a checkpoint at any endpoint covers.
     package var confirmed: Int64
     /// The URL of an existing upload at the server.
     package var uploadPlace: Capability?

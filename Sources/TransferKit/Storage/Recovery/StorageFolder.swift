@@ -10,7 +10,7 @@ import TransferCore
 
 /// The storage folder of a queue.
 package enum StorageFolder {
-    /// Makes the folder, accessible only to its owner, as upload URLs in the store are capabilities. Blocks.
+    /// Creates the folder, accessible only to its owner, because upload URLs in the store are capabilities. Blocks.
     ///
     /// - Throws: ``QueueError`` with the code `storageUnavailable`, also if another user could change the folder, or if one of its files is a
     ///   symbolic link.
@@ -138,7 +138,7 @@ package enum StorageFolder {
         bytes.reduce(0) { $0 << 8 | Int32($1) }
     }
 
-    /// Makes the database before SQLite does, accessible only to its owner. SQLite gives its other files the same mode. Otherwise other users could
+    /// Creates the database before SQLite does, accessible only to its owner. SQLite gives its other files the same mode. Otherwise other users could
     /// read them in a folder that existed before.
     static func makePrivate(_ path: FilePath) {
         // SQLite meets any error next and reports it better.
