@@ -208,7 +208,7 @@ extension RequestHandler {
         try? await Task.sleep(for: .seconds(Double(bytes) / Double(max(rate, 1))))
     }
 
-    /// The most bytes written before the rate is checked: those of a tenth of a second.
+    /// The maximum number of bytes written before the rate is checked: those of a tenth of a second.
     private var writeLimit: Int64 {
         options.bytesPerSecond.map { max(1, $0 / 10) } ?? .max
     }

@@ -3,7 +3,7 @@ import TransferCore
 
 /// The parser of endpoint URLs on the command line.
 enum EndpointURL {
-    /// Makes the endpoint of a URL.
+    /// Creates the endpoint of a URL.
     ///
     /// - Throws: A `CommandFailure` that does not repeat the URL, as it may contain a password.
     static func endpoint(_ text: String, among transports: RegisteredTransports) throws(CommandFailure) -> Endpoint {

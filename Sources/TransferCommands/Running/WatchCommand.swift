@@ -90,7 +90,7 @@ struct WatchCommand: AsyncParsableCommand {
                 if let id = event.session, progress.names[id] == nil { progress.names[id] = (try? await queue.session(id).name) ?? "" }
                 await output.write(Self.line(event, name: event.session.flatMap { progress.names[$0] }) + "\n")
             }
-            // The output can't be written any more.
+            // The output can no longer be written.
             if output.failure != nil { return }
             if let last, event.revision >= last { return }
         }

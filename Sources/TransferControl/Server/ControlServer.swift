@@ -20,9 +20,9 @@ public import TransferKit
 /// Open the server after the queue, and end both with ``shutDownQueue()``. A process that exits without this call leaves the socket file behind,
 /// which the next owner replaces.
 public final class ControlServer: Sendable {
-    /// The most concurrent clients.
+    /// The maximum number of concurrent clients.
     private static let clientLimit = 64
-    /// The most clients subscribed to events. Subscriptions may last forever, so the other connections stay available for requests.
+    /// The maximum number of clients subscribed to events. Subscriptions may last forever, so the other connections stay available for requests.
     private static let subscriberLimit = 48
     /// How long clients may take to finish when the server closes.
     private static let grace = Duration.seconds(2)

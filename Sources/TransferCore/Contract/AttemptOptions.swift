@@ -28,7 +28,7 @@ public struct AttemptOptions: Hashable, Sendable {
     /// How the transport creates a file at a server that chooses the name.
     public var creation: CreationMode
 
-    /// The most bytes in one request, 1 or more; nil for no limit.
+    /// The maximum number of bytes in one request, 1 or more; nil for no limit.
     public var chunkSize: Int64?
 
     /// The number of parallel segments of a large file, 1 to 64.

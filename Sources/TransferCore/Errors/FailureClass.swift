@@ -1,6 +1,6 @@
 /// The kind of a failure. The transport sets it, and it alone determines the reaction of the queue.
 ///
-/// The list is open. The queue treats an unknown class like ``transient``.
+/// The list is not exhaustive. The queue treats an unknown class like ``transient``.
 public struct FailureClass: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible {
     /// The name as it is stored and shown.
     public let rawValue: String
