@@ -22,7 +22,7 @@ struct RunCommand: AsyncParsableCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("The most sessions that run at the same time in this run (the queue's limit).", valueName: "number"))
+        help: ArgumentHelp("The maximum number of concurrent sessions in this run (the queue's limit).", valueName: "number"))
     var jobs: Int?
 
     @Flag(help: "Keep running when the queue is idle, until Ctrl-C.")
@@ -36,9 +36,9 @@ struct RunCommand: AsyncParsableCommand {
 
     func validate() throws {
         if let jobs, jobs < 1 { throw ValidationError("--jobs must be at least 1, not \(jobs).") }
-        if forever, noWait { throw ValidationError("--forever and --no-wait exclude each other.") }
+        if forever, noWait { throw ValidationError("--forever and --no-wait can't be used together.") }
         if common.json, progress != .auto, progress != .json, progress != .none {
-            throw ValidationError("--json and --progress \(progress.rawValue) exclude each other.")
+            throw ValidationError("--json and --progress \(progress.rawValue) can't be used together.")
         }
     }
 

@@ -19,7 +19,7 @@ struct WatchCommand: AsyncParsableCommand {
     @Option(parsing: .unconditional, help: ArgumentHelp("Print only events after this revision (0).", valueName: "revision"))
     var since: UInt64 = 0
 
-    @Flag(help: "Continue over all owners of the queue until interrupted.")
+    @Flag(help: "Wait for the next owner of the queue instead of ending, until interrupted.")
     var follow = false
 
     /// The delay after an owner exited without sending events.
