@@ -62,7 +62,7 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
     /// The proxy's status in response to CONNECT, if it refused: 407 if it requires credentials (RFC 9110, section 15.5.8).
     public internal(set) var proxyStatus: Int?
 
-    /// Whether the server, or a proxy before it, took no other connection after the request's connection broke. Only with the kind
+    /// Whether the server, or a proxy in front of it, accepted no other connection after the request's connection broke. Only with the kind
     /// ``Kind/outcomeUnknown``; false if unknown.
     public internal(set) var wasServerGone = false
 

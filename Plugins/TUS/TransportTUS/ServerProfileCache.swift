@@ -11,7 +11,7 @@ final class ServerProfileCache: Sendable {
 
     /// Deviations of one endpoint that requests have shown.
     struct Quirks: Sendable {
-        /// The endpoint, or a proxy before it, requires `PATCH` to be sent as `POST`.
+        /// The endpoint, or a proxy in front of it, requires `PATCH` to be sent as `POST`.
         var needsMethodOverride = false
         /// The endpoint rejects content in a creation although it announces support.
         var refusesContentInCreation = false

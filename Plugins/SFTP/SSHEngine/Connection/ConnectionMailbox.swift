@@ -42,7 +42,8 @@ final class ConnectionMailbox: Sendable {
         do {
             (wakeUp, doorbell) = try FileDescriptor.privatePipe()
         } catch {
-            throw TransferError(.noSpace, .internalFailure, "No pipe can be made: this machine is out of descriptors.", cause: "\(error)")
+            throw TransferError(
+                .noSpace, .internalFailure, "Cannot create a pipe: this machine is out of file descriptors.", cause: "\(error)")
         }
         for end in [wakeUp, doorbell] { _ = fcntl(end.rawValue, F_SETFL, O_NONBLOCK) }
     }

@@ -39,7 +39,7 @@ extension TUSServer {
         if features.isGuess, verification == .checksum {
             throw TransferError(
                 .transient, .serverError,
-                "The server \(origin) does not report at present whether it can compare checksums, which the session requires.")
+                "The server \(origin) currently does not report whether it can compare checksums, which the session requires.")
         }
         try checkVersion(features)
         return features
@@ -156,7 +156,7 @@ extension TUSServer {
     /// The size of a complete upload's file, from a response to `GET`.
     ///
     /// - Returns: nil if the server does not offer the file, or does not answer. The size is reliable if the tus server itself answered,
-    ///   and not a proxy before it.
+    ///   and not a proxy in front of it.
     func storedSize(of url: String) async throws -> (bytes: Int64, isReliable: Bool)? {
         let answer: TUSAnswer
         do {

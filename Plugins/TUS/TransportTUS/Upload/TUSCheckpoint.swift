@@ -132,7 +132,7 @@ struct TUSCheckpoint: Codable, Sendable {
         try container.encodeIfPresent(chunkLimit, forKey: .chunkLimit)
     }
 
-    /// - Parameter limit: The most bytes to confirm.
+    /// - Parameter limit: The maximum number of bytes to confirm.
     func encoded(atMost limit: Int64) throws -> Checkpoint {
         Checkpoint(
             data: try JSONEncoder().encode(self), confirmed: min(confirmed, limit),
