@@ -39,7 +39,7 @@ public final class FileWriter: Sendable {
     /// Opens the part file of a download, or creates it with its folders.
     ///
     /// - Parameters:
-    ///   - confirmed: The number of bytes that the attempt's checkpoint covers. Bytes after them are removed, as they may not be on disk.
+    ///   - confirmed: The number of bytes that the attempt's checkpoint covers. Bytes after them are removed, because they may not be on disk.
     ///   - size: The size of the whole file in bytes; nil if unknown. If the disk lacks space for the rest, nothing is created.
     ///   - threads: Threads for blocking calls.
     /// - Throws: A ``TransferError``: of the class ``FailureClass/resumeLost`` if the part file is gone or too short; with the code

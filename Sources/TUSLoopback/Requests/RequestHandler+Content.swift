@@ -5,7 +5,7 @@ import TransferCore
 import struct NIOCore.ByteBuffer
 
 extension RequestHandler {
-    /// PATCH: appends bytes at the present offset of the upload (tus 1.0.0, "PATCH").
+    /// PATCH: appends bytes at the current offset of the upload (tus 1.0.0, "PATCH").
     @concurrent
     func extend(_ upload: Upload, _ exchange: Exchange) async throws -> Response? {
         let offset = exchange["Upload-Offset"].flatMap { Int64(digits: $0) }

@@ -173,7 +173,7 @@ extension QueueStore {
 
     /// Like ``drafts(of:)``, for a session that downloads to a folder; nil for an upload session. May also throw the code `fileExists`.
     func drafts(of items: [TransferItem], downloadingTo folder: DownloadFolder?) async throws(QueueError) -> [ItemDraft] {
-        guard !items.isEmpty else { throw QueueError(.invalidRequest, "There are no items to add. Give at least one.") }
+        guard !items.isEmpty else { throw QueueError(.invalidRequest, "There are no items to add. Add at least one.") }
         return try await BlockingIO.run { [sources, spool] () throws(QueueError) in
             var drafting = ItemDrafting(sources)
             _ = drafting.begin(downloadingTo: folder)

@@ -37,7 +37,7 @@ package final class StreamProducer: Sendable {
         self.body = body
     }
 
-    /// - Returns: Whether the caller now owns the stream. Only one caller can, as a stream can be read once.
+    /// - Returns: Whether the caller now owns the stream. Only one caller can, because a stream can be read once.
     func claim() -> Bool {
         isClaimed.withLock { isClaimed in
             defer { isClaimed = true }

@@ -42,7 +42,7 @@ public struct QueueEvent: Hashable, Sendable {
         /// has their number. Not stored.
         case storeTrimmed(String)
         /// Events are missing, because this subscriber did not take them in time, because they are older than the change log, or because a later
-        /// version wrote them. Read the present state again. A gap never begins or ends between a `willChangeQueue` and its `didChangeQueue`.
+        /// version wrote them. Read the current state again. A gap never begins or ends between a `willChangeQueue` and its `didChangeQueue`.
         case gap(from: UInt64, to: UInt64)
 
         // The order. Between `willChangeQueue` and `didChangeQueue` there is exactly one of these events.

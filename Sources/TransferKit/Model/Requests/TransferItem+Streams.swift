@@ -19,7 +19,7 @@ extension TransferItem {
     ///   - chunks: Chunks of any size, in order: `Data`, arrays of bytes, or the like.
     ///   - destination: The remote name.
     ///   - length: The length in bytes, if it is known. The item fails if the sequence has another length.
-    ///   - ahead: The most bytes on the disk that the other end has not confirmed, at least 1.
+    ///   - ahead: The maximum number of bytes on the disk that the other end has not confirmed, at least 1.
     public static func stream<Chunks: AsyncSequence & Sendable>(
         _ chunks: Chunks, as destination: RemotePath, length: Int64? = nil, ahead: Int64 = defaultAhead
     ) -> TransferItem where Chunks.Element: DataProtocol {
@@ -35,7 +35,7 @@ extension TransferItem {
     ///   - destination: The remote name.
     ///   - length: The length in bytes, if it is known. The item fails if the written length differs.
     ///   - bufferSize: The number of bytes in memory from which a write waits.
-    ///   - ahead: The most bytes on the disk that the other end has not confirmed, at least 1.
+    ///   - ahead: The maximum number of bytes on the disk that the other end has not confirmed, at least 1.
     public static func stream(
         as destination: RemotePath, length: Int64? = nil, bufferSize: Int = 1 << 20, ahead: Int64 = defaultAhead
     ) -> (item: TransferItem, writer: StreamWriter) {

@@ -98,8 +98,8 @@ public struct TransferItem: Hashable, Sendable {
     /// - Parameters:
     ///   - remotePath: The folder's name below the endpoint's folder.
     ///   - name: The local name below the session's folder: relative, without `..`. Nil for the last component of `remotePath`.
-    ///   - symbolicLinks: The policy for symbolic links inside. ``SymbolicLinkPolicy/follow`` is rejected, as the target of a link to a folder at a
-    ///     server can't be determined.
+    ///   - symbolicLinks: The policy for symbolic links inside. ``SymbolicLinkPolicy/follow`` is rejected, because the target of a link to a folder
+    ///     at a server can't be determined.
     public static func remoteFolder(
         _ remotePath: RemotePath, as name: FilePath? = nil, symbolicLinks: SymbolicLinkPolicy = .skip
     ) -> TransferItem {

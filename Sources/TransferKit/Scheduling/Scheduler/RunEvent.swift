@@ -66,7 +66,7 @@ package enum RunOutcome: Sendable, Codable {
     case interrupted
     /// The next attempt is due after a delay.
     case backoff(Duration, TransferError)
-    /// No endpoint is available at present.
+    /// No endpoint is currently available.
     case endpointsUnavailable(TransferError)
     /// The account, as it was for this attempt, can't be used until the app or the user acts.
     case accountBlocked(TransferError, Account)

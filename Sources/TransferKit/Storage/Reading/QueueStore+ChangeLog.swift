@@ -47,7 +47,7 @@ extension QueueStore {
             target = max(target, (kept ?? last) - 1)
         }
         guard target > 0 else { return }
-        // The rest begins with a complete change of the order and is never empty, as the numbers of later events follow its last.
+        // The rest begins with a complete change of the order and is never empty, because the numbers of later events follow its last.
         try execute(
             db,
             """

@@ -31,9 +31,9 @@ package enum StorageFolder {
             if unsafe made.withPlatformString({ unsafe stat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFDIR { continue }
             throw QueueError(
                 .storageUnavailable,
-                "Cannot make the storage folder \(folder): \(Errno(rawValue: code)). Choose another folder, or fix its permissions.")
+                "Cannot create the storage folder \(folder): \(Errno(rawValue: code)). Choose another folder, or fix its permissions.")
         }
-        // Also for an existing folder, as the process that made it may have ended before its sync.
+        // Also for an existing folder, because the process that made it may have ended before its sync.
         sync(folder.removingLastComponent())
         var status = stat()
         if unsafe folder.withPlatformString({ unsafe stat($0, &status) }) == 0, status.st_mode & S_IFMT != S_IFDIR {

@@ -62,7 +62,7 @@ extension QueueStore {
         transaction.leavesRows = true
     }
 
-    /// Deletes the mark, as the session's checkpoints stay or were all moved.
+    /// Deletes the mark, because the session's checkpoints stay or were all moved.
     static func endDiscard(of key: SessionKey, in db: Database) throws {
         try execute(db, "DELETE FROM setting WHERE name = ?", [discardMark(of: key)])
     }
