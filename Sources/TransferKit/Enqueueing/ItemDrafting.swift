@@ -130,7 +130,7 @@ struct ItemDrafting {
         var component = path.lastComponent
         if component?.kind != .regular { component = resolve(path)?.lastComponent }
         guard let component else {
-            throw TransferError(.sourceLost, .unsafeName, "\(path) has no name to use at the server. Give the item a remote name.")
+            throw TransferError(.sourceLost, .unsafeName, "\(path) has no name to use on the server. Give the item a remote name.")
         }
         return unsafe component.withPlatformString { unsafe [UInt8](UnsafeRawBufferPointer(start: $0, count: strlen($0))) }
     }

@@ -45,7 +45,7 @@ package final class StreamProducer: Sendable {
         }
     }
 
-    /// Allows another caller to claim the stream, as nothing was read.
+    /// Allows another caller to claim the stream, because nothing was read.
     func unclaim() {
         isClaimed.withLock { $0 = false }
     }

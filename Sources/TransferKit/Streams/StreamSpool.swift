@@ -106,7 +106,7 @@ package final class StreamSpool: Sendable {
         }
     }
 
-    /// Allows the producer to be used elsewhere, as nothing was read.
+    /// Allows the producer to be used elsewhere, because nothing was read.
     func giveUpProducer() {
         state.withLock { $0.producer }?.unclaim()
     }

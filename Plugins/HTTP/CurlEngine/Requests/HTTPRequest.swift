@@ -22,7 +22,7 @@ public struct HTTPRequest: Sendable {
     package var needsNewConnection = false
 
     /// Returns the fields that follow the body, which is then sent chunked, over HTTP/1.1. The headers announce them (`Trailer`, RFC 9110,
-    /// section 6.6.2). Called once, on the engine's thread: must not block. Its error ends the request.
+    /// section 6.6.2). Called once, on the engine's thread; must not block. Its error ends the request.
     public var trailers: (@Sendable () throws -> HTTPHeaders)?
 
     /// Observes the file that is the body, piece by piece in order, when it was read to be sent: to hash it without reading it twice.

@@ -24,12 +24,12 @@ extension HTTPResponse {
         return (url.absoluteString, target)
     }
 
-    /// Whether this is the page by which nginx refuses all requests of a client without a valid certificate.
+    /// Whether this is the page with which nginx refuses all requests of a client without a valid certificate.
     package var refusesClientCertificate: Bool {
         status == 400 && String(decoding: body, as: UTF8.self).contains("SSL certificate")
     }
 
-    /// Whether this is the page by which nginx, Apache or Go refuses a request without TLS to a port for TLS.
+    /// Whether this is the page with which nginx, Apache or Go refuses a request without TLS to a port for TLS.
     package var wantsTLS: Bool {
         let signs = ["HTTP request was sent to HTTPS port", "speaking plain HTTP to an SSL-enabled", "HTTP request to an HTTPS server"]
         let text = String(decoding: body, as: UTF8.self)

@@ -25,7 +25,7 @@ struct PiecePlan: Sendable {
 
     /// The maximum number of parallel requests.
     let parallel: Int
-    /// The size from which a file is split.
+    /// The minimum size of a file that is split.
     let threshold: Int64
     /// In reverse order. A piece longer than ``most`` is split when it is requested.
     private var pending: [Piece] = []

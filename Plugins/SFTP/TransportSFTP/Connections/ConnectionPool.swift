@@ -27,7 +27,7 @@ actor ConnectionPool {
         }
     }
 
-    /// The content in flight from which a connection is busy, in bytes. Small files have much less in flight.
+    /// The number of content bytes in flight at which a connection is busy. Small files have much less in flight.
     private static let busyBytes = 128 << 10
 
     private struct Group {

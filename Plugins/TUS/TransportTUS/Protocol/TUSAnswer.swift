@@ -37,7 +37,7 @@ struct TUSAnswer {
     /// Whether the server created an upload in response to `PATCH`, because it ignores the method in `X-HTTP-Method-Override`.
     var hasMadeAnother: Bool { request == .patch && reply.method != request.rawValue && status == 201 }
 
-    /// Whether this is the page by which nginx refuses all requests of a client without a valid certificate.
+    /// Whether this is the page with which nginx refuses all requests of a client without a valid certificate.
     var refusesCertificate: Bool { !isFromTUSServer && response.refusesClientCertificate }
 
     /// Whether a gateway answered because the server after it did not (RFC 9110, sections 15.6.3 and 15.6.5).

@@ -218,6 +218,6 @@ struct RemainingSegments {
     }
 
     func warning(_ origin: Origin) -> String? {
-        reason.map { "Segments of the file remain at the server \(origin)\(urls.isEmpty ? "" : ", to be removed later"): \($0)" }
+        reason.map { "Segments of the file remain on the server \(origin)\(urls.isEmpty ? "" : ", to be removed later"): \($0)" }
     }
 }

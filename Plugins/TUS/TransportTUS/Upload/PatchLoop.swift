@@ -55,7 +55,7 @@ struct PatchLoop {
 
     /// Whether the server knows the length of the upload.
     var isLengthDeclared = true
-    /// The maximum size of a stream at the server; nil if it is unknown.
+    /// The maximum size of a stream on the server; nil if it is unknown.
     var maximumSize: Int64?
     private var window = StreamWindow()
     /// Whether to send the length with the next request: the server requires it early, or may have missed it.

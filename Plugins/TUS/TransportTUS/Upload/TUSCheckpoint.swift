@@ -1,7 +1,7 @@
 import Foundation
 import TransferCore
 
-/// One upload at the server.
+/// One upload on the server.
 struct RemoteUpload: Codable, Sendable {
     /// The absolute URL; nil until the response to the creation.
     var url: String?

@@ -5,7 +5,7 @@ import TransferCore
 ///
 /// Shared by all segments of a file; changes at the same time are saved together.
 actor TUSUploadRecord {
-    /// One of a file's uploads at the server.
+    /// One of a file's uploads on the server.
     enum Slot: Hashable, Sendable {
         case whole
         /// A segment of the file, by its number from 0.

@@ -16,7 +16,7 @@ enum ContentCheck: Hashable, Sendable {
     /// The size of requests with a checksum before the content. They are read twice, the second time from memory.
     static let chunkSize: Int64 = 8 << 20
 
-    /// Selects the check for a session's verification at a server.
+    /// Selects the check for a session's verification on a server.
     ///
     /// - Parameter canSendTrailers: Whether connections to the server can carry trailers, which only HTTP/1.1 can.
     init(_ verification: Verification, _ features: TUSFeatures, canSendTrailers: Bool) {

@@ -232,7 +232,7 @@ final class DiscardOutbox: Sendable {
                     at: clock.date(), limit: Self.page, isLocalOnly: !isEnabled, among: places)
             else { return false }
             guard !found.due.isEmpty || !found.unreadable.isEmpty else { break }
-            // Unreadable removals can't be performed; their content stays at the servers until it expires.
+            // Unreadable removals can't be performed; their content stays on the servers until it expires.
             for key in found.unreadable {
                 guard await store(DiscardResult(key: key, nextAttempt: nil)) else { return false }
             }

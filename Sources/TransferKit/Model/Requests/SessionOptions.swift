@@ -46,7 +46,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     public var verification: Verification
 
     /// How files are created at servers that choose their names. Default: with as few requests as the server allows. Then a lost response can
-    /// leave one complete copy at the server; with ``/TransferCore/CreationMode/separate`` it can only leave an empty file.
+    /// leave one complete copy on the server; with ``/TransferCore/CreationMode/separate`` it can only leave an empty file.
     public var creation: CreationMode
 
     /// Whether the session may run while the network is expensive, according to the app; see ``TransferQueue/setNetworkCondition(_:)``. Default: yes.

@@ -34,7 +34,7 @@ extension TransferItem {
     /// - Parameters:
     ///   - destination: The remote name.
     ///   - length: The length in bytes, if it is known. The item fails if the written length differs.
-    ///   - bufferSize: The number of bytes in memory from which a write waits.
+    ///   - bufferSize: The number of bytes in memory at which a write waits.
     ///   - ahead: The maximum number of bytes on the disk that the other end has not confirmed, at least 1.
     public static func stream(
         as destination: RemotePath, length: Int64? = nil, bufferSize: Int = 1 << 20, ahead: Int64 = defaultAhead

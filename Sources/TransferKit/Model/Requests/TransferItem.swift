@@ -23,7 +23,7 @@ public struct TransferItem: Hashable, Sendable {
     /// The policy for symbolic links, if the item is a folder.
     public var symbolicLinks = SymbolicLinkPolicy.follow
 
-    /// The URL of an existing upload at the server, for transports that would otherwise create one; nil for none. Not for folders.
+    /// The URL of an existing upload on the server, for transports that would otherwise create one; nil for none. Not for folders.
     ///
     /// Anyone who has the URL may be able to write there. The store keeps it until the session is removed; logs, errors, events and statuses never
     /// contain it.
@@ -99,7 +99,7 @@ public struct TransferItem: Hashable, Sendable {
     ///   - remotePath: The folder's name below the endpoint's folder.
     ///   - name: The local name below the session's folder: relative, without `..`. Nil for the last component of `remotePath`.
     ///   - symbolicLinks: The policy for symbolic links inside. ``SymbolicLinkPolicy/follow`` is rejected, because the target of a link to a folder
-    ///     at a server can't be determined.
+    ///     on a server can't be determined.
     public static func remoteFolder(
         _ remotePath: RemotePath, as name: FilePath? = nil, symbolicLinks: SymbolicLinkPolicy = .skip
     ) -> TransferItem {

@@ -15,7 +15,7 @@ package struct PendingFile: Sendable {
     package var generation: Int64
     /// The largest number of bytes that a checkpoint at any endpoint covers.
     package var confirmed: Int64
-    /// The URL of an existing upload at the server.
+    /// The URL of an existing upload on the server.
     package var uploadPlace: Capability?
     package var kind = ItemKind.file
     /// The links that may lead to a file found in a folder; nil if all links may.

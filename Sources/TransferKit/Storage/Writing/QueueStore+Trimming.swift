@@ -7,7 +7,7 @@ package struct StoreLimits: Sendable {
     package var quarantined = 1_000
     /// The maximum number of quarantined rows, unless one session alone has more.
     package var quarantinedRows: Int64 = 2_000_000
-    /// The maximum number of removals that wait for servers. If a removal is deleted, its content at the server expires.
+    /// The maximum number of removals that wait for servers. If a removal is deleted, its content on the server expires.
     package var discards: Int64 = 1_000_000
 
     package init() {}
