@@ -50,7 +50,7 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
     /// The kind of the error, for programs.
     public var kind: Kind
 
-    /// The problem, for people: a sentence without secrets.
+    /// A human-readable message: a sentence without secrets.
     public var message: String
 
     /// libcurl's description, or nil if there is none.

@@ -29,7 +29,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Checks an endpoint without contacting the server: its address, its settings, and its headers.
     ///
-    /// For programs that let people enter endpoints; on any executor. An attempt checks the same.
+    /// For programs that let users enter endpoints; on any executor. An attempt checks the same.
     ///
     /// - Throws: A `TransferError` with the code `invalidEndpoint`.
     public static func validate(_ endpoint: Endpoint) throws(TransferError) {
@@ -39,7 +39,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Checks a session's options without contacting the server: that they are valid, and have an effect at the endpoint.
     ///
-    /// For programs that let people enter sessions; on any executor. An attempt checks the same. Another endpoint of the account may
+    /// For programs that let users enter sessions; on any executor. An attempt checks the same. Another endpoint of the account may
     /// support what this one does not.
     ///
     /// - Parameters:

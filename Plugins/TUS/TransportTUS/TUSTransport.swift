@@ -47,7 +47,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
 
     /// Checks an endpoint without contacting the server: its address, its settings, and its headers.
     ///
-    /// For programs that let people enter endpoints; on any executor. An attempt checks the same.
+    /// For programs that let users enter endpoints; on any executor. An attempt checks the same.
     ///
     /// - Throws: A `TransferError` with the code `invalidEndpoint`.
     public static func validate(_ endpoint: Endpoint) throws(TransferError) {
@@ -63,7 +63,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
 
     /// Checks a session's options without contacting the server: that they are valid and can be sent.
     ///
-    /// For programs that let people enter sessions; on any executor. An attempt checks the same. Another endpoint of the account may
+    /// For programs that let users enter sessions; on any executor. An attempt checks the same. Another endpoint of the account may
     /// support what this transport does not.
     ///
     /// - Parameters:

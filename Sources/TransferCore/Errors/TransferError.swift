@@ -24,7 +24,7 @@ public struct TransferError: Error, Hashable, Sendable, Codable, CustomStringCon
     /// The name of the error, for programs.
     public var code: Code
 
-    /// The problem and how to fix it, for people; one or more sentences.
+    /// A human-readable message: the problem and how to fix it, in one or more sentences.
     public var message: String
 
     /// The error text of the library or system, or nil.

@@ -81,7 +81,7 @@ public struct Account: Hashable, Sendable, Codable {
     }
 }
 
-/// The reason why no session of an account starts until a person acts.
+/// The reason why no session of an account starts until the user acts.
 public struct AccountBlock: Hashable, Sendable, Codable {
     /// The error that a transport met, of the class `credentials` or `trust`.
     public var error: TransferError

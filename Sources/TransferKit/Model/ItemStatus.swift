@@ -12,7 +12,7 @@ public enum ItemState: String, Hashable, Sendable, Codable, CaseIterable {
     case failed
     /// An entry of a folder that was skipped, because it is neither a file nor a folder, such as a socket. The item's error describes it.
     ///
-    /// The session completes nevertheless, and its statistics do not count the item.
+    /// The session still completes, and its statistics do not count the item.
     case skipped
 }
 

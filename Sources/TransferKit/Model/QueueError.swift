@@ -19,7 +19,7 @@ public struct QueueError: Error, Hashable, Sendable, Codable, CustomStringConver
     /// The reason, for a program.
     public var code: Code
 
-    /// The reason and what to do, for a person.
+    /// A human-readable message: the reason and what to do.
     public var message: String
 
     /// Creates an error.

@@ -4,7 +4,7 @@ public import Foundation
 public struct SessionForecast: Hashable, Sendable, Codable {
     /// The session.
     public var id: SessionID
-    /// The expected start; nil if it depends on something unknown, such as a person or the rate of another session.
+    /// The expected start; nil if it depends on something unknown, such as user action or the rate of another session.
     public var expectedStart: Date?
     /// The expected end; nil if it is unknown.
     public var expectedEnd: Date?

@@ -14,7 +14,7 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     public var phase: SessionPhase?
     /// The reason why it waits; nil unless it waits.
     public var why: WaitReason?
-    /// A name for people.
+    /// A human-readable name.
     public var name: String
     /// Upload or download.
     public var direction: TransferDirection
@@ -145,7 +145,7 @@ public struct QueueStatus: Hashable, Sendable, Codable {
     public var failed: Int
     /// When the first of the ``scheduled`` sessions is due, or nil.
     public var nextDue: Date?
-    /// Whether no session runs and none can start without a person.
+    /// Whether no session runs and none can start without user action.
     public var isIdle: Bool
     /// The revision of the order. It grows with each insertion, removal and move, also over restarts.
     public var orderRevision: UInt64

@@ -21,7 +21,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     case notBefore(Date)
     /// Another session, whose state this is, must complete or end first.
     case after(SessionID, SessionState)
-    /// The account is blocked until a person acts.
+    /// The account is blocked until the user acts.
     case accountBlocked(TransferError)
     /// No endpoint of the account may be tried before this time: each failed too often, or asked to back off. The error is the
     /// last failure there in this process, if any.
@@ -47,7 +47,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     /// The session is next, and a paused session keeps the slot that it needs.
     case slotHeld(by: SessionID)
 
-    /// The reason as a sentence for people.
+    /// The reason as a sentence for the user.
     public var description: String {
         switch self {
         case .queueNotRunning: "The queue is not running."

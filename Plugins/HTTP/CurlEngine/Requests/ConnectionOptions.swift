@@ -78,7 +78,7 @@ public struct ServerVerification: Sendable {
 
     /// Accepts any certificate, so anyone on the path can read and change the data. ``ConnectionOptions/pinnedPublicKeys`` still apply.
     ///
-    /// - Parameter warn: Called with a warning for each request, on the caller's executor; must show it to a person.
+    /// - Parameter warn: Called with a warning for each request, on the caller's executor; must show it to the user.
     public static func insecure(warn: @escaping @Sendable (_ message: String) -> Void) -> ServerVerification {
         ServerVerification(warn: warn)
     }

@@ -17,7 +17,7 @@ package struct SSHSettings: Sendable {
     package var connectTimeout: Duration = .seconds(30)
     /// The limit for the key exchange.
     package var handshakeTimeout: Duration = .seconds(30)
-    /// The limit for authentication; an agent can ask a person.
+    /// The limit for authentication; an agent can ask the user.
     package var authenticationTimeout: Duration = .seconds(60)
     /// After this silence, the server is asked whether it is still there. After three times this long, the connection counts as lost.
     package var keepaliveInterval: Duration = .seconds(15)
@@ -70,7 +70,7 @@ package struct SSHAuthentication: Sendable {
     /// The agent, whose keys are tried first.
     package var agent = Agent.environment
     /// How long the agent can take to list its keys, so that a hanging agent leaves time for other methods. Signing can take longer,
-    /// because the agent can ask a person.
+    /// because the agent can ask the user.
     package var agentListTimeout = Duration.seconds(5)
     /// The keys to try next, in order.
     package var keyFiles: [KeyFile] = []

@@ -124,7 +124,7 @@ struct SFTPUpload {
         return error.failureClass == .resumeLost || error.failureClass == .sourceChanged
     }
 
-    /// Adds the path of the part file that stays on the server, for people who do not want to resume.
+    /// Adds the path of the part file that stays on the server, for users who do not want to resume.
     private func namingPart(_ error: any Error) -> any Error {
         guard var error = error as? TransferError, !isNamed,
             [.transient, .unreachable, .remoteFull].contains(error.failureClass)

@@ -53,7 +53,7 @@ extension TUSServer {
             profiles.learn(of: address) { $0.unansweredQuestions += 1 }
             throw error
         } catch let error as CancellationError {
-            // The queue cancels stalled attempts, but people cancel, too.
+            // The queue cancels stalled attempts, but users also cancel.
             if profiles.now() - start >= Self.patience { profiles.learn(of: address) { $0.unansweredQuestions += 1 } }
             throw error
         }

@@ -29,7 +29,7 @@ public struct QueueEvent: Hashable, Sendable {
         case queueStarted
         /// No session is running, and none will start.
         case queueStopped
-        /// No session runs, and none can start without a person.
+        /// No session runs, and none can start without user action.
         case queueBecameIdle
         /// Limits or rates of the queue or of an account changed.
         case limitsChanged
@@ -105,7 +105,7 @@ public struct QueueEvent: Hashable, Sendable {
 
         // Accounts.
 
-        /// No session of this account starts until a person acts.
+        /// No session of this account starts until the user acts.
         case accountBlocked(account: String, TransferError)
         /// The account's sessions may start again.
         case accountUnblocked(account: String)

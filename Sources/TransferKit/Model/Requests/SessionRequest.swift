@@ -12,7 +12,7 @@ public struct SessionRequest: Sendable {
     public var items: [TransferItem]
     /// The local folder for a download; nil for an upload. A relative path starts at the working directory at the time of the call of `enqueue`.
     public var folder: FilePath?
-    /// A name for people; nil for a name made from the first item.
+    /// A human-readable name; nil for a name made from the first item.
     public var name: String?
     /// Words by which the app groups sessions. Statuses list them sorted, each once.
     public var tags: [String]
@@ -34,7 +34,7 @@ public struct SessionRequest: Sendable {
     /// - Parameters:
     ///   - items: The items to send, in this order.
     ///   - account: The name of a saved account.
-    ///   - name: A name for people.
+    ///   - name: A human-readable name.
     ///   - tags: Words by which the app groups sessions.
     ///   - context: Any value of the app, encoded as JSON at once.
     ///   - options: The options of the session.
@@ -71,7 +71,7 @@ public struct SessionRequest: Sendable {
     ///     ``TransferItem/remoteFolder(_:as:symbolicLinks:)``.
     ///   - account: The name of a saved account.
     ///   - folder: The local folder for the files.
-    ///   - name: A name for people.
+    ///   - name: A human-readable name.
     ///   - tags: Words by which the app groups sessions.
     ///   - context: Any value of the app, encoded as JSON at once.
     ///   - options: The options of the session.

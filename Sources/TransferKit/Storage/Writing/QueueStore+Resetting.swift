@@ -125,7 +125,7 @@ extension QueueStore {
             """, range)
     }
 
-    /// Restarts files that changed after a part of them was sent, because a person who retries such a file wants its current content.
+    /// Restarts files that changed after a part of them was sent, because a user who retries such a file wants its current content.
     private static func restartChangedFiles(_ range: StatementArguments, of key: SessionKey, at now: Date, in db: Database) throws {
         let positions = try Int64.fetchAll(
             db,

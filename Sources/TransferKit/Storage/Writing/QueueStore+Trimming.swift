@@ -1,7 +1,7 @@
 import GRDB
 import TransferCore
 
-/// The limits for stored rows that only a person, or a server that may be unreachable, removes. The oldest rows are deleted first.
+/// The limits for stored rows that only a user, or a server that may be unreachable, removes. The oldest rows are deleted first.
 package struct StoreLimits: Sendable {
     /// The maximum number of sessions in quarantine.
     package var quarantined = 1_000
