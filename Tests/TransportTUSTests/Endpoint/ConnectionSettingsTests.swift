@@ -96,7 +96,7 @@ import TransportTUS
         upload.endpoint.settings = ["addressFamily": "ipv6"]
         let error = await upload.failure()
         #expect(error?.failureClass == .unreachable)
-        #expect(error?.message.contains("reach it at IPv6 addresses only;") == true, "\(error?.message ?? "")")
+        #expect(error?.message.contains("connects to IPv6 addresses only;") == true, "\(error?.message ?? "")")
         await upload.end()
     }
 
