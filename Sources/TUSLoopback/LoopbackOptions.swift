@@ -6,7 +6,7 @@ public struct LoopbackOptions: Hashable, Sendable {
     /// Whether `Location` is a path (`/files/…`) instead of a URL. tus allows both.
     public var usesRelativeLocation: Bool
 
-    /// The most body bytes per second on each connection, in each direction, at least 1; nil for no limit.
+    /// The maximum number of body bytes per second on each connection, in each direction, at least 1; nil for no limit.
     public var bytesPerSecond: Int64?
 
     /// The supported tus extensions besides *creation*.
@@ -18,7 +18,7 @@ public struct LoopbackOptions: Hashable, Sendable {
     /// Whether complete uploads can be downloaded with `GET`, which is not part of tus.
     public var servesDownloads: Bool
 
-    /// Makes options.
+    /// Creates options.
     public init(
         maximumSize: Int64? = nil, usesRelativeLocation: Bool = false, bytesPerSecond: Int64? = nil,
         extensions: Set<LoopbackExtension> = Set(LoopbackExtension.allCases), lifetime: Duration? = nil, servesDownloads: Bool = true

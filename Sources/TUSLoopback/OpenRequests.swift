@@ -23,7 +23,7 @@ final class OpenRequests: Sendable {
         state.withLock { $0.connections[ObjectIdentifier(connection)] = nil }
     }
 
-    /// Cuts all present and later requests.
+    /// Cuts all current and later requests.
     func stop() {
         let open = state.withLock { state in
             state.isStopping = true

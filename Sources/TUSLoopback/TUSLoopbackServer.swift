@@ -24,7 +24,7 @@ public final class TUSLoopbackServer: Sendable {
     private let recorder = StatisticsRecorder()
     private let running = Locked<RunningServer?>(nil)
 
-    /// Makes a server without starting it.
+    /// Creates a server without starting it.
     ///
     /// - Parameters:
     ///   - folder: The folder for uploads, created if it is missing.
@@ -34,7 +34,7 @@ public final class TUSLoopbackServer: Sendable {
         self.init(folder: folder, port: port, options: options, now: { Date() })
     }
 
-    /// Makes a server with a custom clock for the expiry of uploads.
+    /// Creates a server with a custom clock for the expiry of uploads.
     package init(
         folder: FilePath, port: UInt16 = 0, options: LoopbackOptions = LoopbackOptions(), now: @escaping @Sendable () -> Date
     ) {

@@ -9,7 +9,7 @@ import TransferKit
 public struct CommandLineProgram: Sendable {
     private let context: CommandContext
 
-    /// Makes the program.
+    /// Creates the program.
     ///
     /// - Parameters:
     ///   - transports: The transports of endpoints.

@@ -25,7 +25,7 @@ public enum CrashReports: Sendable {
             let program = Bundle.main.executablePath
         else { return }
         _ = unsafe setenv(variable.name, variable.value, 1)
-        // The original arguments, as they need not be UTF-8.
+        // The original arguments, because they need not be UTF-8.
         _ = unsafe execv(program, CommandLine.unsafeArgv)
     }
 }

@@ -2,12 +2,12 @@ public import Foundation
 
 /// The description of the process that owns a queue.
 public struct QueueOwner: Hashable, Sendable, Codable {
-    /// A kind of program. Other values than the ones here are possible.
+    /// A kind of program. Values other than the ones here are possible.
     public struct Role: RawRepresentable, Hashable, Sendable, Codable {
         /// The name, in lower camel case.
         public let rawValue: String
 
-        /// Makes a role from its name.
+        /// Creates a role from its name.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }

@@ -6,11 +6,11 @@ package import TransferCore
 package final class DiskThreads: Sendable {
     private enum Disk: Hashable {
         case device(UInt64)
-        /// A folder of unknown device, as only the device itself could report it.
+        /// A folder of unknown device, because only the device itself could report it.
         case folder(FilePath)
     }
 
-    /// The threads end with their last user, as there may be any number of folders.
+    /// The threads end with their last user, because there may be any number of folders.
     private struct Entry {
         weak let threads: WorkerThreads?
     }
@@ -18,7 +18,7 @@ package final class DiskThreads: Sendable {
     private let limit: Int
     private let entries = Locked<[Disk: Entry]>([:])
 
-    /// - Parameter limit: The most threads of a disk.
+    /// - Parameter limit: The maximum number of threads of a disk.
     package init(limit: Int) {
         self.limit = limit
     }

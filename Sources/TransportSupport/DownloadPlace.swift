@@ -218,7 +218,7 @@ final class DownloadPlace: Sendable {
         return size == local.size && remote.modificationTime.map { Self.compare($0, local.modificationTime) == 0 } ?? true
     }
 
-    /// Compares times like `rsync`: a time of whole seconds by the second, as HTTP and SFTP version 3 have no fractions.
+    /// Compares times like `rsync`: a time of whole seconds by the second, because HTTP and SFTP version 3 have no fractions.
     private static func compare(_ remote: Int64, _ local: Int64) -> Int {
         let second: Int64 = 1_000_000_000
         // Times before 1970 are rounded down, too.

@@ -39,7 +39,7 @@ public final class FileWriter: Sendable {
     /// Opens the part file of a download, or creates it with its folders.
     ///
     /// - Parameters:
-    ///   - confirmed: The number of bytes that the attempt's checkpoint covers. Bytes after them are removed, as they may not be on disk.
+    ///   - confirmed: The number of bytes that the attempt's checkpoint covers. Bytes after them are removed, because they may not be on disk.
     ///   - size: The size of the whole file in bytes; nil if unknown. If the disk lacks space for the rest, nothing is created.
     ///   - threads: Threads for blocking calls.
     /// - Throws: A ``TransferError``: of the class ``FailureClass/resumeLost`` if the part file is gone or too short; with the code
@@ -172,7 +172,7 @@ public final class FileWriter: Sendable {
     ///
     /// - Parameters:
     ///   - size: The expected size in bytes.
-    ///   - modificationTime: The modification time at the server, in nanoseconds since 1970; nil if unknown.
+    ///   - modificationTime: The modification time on the server, in nanoseconds since 1970; nil if unknown.
     ///   - staysPrivate: Whether the file keeps the permissions of a part file, which only this user may read and write, because the transport sets
     ///     others. By default the file gets the permissions that this process gives new files.
     /// - Returns: Whether the file is in place; false if the policy kept an existing file.
@@ -185,7 +185,7 @@ public final class FileWriter: Sendable {
             guard written == size else {
                 throw TransferError(
                     .protocolViolation, .badAnswer,
-                    "Received \(written) bytes of \(self.destination.path), which has \(size) bytes at the server.")
+                    "Received \(written) bytes of \(self.destination.path), which has \(size) bytes on the server.")
             }
             if !self.isInPlace, !staysPrivate { self.place.publish(self.descriptor) }
             if !self.isInPlace, let modificationTime { try self.place.set(modificationTime, of: self.descriptor) }
@@ -201,7 +201,7 @@ public final class FileWriter: Sendable {
     /// Whether the policy keeps an existing file, so that nothing needs to be received. Call it before ``open(_:from:size:on:)``.
     ///
     /// - Parameters:
-    ///   - size: The size at the server in bytes; nil if unknown.
+    ///   - size: The size on the server in bytes; nil if unknown.
     ///   - modificationTime: As for ``finish(size:modificationTime:staysPrivate:)``. A time of whole seconds is compared by the second.
     /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the server does not report a value that the policy compares.
     public static func isUpToDate(

@@ -43,7 +43,7 @@ package func startThread(_ body: @escaping @Sendable () -> Void) throws(Errno) {
     #endif
 }
 
-/// Wraps a function in an object, as only an object can be passed through a C pointer.
+/// Wraps a function in an object, because only an object can be passed through a C pointer.
 private final class ThreadBody: Sendable {
     let run: @Sendable () -> Void
 

@@ -12,7 +12,7 @@ public final class WorkerThreads: Sendable {
 
     /// Creates an object without threads.
     ///
-    /// - Parameter limit: The most threads, at least 1. More work waits for its turn.
+    /// - Parameter limit: The maximum number of threads, at least 1. More work waits for its turn.
     public init(limit: Int) {
         queue = JobQueue(limit: max(1, limit))
     }

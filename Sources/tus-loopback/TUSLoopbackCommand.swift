@@ -24,7 +24,7 @@ struct TUSLoopbackCommand: AsyncParsableCommand {
     @Option(help: "The largest accepted upload in bytes (no limit).")
     var maxSize: Int64?
 
-    @Option(help: "The most body bytes per second on each connection (no limit).")
+    @Option(help: "The maximum number of body bytes per second on each connection (no limit).")
     var rate: Int64?
 
     @Option(help: "Cut the connection of the first request after this many body bytes; repeatable for later requests.")

@@ -174,7 +174,7 @@ import TransferKit
             }
         }
         let run = try await program.run("run", "--no-wait", "--progress", "none")
-        #expect(run.status == 0, "none of them needs a person")
+        #expect(run.status == 0, "none of them needs user action")
     }
 
     @Test func uploadsInChunks() async throws {

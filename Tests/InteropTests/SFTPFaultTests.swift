@@ -9,7 +9,7 @@ import TransportSFTP
 /// OpenSSH's server when its parts fail.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPFaultTests {
-    /// As a start file of a login shell does that waits for something.
+    /// Like a startup file of a login shell that waits for something.
     @Test func aSubsystemThatNeverAnswersIsGivenUp() async throws {
         var policy = PoolPolicy()
         policy.beginTime = .milliseconds(200)

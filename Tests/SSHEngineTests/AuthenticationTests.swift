@@ -68,7 +68,7 @@ struct AuthenticationTests {
         #expect(error.failureClass == .credentials)
         #expect(error.code == .credentialsRejected)
         for part in [
-            "the key file \(stranger)", "/nonexistent/key can't be read", "holds a public key", "no passphrase is given",
+            "the key file \(stranger)", "/nonexistent/key can't be read", "contains a public key", "no passphrase is given",
             "the passphrase may be wrong", "There is no such secret",
         ] {
             #expect(error.message.contains(part), "\(error.message)")

@@ -33,7 +33,7 @@ enum DownloadDefect: String, CaseIterable, Sendable, CustomStringConvertible {
         switch self {
         case .altersContent: [.contentArrivesIntact]
         case .namesEarly: [.nameComesLast]
-        case .liesInReceipt: [.receiptTellsSize]
+        case .liesInReceipt: [.receiptHasSize]
         case .tellsWrongTotal: [.totalIsTrue]
         case .misjudgesMissingFile: [.missingFileIsPermanent]
         case .startsOver: [.resumesAfterCut, .resumesAfterCancellation]

@@ -17,7 +17,7 @@ enum StreamDefect: String, CaseIterable, Sendable, CustomStringConvertible {
         switch self {
         case .takesBeginningForAll, .waitsForAll: [.growingSourceArrives]
         case .startsOver: [.resumesAfterCut]
-        case .hidesFailure: [.failureOfSourceIsTold]
+        case .hidesFailure: [.sourceFailureIsReported]
         case .ignoresCancellation: [.cancellationEnds]
         }
     }

@@ -31,7 +31,7 @@ enum Defect: String, CaseIterable, Sendable, CustomStringConvertible {
     var brokenPromises: [TransportPromise] {
         switch self {
         case .altersContent, .losesLastByte: [.contentArrivesIntact]
-        case .liesInReceipt: [.receiptTellsSize]
+        case .liesInReceipt: [.receiptHasSize]
         case .mixesUpFiles: [.manyFilesArrive]
         case .changesNames, .refusesNamesAsTransient: [.oddNamesAreSafe]
         case .startsOver: [.resumesAfterCut, .resumesAfterCancellation]

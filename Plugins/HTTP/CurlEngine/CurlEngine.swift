@@ -3,34 +3,34 @@ import Locking
 public import TransferCore
 import TransportSupport
 
-/// Sends HTTP requests over libcurl, many in parallel, from one thread of its own.
+/// Sends HTTP requests with libcurl, many in parallel, from one dedicated thread.
 ///
-/// Requests of one engine share kept-alive connections. The engine does not repeat requests, follow redirects or keep cookies: the caller
-/// does. TLS is 1.2 or later, and always verified.
+/// Requests of one engine share kept-alive connections. The engine does not retry requests, follow redirects or keep cookies; the caller
+/// does. TLS is 1.2 or later, and verified unless ``ConnectionOptions/verification`` is set otherwise.
 public final class CurlEngine: Sendable {
     /// Limits of an engine.
     public struct Configuration: Sendable {
-        /// How many requests run in parallel, and so how many connections are in use; further requests wait. As many idle connections are
-        /// kept for each set of ``ConnectionOptions``. Downloads with a thread of their own are not counted.
+        /// The maximum number of parallel requests, and therefore of connections in use; further requests wait. The same number of idle
+        /// connections is kept for each set of ``ConnectionOptions``. Downloads on dedicated threads are not counted.
         public var maximumConnections = 128
-        /// The most time to establish a connection, TLS included.
+        /// The time limit for establishing a connection, including TLS.
         public var connectTimeout: Duration = .seconds(30)
-        /// The largest header section of a response in bytes, interim responses included.
+        /// The maximum size of the header sections of a response in bytes, including interim responses.
         public var maximumResponseHeaders = 256 * 1024
-        /// How many bytes of a response's body are kept; the rest is cut off.
+        /// The maximum number of bytes of a response's body that are kept; the rest is cut off.
         public var maximumResponseBody = 64 * 1024
-        /// The most bytes of a request's body that are handed to a socket at once; libcurl takes 16 KiB to 2 MiB. The read data and the
-        /// socket's copy should fit the cache of one processor together.
+        /// The maximum number of bytes of a request's body that are passed to a socket in one call; libcurl allows 16 KiB to 2 MiB. The read
+        /// data and the socket's copy together should fit in the cache of one processor.
         public var uploadBufferSize = 256 * 1024
-        /// How many threads per device read files that are not in the page cache.
+        /// The number of threads per device that read files outside the page cache.
         public var readerThreads = 4
-        /// How many threads write downloads that bring no threads of their own.
+        /// The number of threads that write downloads for which the caller passes no threads.
         public var writerThreads = 4
-        /// How many downloads can have a thread of their own that receives and writes them. Further downloads share one thread that
+        /// The maximum number of downloads with a dedicated thread, which receives and writes them. Further downloads share one thread that
         /// receives, and ``writerThreads``. Each thread starts when it is first needed.
         public var downloadThreads = 2
 
-        /// Makes the default limits.
+        /// Creates the default limits.
         public init() {}
     }
 
@@ -47,12 +47,12 @@ public final class CurlEngine: Sendable {
     private let readers: ReaderThreads
     private let stage = Locked(Stage())
 
-    /// Makes an engine. Its thread starts with the first request.
+    /// Creates an engine. Its thread starts with the first request.
     public convenience init(configuration: Configuration = Configuration()) {
         self.init(configuration: configuration, readers: ReaderThreads(perDevice: configuration.readerThreads))
     }
 
-    /// Makes an engine that reads files on the caller's threads.
+    /// Creates an engine that reads files on the caller's threads.
     package init(configuration: Configuration, readers: ReaderThreads) {
         self.configuration = configuration
         self.readers = readers
@@ -66,12 +66,12 @@ public final class CurlEngine: Sendable {
 
     /// Sends a request and waits for the whole response.
     ///
-    /// Can be called from any task, any number of times in parallel. Cancelling the task closes the connection and returns at once.
+    /// Can be called from any task, any number of times in parallel. Cancelling the task closes the connection and returns immediately.
     ///
     /// - Parameters:
     ///   - request: The request.
-    ///   - pacing: Asked before each read of the body how many bytes are allowed now. Called on the engine's thread: must not block.
-    ///   - progress: Called with the number of bytes of the body that the socket took, each time it grows. Called on the engine's thread:
+    ///   - pacing: Returns how many bytes of the body may be read now. Called before each read, on the engine's thread; must not block.
+    ///   - progress: Called with the number of bytes of the body that the socket accepted, each time it grows. Called on the engine's thread;
     ///     must not block.
     /// - Throws: A ``CurlEngineError`` if there is no response, a `TransferError` if the body can't be read or is shorter than declared, or
     ///   `CancellationError`.
@@ -82,7 +82,7 @@ public final class CurlEngine: Sendable {
     }
 
     /// Ends all requests with an error of the kind ``CurlEngineError/Kind/shutDown``, closes all connections, and returns after the threads
-    /// have finished, except those on which a sink is writing. Await this before the process exits. Later requests are refused.
+    /// have finished, except those on which a sink is writing. Await this before the process exits. Later requests throw the same error.
     public func shutdown() async {
         let ended = stage.withLock { stage in
             defer { stage = Stage(isShutDown: true) }
@@ -121,7 +121,7 @@ public final class CurlEngine: Sendable {
 
     private typealias Lane = (lane: DownloadLane, turn: DownloadLane.Turn)
 
-    /// Returns a free lane; nil without one.
+    /// Returns a free lane, or nil if there is none.
     private func lane(for outcome: Once<PendingRequest.Outcome>) throws(CurlEngineError) -> Lane? {
         try stage.withLock { stage throws(CurlEngineError) in
             guard !stage.isShutDown else { throw .shutDown }
@@ -132,7 +132,7 @@ public final class CurlEngine: Sendable {
             var configuration = configuration
             // A lane carries one download, and keeps few idle connections.
             configuration.maximumConnections = 2
-            // A download without a thread of its own uses the shared loop.
+            // A download without a dedicated thread uses the shared loop.
             guard let mailbox = try? CurlLoop.start(configuration, readers: readers) else { return nil }
             let lane = DownloadLane(mailbox)
             stage.lanes.append(lane)

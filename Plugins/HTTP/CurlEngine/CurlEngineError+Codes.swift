@@ -14,7 +14,7 @@ extension CurlEngineError {
             case CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED, CURLE_PROXY:
                 (.refused, "The server can't be reached.")
             case CURLE_OPERATION_TIMEDOUT:
-                (.timedOut, "The connection was not made in time.")
+                (.timedOut, "The connection was not established in time.")
             case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_INVALIDCERTSTATUS:
                 (.tlsNotTrusted, "The server's certificate is not trusted.")
             case CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE:
@@ -37,7 +37,7 @@ extension CurlEngineError {
             case CURLE_URL_MALFORMAT, CURLE_LOGIN_DENIED:
                 (.invalidRequest, "The URL can't be used; it must be an http or https URL without user name and password.")
             case CURLE_OUT_OF_MEMORY:
-                (.outOfResources, "This machine is out of memory or descriptors.")
+                (.outOfResources, "This machine is out of memory or file descriptors.")
             default:
                 (.other, "The request failed.")
             }

@@ -1,11 +1,11 @@
 /// Why a request got no response.
 public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What happened, for a program. The list is open.
+    /// The kind of an error, for programs. The list is not exhaustive.
     public struct Kind: RawRepresentable, Hashable, Sendable {
         /// The name.
         public let rawValue: String
 
-        /// Makes a kind of a name.
+        /// Creates a kind of a name.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }
@@ -47,13 +47,13 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
         public static let other = Kind(rawValue: "other")
     }
 
-    /// What happened, for a program.
+    /// The kind of the error, for programs.
     public var kind: Kind
 
-    /// What happened, for a person: a sentence without secrets.
+    /// A human-readable message: a sentence without secrets.
     public var message: String
 
-    /// libcurl's description; nil without one.
+    /// libcurl's description, or nil if there is none.
     public var cause: String?
 
     /// How much of the request's body was sent before.
@@ -62,7 +62,7 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
     /// The proxy's status in response to CONNECT, if it refused: 407 if it requires credentials (RFC 9110, section 15.5.8).
     public internal(set) var proxyStatus: Int?
 
-    /// Whether the server, or a proxy before it, took no other connection after the request's connection broke. Only with the kind
+    /// Whether the server, or a proxy in front of it, accepted no other connection after the request's connection broke. Only with the kind
     /// ``Kind/outcomeUnknown``; false if unknown.
     public internal(set) var wasServerGone = false
 

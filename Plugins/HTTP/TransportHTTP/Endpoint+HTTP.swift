@@ -34,7 +34,7 @@ extension Endpoint {
     ///       session with metadata is rejected.
     ///     - `acceptedStatuses`: statuses from 300 to 399 that mean success, such as `302` of a form handler that then shows a page; 303 of
     ///       a form always does (RFC 9110, section 15.4.4). 307 and 308 with a trusted target are followed first.
-    ///     - `parallelThreshold`: the size in bytes from which a file is downloaded in several segments, if a session asks for that and the
+    ///     - `parallelThreshold`: the minimum size in bytes of a file that is downloaded in several segments, if a session asks for that and the
     ///       server supports ranges and names versions (default: 64 MiB).
     ///     - `contentDisposition`: `true` to use the server's name for a download (RFC 6266), reduced to one safe name, unless the app
     ///       names it (default: `false`).

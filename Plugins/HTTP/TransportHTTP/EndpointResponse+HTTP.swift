@@ -29,8 +29,10 @@ extension EndpointResponse {
         case 401 where isOneTime && !sentCredentials:
             error(.permanent, .forbidden, "requires credentials at the URL that was given for this file")
         case 404, 405, 410, 501: misplaced(isOneTime: isOneTime)
-        case 409: error(.permanent, .rejected, "can't put a file there; check whether its folder exists, and what has its name")
-        case 413: error(.permanent, .tooLarge, "does not take a file of this size")
+        case 409:
+            error(
+                .permanent, .rejected, "can't put a file there; check whether its folder exists, and whether something else has its name")
+        case 413: error(.permanent, .tooLarge, "does not accept a file of this size")
         case 507: error(.remoteFull, .remoteFull, "has no space left for this file")
         default: failure("upload")
         }
@@ -47,16 +49,16 @@ extension EndpointResponse {
     /// The error for an address that takes no files. Each file has an address of its own, so retrying does not help, but another endpoint may
     /// take the file.
     private func misplaced(isOneTime: Bool) -> TransferError {
-        if isOneTime { return error(.permanent, .rejected, "takes no file at the URL that was given for it") }
+        if isOneTime { return error(.permanent, .rejected, "accepts no file at the URL that was given for it") }
         let (what, other) = method == "POST" ? ("forms", "https+put for PUT") : ("PUT", "https+form for forms")
         return status == 404 || status == 410
             ? error(
                 .unsupported, .notThisProtocol,
-                "has nothing that takes \(what) at the address for this file; check the path in the account's address, and the folders in it"
+                "has nothing that accepts \(what) at the address of this file; check the path in the account's address, and its folders"
             )
             : error(
                 .unsupported, .notThisProtocol,
-                "does not take \(what) at the address for this file; check the account's address, which begins with \(other)")
+                "does not accept \(what) at the address of this file; check the account's address, which begins with \(other)")
     }
 
     /// The error for a response to a download that is not the file.

@@ -17,7 +17,7 @@ struct FormBody {
     /// The value of `Content-Type`.
     let contentType: String
     let body: HTTPBody
-    /// How many bytes precede those of the last file.
+    /// The number of bytes before those of the last file.
     let prefixLength: Int64
 
     /// - Parameters:

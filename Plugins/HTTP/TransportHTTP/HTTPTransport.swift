@@ -29,7 +29,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Checks an endpoint without contacting the server: its address, its settings, and its headers.
     ///
-    /// For programs that let people enter endpoints; on any executor. An attempt checks the same.
+    /// For programs that let users enter endpoints; on any executor. An attempt checks the same.
     ///
     /// - Throws: A `TransferError` with the code `invalidEndpoint`.
     public static func validate(_ endpoint: Endpoint) throws(TransferError) {
@@ -39,7 +39,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Checks a session's options without contacting the server: that they are valid, and have an effect at the endpoint.
     ///
-    /// For programs that let people enter sessions; on any executor. An attempt checks the same. Another endpoint of the account may
+    /// For programs that let users enter sessions; on any executor. An attempt checks the same. Another endpoint of the account may
     /// support what this one does not.
     ///
     /// - Parameters:
@@ -73,7 +73,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     private let resources: ClientResources
     private let wait: @Sendable (Duration) async throws -> Void
 
-    /// Makes a transport. The first attempt starts its threads and connections.
+    /// Creates a transport. The first attempt starts its threads and connections.
     ///
     /// - Parameter headers: Called before each request to a trusted origin for the headers to send. After 401 or 403 it is called for
     ///   renewed ones, once for all requests that were rejected with the same headers, and the request is sent again.
@@ -81,7 +81,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         self.init(headers: headers, wait: { try await Task.sleep(for: $0) })
     }
 
-    /// Makes a transport with the caller's threads and clock.
+    /// Creates a transport with the caller's threads and clock.
     package init(
         headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4), wait: @escaping @Sendable (Duration) async throws -> Void
     ) {

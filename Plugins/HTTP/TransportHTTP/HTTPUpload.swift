@@ -9,7 +9,7 @@ import TransportSupport
 struct HTTPUpload {
     /// A larger body is announced before it is sent: a refusal then costs one round trip instead of the body.
     private static let unaskedContent: Int64 = 256 * 1024
-    /// How many bytes a server must process faster than the stall timeout.
+    /// The number of bytes that a server must process within the stall timeout.
     private static let quickContent: Int64 = 1 << 20
     /// How often a server may report success for a file that it can't have.
     private static let toleratedEarlySuccesses = 2

@@ -14,7 +14,7 @@ struct SessionPlan {
     /// How files are uploaded.
     var upload: EndpointAddress.Upload { settings.upload ?? address.upload }
 
-    /// - Parameter direction: The direction of the session; nil without a session.
+    /// - Parameter direction: The direction of the session; nil if there is no session.
     /// - Throws: A ``TransferError`` that names an invalid or unsupported option or setting.
     init(_ endpoint: Endpoint, _ options: AttemptOptions = AttemptOptions(), for direction: TransferDirection?) throws(TransferError) {
         address = try EndpointAddress(endpoint)
@@ -32,7 +32,7 @@ struct SessionPlan {
         }
     }
 
-    /// What happens to two files with one remote name.
+    /// The consequence for two files with the same remote name.
     ///
     /// A form handler can distinguish them only by a field that differs.
     var nameClash: NameClash {
@@ -70,7 +70,7 @@ struct SessionPlan {
         }
         // In a form, the media type is part of the body's lines.
         guard (contentType ?? settings.contentType)?.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) != true else {
-            throw TransferError(.permanent, .rejected, "The media type for files has a line break or a control character; remove it.")
+            throw TransferError(.permanent, .rejected, "The media type for files contains a line break or a control character; remove it.")
         }
     }
 

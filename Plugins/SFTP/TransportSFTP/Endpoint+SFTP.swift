@@ -28,7 +28,7 @@ extension Endpoint {
     ///     - `keepModes`: `true` to copy a file's permissions, except setuid, setgid and sticky bits. If the server or the system refuses
     ///       them, the receipt has a warning. Without this setting, an uploaded file gets the server's permissions for new files, but none
     ///       that its source lacks. Until it is complete, only the account can read it.
-    ///     - `parallelThreshold`: the size in bytes from which a file is transferred over several connections in parallel, if a session
+    ///     - `parallelThreshold`: the minimum size in bytes of a file that is transferred over several connections in parallel, if a session
     ///       asks for that (`AttemptOptions.parallel`) and `maxConnections` allows it (default: 64 MiB).
     ///     - `partFiles`: `false` to write an uploaded file under its final name from the start, instead of a part file that is renamed
     ///       when complete. This saves one round trip per file, which matters for small files on distant servers. Incomplete files are then

@@ -28,7 +28,7 @@ struct SFTPSettings: Sendable {
     private(set) var usesParts = true
     /// Whether the server is asked to sync files, if it supports that.
     private(set) var syncs = true
-    /// The size from which a file is sent in ranges over several connections, if a session asks for more than one.
+    /// The minimum size of a file that is sent in ranges over several connections, if a session asks for more than one.
     private(set) var parallelThreshold: Int64 = 64 << 20
     private(set) var route = ServerRoute.direct
     let password: CredentialReference?

@@ -30,7 +30,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Checks an endpoint without contacting the server: its address, its settings, and the kinds of its credentials.
     ///
-    /// For programs that let people enter endpoints; on any executor. An attempt checks the same.
+    /// For programs that let users enter endpoints; on any executor. An attempt checks the same.
     ///
     /// - Throws: A `TransferError` with the code `invalidEndpoint`, or of the class `unsupported`.
     public static func validate(_ endpoint: Endpoint) throws(TransferError) {
@@ -39,7 +39,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Checks a session's options without contacting the server.
     ///
-    /// For programs that let people enter sessions; on any executor. An attempt checks the same. Another endpoint of the account may
+    /// For programs that let users enter sessions; on any executor. An attempt checks the same. Another endpoint of the account may
     /// support what this transport does not.
     ///
     /// - Parameter options: As an attempt gets them.
@@ -78,17 +78,17 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     private let failures = UnexplainedFailures()
     private static let logger = Logger(label: "transport-sftp")
 
-    /// Makes a transport. The first attempt starts its threads and connections.
+    /// Creates a transport. The first attempt starts its threads and connections.
     public init() {
         self.init(policy: PoolPolicy())
     }
 
-    /// Makes a transport that shares its connections by another policy.
+    /// Creates a transport that shares its connections by another policy.
     package init(policy: PoolPolicy) {
         self.init(makePool: { ConnectionPool(SSHConnector(), policy: policy) }, disks: DiskThreads(limit: 4))
     }
 
-    /// Makes a transport with another connector and the caller's threads.
+    /// Creates a transport with another connector and the caller's threads.
     package init(connector: any SFTPConnector, policy: PoolPolicy = PoolPolicy(), disks: DiskThreads = DiskThreads(limit: 4)) {
         self.init(makePool: { ConnectionPool(connector, policy: policy) }, disks: disks)
     }
@@ -131,7 +131,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
                 await pool.prepare(
                     count, to: attempt.endpoint, atMost: settings.maximumConnections, credentials: attempt.credentials,
                     logger: attempt.logger)
-            }, lend: { body in try await use(attempt, settings, apart: true, reporter, body) })
+            }, lend: { body in try await use(attempt, settings, preferringUnused: true, reporter, body) })
         switch attempt.payload {
         case .upload(let source):
             guard attempt.options.expectedChecksum == nil else {
@@ -160,12 +160,12 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     }
 
     private func use<Result: Sendable>(
-        _ attempt: FileAttempt, _ settings: SFTPSettings, apart isApart: Bool = false, _ reporter: AttemptReporter,
+        _ attempt: FileAttempt, _ settings: SFTPSettings, preferringUnused prefersUnused: Bool = false, _ reporter: AttemptReporter,
         _ body: (PooledConnection, SFTPFeatures) async throws -> Result
     ) async throws -> Result {
         try await pool.use(
-            attempt.endpoint, atMost: settings.maximumConnections, apart: isApart, credentials: attempt.credentials, logger: attempt.logger,
-            waiting: { reporter.reportActivity() }
+            attempt.endpoint, atMost: settings.maximumConnections, preferringUnused: prefersUnused, credentials: attempt.credentials,
+            logger: attempt.logger, waiting: { reporter.reportActivity() }
         ) { connection in
             // An older connection shows nothing about the current state of the server.
             let isNew = !connection.client.isReady

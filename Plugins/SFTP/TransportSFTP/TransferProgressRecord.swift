@@ -32,7 +32,7 @@ final class TransferProgressRecord: Sendable {
 }
 
 extension AttemptReporter {
-    /// How many of the next bytes can be moved, as soon as any can.
+    /// The number of bytes that can be moved next, as soon as any can.
     ///
     /// - Throws: `CancellationError`.
     func awaitAllowance(upTo limit: Int64) async throws -> Int64 {

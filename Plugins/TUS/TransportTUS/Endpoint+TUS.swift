@@ -9,7 +9,7 @@ extension Endpoint {
     ///   - credentials: Sent with each request to the address's own scheme, host and port and to those in `origins`, and to no other.
     ///   - settings: Any of
     ///     - `caFile`: a file of certificates (PEM) to trust instead of the system's. `pinnedPublicKeys`: the server's only valid public
-    ///       keys, each as the base64 form of its SHA-256 (RFC 7469, section 2.4). `insecure`: `true` to trust any server; logs a warning
+    ///       keys, each as its SHA-256 in base64 (RFC 7469, section 2.4). `insecure`: `true` to trust any server; logs a warning
     ///       for each request.
     ///     - `clientCertificate`, `clientKey`: files (PEM) that authenticate the client; a credential of the kind `clientKeyPassphrase`
     ///       decrypts the key.
@@ -24,7 +24,7 @@ extension Endpoint {
     ///       supports that (default: 1 MiB; 0 for never).
     ///     - `chunkSize`: the maximum number of bytes of one `PATCH`; a session's own takes precedence. `chunkMultiple`: all chunks but the
     ///       last are a multiple of this.
-    ///     - `parallelThreshold`: the size in bytes from which a file is transferred in several segments, if a session asks for that, and
+    ///     - `parallelThreshold`: the minimum size in bytes of a file that is transferred in several segments, if a session asks for that, and
     ///       the server supports concatenation or, for a download, supports ranges and names versions (default: 64 MiB).
     ///     - `contentDisposition`: `true` to use the server's name for a download (RFC 6266), reduced to one safe name, unless the app
     ///       names it (default: `false`).

@@ -2,20 +2,20 @@ import HTTPSupport
 import Locking
 import TransferCore
 
-/// What requests have shown about endpoints, by address. Kept while the transport lives, and never stored.
+/// The behaviour of endpoints that requests have shown, by address. Kept while the transport lives, and never stored.
 final class ServerProfileCache: Sendable {
     /// How long a server's own description is valid.
     static let lifetime = Duration.seconds(24 * 60 * 60)
-    /// The most interrupted uploads that are kept. Beyond that, all are dropped, and none of them is treated as unverified.
+    /// The maximum number of interrupted uploads that are kept. Beyond that, all are dropped, and none of them is treated as unverified.
     private static let maximumCuts = 1_000
 
     /// Deviations of one endpoint that requests have shown.
     struct Quirks: Sendable {
-        /// The endpoint, or a proxy before it, requires `PATCH` to be sent as `POST`.
+        /// The endpoint, or a proxy in front of it, requires `PATCH` to be sent as `POST`.
         var needsMethodOverride = false
         /// The endpoint rejects content in a creation although it announces support.
         var refusesContentInCreation = false
-        /// How many consecutive `OPTIONS` requests were unanswered.
+        /// The number of consecutive `OPTIONS` requests without a response.
         var unansweredQuestions = 0
         /// The maximum number of bytes of one request, as far as known.
         var chunkLimit: Int64?

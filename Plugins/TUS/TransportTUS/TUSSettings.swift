@@ -10,7 +10,7 @@ struct TUSSettings {
     /// Whether `PATCH` is sent as `POST` from the start.
     var overridesMethod = false
 
-    /// The size up to which a file is sent with the creation, if the server supports that.
+    /// The maximum size of a file that is sent with the creation, if the server supports that.
     var singleRequestSize: Int64 = 1 << 20
 
     /// The maximum number of bytes of one `PATCH`; nil for all that remain.

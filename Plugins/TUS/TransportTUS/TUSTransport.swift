@@ -47,7 +47,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
 
     /// Checks an endpoint without contacting the server: its address, its settings, and its headers.
     ///
-    /// For programs that let people enter endpoints; on any executor. An attempt checks the same.
+    /// For programs that let users enter endpoints; on any executor. An attempt checks the same.
     ///
     /// - Throws: A `TransferError` with the code `invalidEndpoint`.
     public static func validate(_ endpoint: Endpoint) throws(TransferError) {
@@ -63,7 +63,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
 
     /// Checks a session's options without contacting the server: that they are valid and can be sent.
     ///
-    /// For programs that let people enter sessions; on any executor. An attempt checks the same. Another endpoint of the account may
+    /// For programs that let users enter sessions; on any executor. An attempt checks the same. Another endpoint of the account may
     /// support what this transport does not.
     ///
     /// - Parameters:
@@ -113,14 +113,14 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         self.resources = resources
     }
 
-    /// Makes a transport. The first attempt starts its threads and connections.
+    /// Creates a transport. The first attempt starts its threads and connections.
     ///
     /// - Parameter headers: Called before each request for the headers to send.
     public init(headers: HeaderHook? = nil) {
         self.init(headers: headers, now: { .now })
     }
 
-    /// Makes a transport with the caller's threads and clock, and another version of the protocol than tus 1.0.0.
+    /// Creates a transport with the caller's threads and clock, for a version of the protocol other than tus 1.0.0.
     package init(
         headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4), dialect: Dialect = .tus,
         now: @escaping @Sendable () -> ContinuousClock.Instant

@@ -17,7 +17,7 @@ final class ArrivalHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     func handlerAdded(context: ChannelHandlerContext) {
         order.join(context.channel)
-        // Four times NIO's default maximum, as each read becomes one write. If this fails, reads are only smaller.
+        // Four times NIO's default maximum, because each read becomes one write. If this fails, reads are only smaller.
         let allocator = AdaptiveRecvByteBufferAllocator(minimum: 1024, initial: 4096, maximum: 256 * 1024)
         try? context.channel.syncOptions?.setOption(.recvAllocator, value: allocator)
     }

@@ -19,7 +19,8 @@ final class Connection: Sendable {
         var isFinished = false
     }
 
-    /// The most bytes received after an interruption. More than the socket buffers of both ends hold, so a client that sends more is still alive.
+    /// The maximum number of bytes received after an interruption. More than the socket buffers of both ends hold, so a client that sends
+    /// more is still alive.
     private static let drainLimit: Int64 = 8 * 1024 * 1024
 
     init(_ channel: any Channel) {
@@ -36,7 +37,7 @@ final class Connection: Sendable {
     /// `http://127.0.0.1:port`, the local address of the connection.
     var origin: String { "http://127.0.0.1:\(channel.localAddress?.port ?? 0)" }
 
-    /// Marks the request as answered, so that it can't be interrupted any more.
+    /// Marks the request as answered, so that it can no longer be interrupted.
     func finish() {
         state.withLock { $0.isFinished = true }
     }

@@ -10,7 +10,7 @@ extension RequestHandler {
         var parts: [String] = []
         var size: Int64 = 0
         for text in concat.dropFirst("final;".count).split(separator: " ") {
-            // Ignores the host, as the server has another name behind a proxy.
+            // Ignores the host, because the server has another name behind a proxy.
             guard let path = URL(string: String(text), relativeTo: base)?.path, path.hasPrefix(Self.root) else {
                 throw Refusal(400, because: "\(text) is not the URL of an upload.")
             }

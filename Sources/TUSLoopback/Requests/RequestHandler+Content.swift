@@ -5,7 +5,7 @@ import TransferCore
 import struct NIOCore.ByteBuffer
 
 extension RequestHandler {
-    /// PATCH: appends bytes at the present offset of the upload (tus 1.0.0, "PATCH").
+    /// PATCH: appends bytes at the current offset of the upload (tus 1.0.0, "PATCH").
     @concurrent
     func extend(_ upload: Upload, _ exchange: Exchange) async throws -> Response? {
         let offset = exchange["Upload-Offset"].flatMap { Int64(digits: $0) }
@@ -208,7 +208,7 @@ extension RequestHandler {
         try? await Task.sleep(for: .seconds(Double(bytes) / Double(max(rate, 1))))
     }
 
-    /// The most bytes written before the rate is checked: those of a tenth of a second.
+    /// The maximum number of bytes written before the rate is checked: those of a tenth of a second.
     private var writeLimit: Int64 {
         options.bytesPerSecond.map { max(1, $0 / 10) } ?? .max
     }

@@ -69,13 +69,13 @@ struct EndpointOptions: ParsableArguments {
     var headerFile: [String] = []
 
     func validate() throws {
-        if tokenEnv != nil, tokenFile != nil { throw ValidationError("--token-env and --token-file exclude each other.") }
-        if passwordEnv != nil, passwordFile != nil { throw ValidationError("--password-env and --password-file exclude each other.") }
+        if tokenEnv != nil, tokenFile != nil { throw ValidationError("--token-env and --token-file can't be used together.") }
+        if passwordEnv != nil, passwordFile != nil { throw ValidationError("--password-env and --password-file can't be used together.") }
         if passphraseEnv != nil, passphraseFile != nil {
-            throw ValidationError("--passphrase-env and --passphrase-file exclude each other.")
+            throw ValidationError("--passphrase-env and --passphrase-file can't be used together.")
         }
         if proxyPasswordEnv != nil, proxyPasswordFile != nil {
-            throw ValidationError("--proxy-password-env and --proxy-password-file exclude each other.")
+            throw ValidationError("--proxy-password-env and --proxy-password-file can't be used together.")
         }
         var names: Set<String> = []
         for field in try headerFields {
@@ -92,7 +92,7 @@ struct EndpointOptions: ParsableArguments {
     func apply(to endpoints: inout [Endpoint], of transports: RegisteredTransports) throws {
         for option in given
         where !endpoints.contains(where: { !transports.options(of: $0.transport).isDisjoint(with: option.kinds) }) {
-            throw ValidationError("No endpoint of the account supports \(option.name). Leave the option out.")
+            throw ValidationError("No endpoint of the account supports \(option.name). Omit the option.")
         }
         if passwordEnv != nil || passwordFile != nil, !endpoints.contains(where: Self.takesPassword), let endpoint = endpoints.first {
             throw ValidationError(
@@ -258,7 +258,7 @@ struct EndpointOptions: ParsableArguments {
         return .environment(name)
     }
 
-    /// Checks the file of a secret. It need not exist yet, as it is read for each connection.
+    /// Checks the file of a secret. It need not exist yet, because it is read for each connection.
     private func file(_ path: FilePath, _ option: String) throws -> CredentialReference.Source {
         let text = try filePath(path, option)
         guard !path.isFolder else {

@@ -3,9 +3,9 @@ import TransferCore
 
 /// The parser of endpoint URLs on the command line.
 enum EndpointURL {
-    /// Makes the endpoint of a URL.
+    /// Creates the endpoint of a URL.
     ///
-    /// - Throws: A `CommandFailure` that does not repeat the URL, as it may contain a password.
+    /// - Throws: A `CommandFailure` that does not repeat the URL, because it may contain a password.
     static func endpoint(_ text: String, among transports: RegisteredTransports) throws(CommandFailure) -> Endpoint {
         let known = "Use one of \(transports.schemes.map { "\($0)://" }.joined(separator: ", "))."
         guard ProcessArguments.isText(text), let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://") else {
@@ -19,7 +19,7 @@ enum EndpointURL {
         if let components = URLComponents(string: endpoint.address), components.password != nil {
             throw CommandFailure(
                 .usage,
-                "The endpoint URL for \(components.host ?? "a host") contains a password. Leave it out, and name its source: --password-env VARIABLE or --password-file FILE."
+                "The endpoint URL for \(components.host ?? "a host") contains a password. Omit it, and name its source: --password-env VARIABLE or --password-file FILE."
             )
         }
         do {

@@ -34,7 +34,7 @@ public struct RegisteredTransport: Sendable {
     /// The supported options. Endpoints of this transport ignore all others.
     public var options: Set<EndpointOption>
 
-    /// Makes the transport. Called once per queue.
+    /// Creates the transport. Called once per queue.
     public var make: @Sendable () -> any Transport
 
     /// The names and versions of the libraries it uses, for `transferq doctor`.
@@ -81,7 +81,7 @@ public struct RegisteredTransports: Sendable {
     /// The transports in the order of registration.
     public var all: [RegisteredTransport]
 
-    /// Makes a list of transports.
+    /// Creates a list of transports.
     public init(_ all: [RegisteredTransport]) {
         self.all = all
     }

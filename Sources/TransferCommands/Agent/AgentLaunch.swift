@@ -64,7 +64,7 @@ enum AgentLaunch {
         var actions = unsafe posix_spawn_file_actions_t()
         try check(unsafe posix_spawn_file_actions_init(&actions))
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
-        // The first action, as the number may belong to another descriptor here. Copying a descriptor to itself would leave it close-on-exec.
+        // The first action, because the number may belong to another descriptor here. Copying a descriptor to itself would leave it close-on-exec.
         let source = ready.rawValue == readyNumber ? fcntl(ready.rawValue, F_DUPFD_CLOEXEC, readyNumber + 1) : ready.rawValue
         try check(unsafe posix_spawn_file_actions_adddup2(&actions, source, readyNumber))
         for number: CInt in 0...2 {

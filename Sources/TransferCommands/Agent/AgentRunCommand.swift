@@ -22,7 +22,7 @@ struct AgentRunCommand: AsyncParsableCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("The most sessions that run at the same time while this agent runs (the queue's limit).", valueName: "number"))
+        help: ArgumentHelp("The maximum number of concurrent sessions while this agent runs (the queue's limit).", valueName: "number"))
     var jobs: Int?
 
     @Option(help: ArgumentHelp("The file descriptor to report to when the agent is ready.", visibility: .private))

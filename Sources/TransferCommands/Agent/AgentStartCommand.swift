@@ -16,7 +16,7 @@ struct AgentStartCommand: AsyncParsableCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("The most sessions that run at the same time while this agent runs (the queue's limit).", valueName: "number"))
+        help: ArgumentHelp("The maximum number of concurrent sessions while this agent runs (the queue's limit).", valueName: "number"))
     var jobs: Int?
 
     func validate() throws {

@@ -4,7 +4,7 @@ import TransferKit
 /// Finds a session by the first characters of its ID.
 enum SessionPrefix {
     private static let listedCandidates = 10
-    /// The most matching sessions that are counted.
+    /// The maximum number of matching sessions that are counted.
     private static let limit = 10_000
 
     static func resolve(_ prefix: String, in queue: any ControllableQueue) async throws -> SessionID {
@@ -13,7 +13,7 @@ enum SessionPrefix {
         case 0: throw CommandFailure(.rejected, "There is no session \"\(prefix)\". To list sessions: transferq list")
         case 1: return candidates[0]
         default:
-            var text = "\"\(prefix)\" matches \(candidates.count) sessions. Give more characters of the ID:"
+            var text = "\"\(prefix)\" matches \(candidates.count) sessions. Use more characters of the ID:"
             for candidate in candidates.prefix(listedCandidates) { text += "\n  \(candidate)" }
             if candidates.count > listedCandidates { text += "\n  … and \(candidates.count - listedCandidates) more" }
             throw CommandFailure(.rejected, text)

@@ -14,7 +14,7 @@ struct SessionSelection {
         switch (!ids.isEmpty, filters.all, hasConditions) {
         case (true, false, false), (false, true, false), (false, false, true): return
         case (false, false, false):
-            throw ValidationError("No sessions are selected. Give IDs, --all, --account, --tag or --failed.")
+            throw ValidationError("No sessions are selected. Use IDs, --all, --account, --tag or --failed.")
         default:
             throw ValidationError("IDs, --all and the filters --account, --tag and --failed can't be combined with each other.")
         }
@@ -23,7 +23,7 @@ struct SessionSelection {
     /// Applies an operation to the selected sessions.
     ///
     /// - Parameter named: Set to the sessions selected by ID once they are resolved. Pass the same variable again if the owner exited before it
-    ///   answered, as it may have completed the operation.
+    ///   answered, because it may have completed the operation.
     /// - Returns: The changed sessions, and the refusals of sessions that were selected by ID.
     /// - Throws: A `CommandFailure` for an unknown ID, before any session is changed.
     func apply(

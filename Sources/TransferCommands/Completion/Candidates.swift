@@ -26,7 +26,7 @@ enum Candidates {
         }
     }
 
-    /// The most completions offered.
+    /// The maximum number of completions offered.
     private static let limit = 1_000
 
     /// Looks completions up. Returns none if there is no queue yet or its owner does not answer within a second, so that the shell stays responsive.

@@ -21,18 +21,18 @@ struct SetCommand: OperationCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("The most bytes per second, with K, M or G for binary units; 0 for no limit.", valueName: "rate"))
+        help: ArgumentHelp("The rate limit in bytes per second, with K, M or G for binary units; 0 for no limit.", valueName: "rate"))
     var rate: ByteCount?
 
     @Option(
-        help: ArgumentHelp("A tag that replaces all present ones; repeatable.", valueName: "word"), transform: TextArgument.text)
+        help: ArgumentHelp("A tag that replaces all current ones; repeatable.", valueName: "word"), transform: TextArgument.text)
     var tag: [String] = []
 
     var selection: SessionSelection { SessionSelection(ids: ids, filters: filters) }
     var operation: SessionOperation { .update(SessionUpdate(rateLimit: rate?.bytes, tags: tag.isEmpty ? nil : tag)) }
 
     func validate() throws {
-        guard rate != nil || !tag.isEmpty else { throw ValidationError("There is nothing to change. Give --rate or --tag.") }
+        guard rate != nil || !tag.isEmpty else { throw ValidationError("There is nothing to change. Use --rate or --tag.") }
         try selection.validate()
     }
 }

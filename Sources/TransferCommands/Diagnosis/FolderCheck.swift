@@ -7,9 +7,9 @@ import TransferKit
     import Darwin
 #endif
 
-/// Checks the permissions of the storage folder, as the upload URLs in it grant write access.
+/// Checks the permissions of the storage folder, because the upload URLs in it grant write access.
 enum FolderCheck {
-    /// The finding; nil if the folder does not exist yet, as the queue creates it with the right permissions.
+    /// The finding; nil if the folder does not exist yet, because the queue creates it with the right permissions.
     static func finding(_ folder: FilePath) -> Finding? {
         var status = stat()
         guard unsafe folder.withPlatformString({ unsafe stat($0, &status) }) == 0 else { return nil }

@@ -1,6 +1,6 @@
 import TransferKit
 
-/// Formats numbers for people.
+/// Formats numbers as human-readable text.
 enum Figures {
     private static let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
 

@@ -26,7 +26,7 @@ final class Terminal: Sendable {
     /// Whether the descriptor is a terminal.
     var isTerminal: Bool { isatty(descriptor.rawValue) == 1 }
 
-    /// The present size of the terminal (ioctl_tty(2), TIOCGWINSZ); 80 columns and 24 rows if it is unknown.
+    /// The current size of the terminal (ioctl_tty(2), TIOCGWINSZ); 80 columns and 24 rows if it is unknown.
     var size: (columns: Int, rows: Int) {
         var size = winsize()
         guard unsafe ioctl(descriptor.rawValue, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return (80, 24) }
@@ -71,7 +71,7 @@ final class Terminal: Sendable {
             for line in lines + state.footer { text += line + "\n" }
             return text
         }
-        // Errors are ignored, as there is no other stream to report them to.
+        // Errors are ignored, because there is no other stream to report them to.
         _ = try? descriptor.writeAll(text.utf8)
     }
 }

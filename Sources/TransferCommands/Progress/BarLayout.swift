@@ -31,7 +31,7 @@ struct BarLayout: Sendable {
         return hasColor ? "\u{1B}[\(isCompleted ? 32 : 31)m\(word)\u{1B}[0m  \(text)" : "\(word)  \(text)"
     }
 
-    /// Joins name, bar, percentage and details. Leaves the last column free, as some terminals wrap a full line.
+    /// Joins name, bar, percentage and details. Leaves the last column free, because some terminals wrap a full line.
     func compose(_ name: String, fraction: Double, details: [String], width: Int) -> String {
         let percent = "\(Int(fraction * 100))%"
         var tail = Self.padded(percent, 4)

@@ -134,7 +134,7 @@ actor BarProgress: ProgressDisplay {
         }
     }
 
-    /// Removes a session that only a person can continue.
+    /// Removes a session that only the user can resume.
     private func setAside(_ id: SessionID) {
         total.exclude(id)
         running.removeAll { $0.id == id }

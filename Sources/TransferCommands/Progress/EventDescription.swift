@@ -2,9 +2,9 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// Formats events as lines for people.
+/// Formats events as human-readable lines.
 enum EventDescription {
-    /// A line for an event; nil for events that people don't need or see in another form.
+    /// A line for an event; nil for events that users don't need or see in another form.
     static func line(of kind: QueueEvent.Kind, name: String?) -> String? {
         let name = name ?? ""
         let line: String? =

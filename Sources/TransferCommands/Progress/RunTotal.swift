@@ -34,7 +34,7 @@ package struct RunTotal: Sendable {
 
     /// Marks a session as completed.
     ///
-    /// - Parameter statistics: The final statistics; nil if they are unknown, as a small session may end before it reports any.
+    /// - Parameter statistics: The final statistics; nil if they are unknown, because a small session may end before it reports any.
     package mutating func complete(_ id: SessionID, _ statistics: SessionStatistics?) {
         let bytes = statistics?.bytesKnown ?? shares[id]?.bytesTotal ?? 0
         set(id, Share(bytesTotal: bytes, bytesSent: bytes, hasEnded: true))

@@ -9,17 +9,17 @@ struct QueueSetCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(parsing: .unconditional, help: ArgumentHelp("The most sessions that run at the same time.", valueName: "number"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("The maximum number of concurrent sessions.", valueName: "number"))
     var maxSessions: Int?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The most bytes per second for all sessions, with K, M or G for binary units; 0 for no limit.", valueName: "rate"))
+            "The rate limit in bytes per second for all sessions, with K, M or G for binary units; 0 for no limit.", valueName: "rate"))
     var rate: ByteCount?
 
     func validate() throws {
-        guard maxSessions != nil || rate != nil else { throw ValidationError("There is nothing to set. Give --max-sessions or --rate.") }
+        guard maxSessions != nil || rate != nil else { throw ValidationError("There is nothing to set. Use --max-sessions or --rate.") }
         if let maxSessions, maxSessions < 1 { throw ValidationError("--max-sessions must be at least 1, not \(maxSessions).") }
     }
 

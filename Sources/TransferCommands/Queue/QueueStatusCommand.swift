@@ -47,7 +47,7 @@ struct QueueStatusCommand: AsyncParsableCommand {
 }
 
 extension JSONValue {
-    /// The output of `queue status`. `rate` is the present rate, and `rateLimit` its limit.
+    /// The output of `queue status`. `rate` is the current rate, and `rateLimit` its limit.
     fileprivate init(_ status: QueueStatus, _ statistics: QueueStatistics) {
         self = [
             "mode": .string(status.mode.rawValue),

@@ -6,7 +6,7 @@ import TransferKit
 struct ForegroundRun {
     /// The condition that ends a run without a signal.
     enum End {
-        /// No session runs, and none can start without a person.
+        /// No session runs, and none can start without user action.
         case whenIdle
         /// No session runs, and none can start now.
         case whenNothingCanStart
@@ -48,7 +48,7 @@ struct ForegroundRun {
         let blocked = await queue.accounts().filter { $0.block != nil && $0.sessions > 0 }
         let waiting = remaining.waiting > 0 ? await firstWaiting(of: remaining) : []
         let removalsDue = signals.isReceived ? 0 : (try? await queue.statistics().removalsDue) ?? 0
-        // Sessions that are due later, or wait for such a session, need no person. Started sessions must complete.
+        // Sessions that are due later, or wait for such a session, need no user action. Started sessions must complete.
         let startsAutomatically =
             end == .whenNothingCanStart && remaining.mode == .running && !remaining.isIdle && blocked.isEmpty
             && waiting.allSatisfy { $0.startedAt == nil }
@@ -87,7 +87,7 @@ struct ForegroundRun {
         return found
     }
 
-    /// Whether a person must act on this machine or on another session.
+    /// Whether the user must act on this machine or on another session.
     private static func isObstacle(_ reason: WaitReason) -> Bool {
         switch reason {
         case .diskBelowFloor, .noSpace, .transportMissing, .networkConstraint, .lastRunNotEnded, .runsNotEnded, .storageRefusesChanges: true

@@ -4,12 +4,12 @@ import TransferKit
 
 struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "run", abstract: "Runs the queue until no session can continue without a person.",
+        commandName: "run", abstract: "Runs the queue until no session can continue without user action.",
         discussion: """
             Waits for sessions that are due later, such as retries. Ctrl-C stops the run cleanly: the next run resumes from the confirmed \
             bytes. A second Ctrl-C exits immediately.
 
-            Exits with 0 if all sessions of the run completed. Exits with 1 if a session failed or needs a person: it is paused, was held \
+            Exits with 0 if all sessions of the run completed. Exits with 1 if a session failed or needs user action: it is paused, was held \
             after it started, or can't start. Sessions that are cancelled or removed during the run don't count.
 
             Before the end, unfinished uploads of cancelled and removed sessions are removed from servers for up to 30 seconds. Remaining \
@@ -22,7 +22,7 @@ struct RunCommand: AsyncParsableCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("The most sessions that run at the same time in this run (the queue's limit).", valueName: "number"))
+        help: ArgumentHelp("The maximum number of concurrent sessions in this run (the queue's limit).", valueName: "number"))
     var jobs: Int?
 
     @Flag(help: "Keep running when the queue is idle, until Ctrl-C.")
@@ -36,9 +36,9 @@ struct RunCommand: AsyncParsableCommand {
 
     func validate() throws {
         if let jobs, jobs < 1 { throw ValidationError("--jobs must be at least 1, not \(jobs).") }
-        if forever, noWait { throw ValidationError("--forever and --no-wait exclude each other.") }
+        if forever, noWait { throw ValidationError("--forever and --no-wait can't be used together.") }
         if common.json, progress != .auto, progress != .json, progress != .none {
-            throw ValidationError("--json and --progress \(progress.rawValue) exclude each other.")
+            throw ValidationError("--json and --progress \(progress.rawValue) can't be used together.")
         }
     }
 

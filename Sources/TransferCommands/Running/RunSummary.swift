@@ -27,7 +27,7 @@ struct RunSummary: Sendable {
             lines.append((wasInterrupted ? "Interrupted: " : "") + parts.joined(separator: ", ") + ".")
         }
         if paused > 0, !wasInterrupted {
-            lines.append("To continue paused sessions: transferq resume, then transferq run. \"run --forever\" keeps waiting for them.")
+            lines.append("To resume paused sessions: transferq resume, then transferq run. \"run --forever\" keeps waiting for them.")
         }
         if let obstacle { lines.append(obstacle.description) }
         for status in blocked {
@@ -38,7 +38,7 @@ struct RunSummary: Sendable {
         }
         if removalsDue > 0 {
             lines.append(
-                "\(Figures.count(removalsDue, "unfinished upload")) could not be removed from the server. The next run tries again.")
+                "\(Figures.count(removalsDue, "unfinished upload")) could not be removed from the server. The next run retries.")
         }
         return lines.map(\.withoutControlCharacters)
     }

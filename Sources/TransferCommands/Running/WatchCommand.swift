@@ -19,7 +19,7 @@ struct WatchCommand: AsyncParsableCommand {
     @Option(parsing: .unconditional, help: ArgumentHelp("Print only events after this revision (0).", valueName: "revision"))
     var since: UInt64 = 0
 
-    @Flag(help: "Continue over all owners of the queue until interrupted.")
+    @Flag(help: "Wait for the next owner of the queue instead of ending, until interrupted.")
     var follow = false
 
     /// The delay after an owner exited without sending events.
@@ -90,7 +90,7 @@ struct WatchCommand: AsyncParsableCommand {
                 if let id = event.session, progress.names[id] == nil { progress.names[id] = (try? await queue.status(of: id).name) ?? "" }
                 await output.write(Self.line(event, name: event.session.flatMap { progress.names[$0] }) + "\n")
             }
-            // The output can't be written any more.
+            // The output can no longer be written.
             if output.failure != nil { return }
             if let last, event.revision >= last { return }
         }

@@ -65,19 +65,21 @@ struct AddCommand: AsyncParsableCommand {
     var each = false
 
     func validate() throws {
-        if paths.isEmpty, !stdin { throw ValidationError("No paths are given. Name files or folders, or give - or --stdin.") }
+        if paths.isEmpty, !stdin { throw ValidationError("No paths are given. Name files or folders, or use - or --stdin.") }
         if transfer.readsStandardInput, stdin || paths.contains(where: { $0.path == LocalPaths.standardInput }) {
-            throw ValidationError("Standard input can be read only once. Give the paths or the settings in another way.")
+            throw ValidationError("Standard input can be read only once. Pass the paths or the settings in another way.")
         }
         if let context, !JSONValue.isJSON(Data(context.utf8)) {
             throw ValidationError(
                 "The value of --context is not JSON or has a number out of range. A string needs quotes of its own: '\"text\"'.")
         }
         if dedupe == "" {
-            throw ValidationError("The key of --dedupe is empty. Give a key or leave the option out.")
+            throw ValidationError("The key of --dedupe is empty. Set a key, or omit the option.")
         }
-        if tag.contains("") { throw ValidationError("A tag of --tag is empty. Give a word or leave the option out.") }
-        if each, dedupe != nil { throw ValidationError("--each and --dedupe exclude each other, as all sessions would have the same key.") }
+        if tag.contains("") { throw ValidationError("A tag of --tag is empty. Set a word, or omit the option.") }
+        if each, dedupe != nil {
+            throw ValidationError("--each and --dedupe can't be used together, because all sessions would have the same key.")
+        }
         if !direction.download { _ = try RemoteNaming(to: to.map(ProcessArguments.bytes)) }
     }
 
@@ -136,7 +138,7 @@ struct AddCommand: AsyncParsableCommand {
     ) async throws -> [String] {
         guard let endpoints = try await queue.account(account)?.account.endpoints, let options = requests.first?.options else { return [] }
         let check = AdmissionCheck(endpoints: endpoints, options: options, transports: CommandContext.current.transports)
-        // With a key, only the queue checks this, as it knows whether the session exists already.
+        // With a key, only the queue checks this, because it knows whether the session exists already.
         if dedupe == nil { try check.check(for: direction.download ? .download : .upload) }
         guard !direction.download else {
             if let folder = given.first(where: \.endsInSlash) { try check.check(folder: folder.path) }

@@ -50,7 +50,7 @@ struct AdmissionCheck {
         if overwrite != .always, let endpoint = endpoints.first(where: { $0.transport == .http }) {
             throw CommandFailure(
                 .usage,
-                "--overwrite is for downloads and SFTP uploads. \(endpoint.location) decides itself whether to replace existing files. Leave the option out."
+                "--overwrite is for downloads and SFTP uploads. \(endpoint.location) decides whether to replace existing files. Omit the option."
             )
         }
         guard overwrite != .never, overwrite != .rename, let endpoint = endpoints.first(where: { $0.transport == .tus }) else { return [] }
@@ -60,7 +60,7 @@ struct AdmissionCheck {
         }
         guard overwrite == .always else {
             throw CommandFailure(
-                .usage, "--overwrite \(overwrite.rawValue) is for downloads and SFTP uploads: \(reason). Leave the option out.")
+                .usage, "--overwrite \(overwrite.rawValue) is for downloads and SFTP uploads: \(reason). Omit the option.")
         }
         return ["--overwrite always has no effect: \(reason)."]
     }

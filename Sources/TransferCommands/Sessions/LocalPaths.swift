@@ -10,7 +10,7 @@ enum LocalPaths {
     /// Replaces `-` with the paths from standard input.
     static func read(_ given: [PathArgument]) async throws(CommandFailure) -> [PathArgument] {
         guard given.count(where: { $0.path == standardInput }) <= 1 else {
-            throw CommandFailure(.usage, "Standard input can be read only once. Give either one - or --stdin.")
+            throw CommandFailure(.usage, "Standard input can be read only once. Use either one - or --stdin.")
         }
         guard let position = given.firstIndex(where: { $0.path == standardInput }) else { return given }
         let read = split(try await StandardInput.read("paths"))

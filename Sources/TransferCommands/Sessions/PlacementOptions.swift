@@ -31,9 +31,9 @@ struct PlacementOptions: ParsableArguments {
     func validate() throws {
         if let at, at < 0 { throw ValidationError("--at must be at least 0, not \(at).") }
         let places = [("--at", at != nil), ("--next", next), ("--now", now)].filter(\.1).map(\.0)
-        guard places.count < 2 else { throw ValidationError("\(places.joined(separator: " and ")) exclude each other.") }
-        if hold, next || now { throw ValidationError("--hold and \(places[0]) exclude each other.") }
-        if now, after != nil || notBefore != nil { throw ValidationError("--now starts immediately. Leave out --after and --not-before.") }
+        guard places.count < 2 else { throw ValidationError("\(places.joined(separator: " and ")) can't be used together.") }
+        if hold, next || now { throw ValidationError("--hold and \(places[0]) can't be used together.") }
+        if now, after != nil || notBefore != nil { throw ValidationError("--now starts immediately. Omit --after and --not-before.") }
     }
 
     /// Sets the dependency and start time of the sessions.

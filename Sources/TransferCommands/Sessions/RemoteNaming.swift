@@ -8,7 +8,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// Makes the remote names of a session's files.
+/// Derives the remote names of a session's files.
 struct RemoteNaming {
     /// A folder below the endpoint's folder; nil for the endpoint's folder.
     private let folder: RemotePath?

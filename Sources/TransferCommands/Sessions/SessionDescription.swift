@@ -22,7 +22,7 @@ enum SessionDescription {
             "Name:      \(session.name)",
             "State:     \(session.state.rawValue)\(session.phase.map { ", \($0.rawValue)" } ?? "")",
         ]
-        if let why = session.why { lines.append("Waits:     \(why)") }
+        if let why = session.why { lines.append("Waiting:   \(why)") }
         lines += [
             "Index:     \(session.index)",
             "Account:   \(session.account) (\(session.direction.rawValue))",

@@ -29,7 +29,7 @@ struct ShowCommand: AsyncParsableCommand {
         }
     }
 
-    /// Writes one line in pages, as a session may have a million items.
+    /// Writes one line of JSON, page by page, because a session can have a million items.
     private func printJSON(_ session: SessionStatus, of queue: any ControllableQueue) async throws {
         let output = CommandContext.current.output
         await output.write(JSONValue(session).text.dropLast() + ",\"items\":[")

@@ -9,7 +9,7 @@ struct TransferOptions: ParsableArguments {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("The most bytes per second, with K, M or G for binary units; 0 for no limit (0).", valueName: "rate"))
+        help: ArgumentHelp("The rate limit in bytes per second, with K, M or G for binary units; 0 for no limit (0).", valueName: "rate"))
     var rate: ByteCount?
 
     @Option(
@@ -20,14 +20,14 @@ struct TransferOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The most files in flight, and segments of a large file, 1 to 64 (1 for large files, 6 for small ones, 64 over SFTP).",
+            "The maximum number of files in flight, and segments of a large file, 1 to 64 (1 for large files, 6 for small ones, 64 over SFTP).",
             valueName: "number"))
     var parallel: Int?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The most bytes in one request, with K, M or G for binary units (the server's limit).", valueName: "size")
+            "The maximum number of bytes in one request, with K, M or G for binary units (the server's limit).", valueName: "size")
     )
     var chunk: ByteCount?
 
@@ -72,7 +72,7 @@ struct TransferOptions: ParsableArguments {
 
     func validate() throws {
         if let giveUpAfter, !(giveUpAfter >= 0 && giveUpAfter <= 31_622_400) {
-            throw ValidationError("--give-up-after takes a number of seconds from 0 to a year (31622400), and not \(giveUpAfter).")
+            throw ValidationError("--give-up-after must be 0 to 31622400 seconds (a year), not \(giveUpAfter).")
         }
         for (option, seconds) in [("--stall-timeout", stallTimeout), ("--response-timeout", responseTimeout)] {
             guard let seconds else { continue }
@@ -151,7 +151,7 @@ struct DirectionOptions: ParsableArguments {
     var symlinks: SymbolicLinkPolicy?
 
     func validate() throws {
-        if download, symlinks != nil { throw ValidationError("--symlinks is for uploads. Leave it out with --download.") }
+        if download, symlinks != nil { throw ValidationError("--symlinks is for uploads. Omit it with --download.") }
     }
 
     private static let linkPolicies: [(word: String, policy: SymbolicLinkPolicy)] = [

@@ -27,7 +27,7 @@ struct WhyCommand: AsyncParsableCommand {
                 guard let row = rows.first(where: { $0.session?.description.hasPrefix(id.lowercased()) ?? false }) else { throw failure }
                 throw CommandFailure(
                     .rejected,
-                    "The session \(id) can't be read and is in quarantine: \(row.reason) To read it again: transferq quarantine retry \(row.number)"
+                    "The session \(id) can't be read and is in quarantine: \(row.reason) To retry: transferq quarantine retry \(row.number)"
                 )
             }
         }

@@ -1,6 +1,6 @@
 import Dispatch
 
-/// Runs blocking calls on a dispatch queue, as the threads of the cooperative pool must not block.
+/// Runs blocking calls on a dispatch queue, because the threads of the cooperative pool must not block.
 enum BlockingWork {
     private static let queue = DispatchQueue(label: "transferq.blocking", attributes: .concurrent)
 

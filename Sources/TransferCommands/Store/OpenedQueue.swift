@@ -27,7 +27,7 @@ extension CommonOptions {
     /// Opens the queue. The caller must shut it down.
     ///
     /// - Parameters:
-    ///   - sessionLimit: The most concurrent sessions in this process; nil for the stored limit.
+    ///   - sessionLimit: The maximum number of concurrent sessions in this process; nil for the stored limit.
     ///   - logger: The logger of the queue; nil for standard error.
     func openedQueue(sessionLimit: Int? = nil, logger: Logger? = nil) async throws -> TransferQueue {
         let storage = Storage.folder(try folder(), ownerTimeout: Self.ownerTimeout)

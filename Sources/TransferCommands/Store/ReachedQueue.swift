@@ -94,7 +94,7 @@ extension CommonOptions {
     /// Opens the queue or connects to its owner, whichever succeeds first, as owners may start and exit at any time.
     ///
     /// - Parameters:
-    ///   - sessionLimit: The most concurrent sessions of an opened queue; nil for the stored limit.
+    ///   - sessionLimit: The maximum number of concurrent sessions of an opened queue; nil for the stored limit.
     ///   - logger: The logger of an opened queue; nil for standard error.
     func reachedQueue(sessionLimit: Int? = nil, logger: Logger? = nil) async throws -> ReachedQueue {
         if let remote = try await answeringQueue() { return .remote(remote) }

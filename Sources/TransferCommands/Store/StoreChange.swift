@@ -8,7 +8,7 @@ struct StoreChange {
     private let folder: FilePath
     private let before: [String: Date]
 
-    /// Records the present state of the folder.
+    /// Records the current state of the folder.
     init(in folder: FilePath) {
         self.folder = folder
         before = Self.times(in: folder)

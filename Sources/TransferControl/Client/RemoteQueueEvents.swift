@@ -106,6 +106,6 @@ public struct RemoteQueueEvents: AsyncSequence, Sendable {
         }
     }
 
-    /// Makes an iterator with its own connection.
+    /// Creates an iterator with its own connection.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 }

@@ -25,7 +25,7 @@ public struct RemoteTransferQueue: ControllableQueue {
         self.timeout = timeout
     }
 
-    /// The present owner of the queue.
+    /// The current owner of the queue.
     ///
     /// - Throws: ``QueueError`` with the code `ownerUnreachable` if no process answers, or `ownerSilent` if it does not answer in time.
     public func owner() async throws -> QueueOwner { try await call(.owner) }

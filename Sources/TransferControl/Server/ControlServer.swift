@@ -20,9 +20,9 @@ public import TransferKit
 /// Open the server after the queue, and end both with ``shutDownQueue()``. A process that exits without this call leaves the socket file behind,
 /// which the next owner replaces.
 public final class ControlServer: Sendable {
-    /// The most concurrent clients.
+    /// The maximum number of concurrent clients.
     private static let clientLimit = 64
-    /// The most clients subscribed to events. Subscriptions may last forever, so the other connections stay available for requests.
+    /// The maximum number of clients subscribed to events. Subscriptions may last forever, so the other connections stay available for requests.
     private static let subscriberLimit = 48
     /// How long clients may take to finish when the server closes.
     private static let grace = Duration.seconds(2)
@@ -58,8 +58,8 @@ public final class ControlServer: Sendable {
             return true
         }
 
-        /// Disconnects the oldest client without a message if the limit is reached. Clients that have sent one are active, as a large request takes
-        /// many messages.
+        /// Disconnects the oldest client without a message if the limit is reached. Clients that have sent one are active, because a large request
+        /// takes many messages.
         ///
         /// - Returns: Whether there is room for another client.
         mutating func makeRoom(limit: Int) -> Bool {
@@ -163,7 +163,7 @@ public final class ControlServer: Sendable {
 
     /// Closes the server without the queue. Call this before the queue is shut down.
     ///
-    /// Accepts no more clients, removes the socket, and returns when the present clients have their responses. After two seconds it disconnects them.
+    /// Accepts no more clients, removes the socket, and returns when the current clients have their responses. After two seconds it disconnects them.
     public func close() async {
         stopListening()
         await dismissClients()
@@ -173,7 +173,7 @@ public final class ControlServer: Sendable {
     ///
     /// Accepts no more clients, removes the socket, and calls `TransferQueue.shutdown()`.
     public func shutDownQueue() async {
-        // Before the queue releases its folder, as the next owner's socket has the same path.
+        // Before the queue releases its folder, because the next owner's socket has the same path.
         stopListening()
         await queue.shutdown()
         await dismissClients()
@@ -203,7 +203,7 @@ public final class ControlServer: Sendable {
 
     private func serve(_ socket: ControlSocket) {
         guard socket.peerUser == geteuid() else {
-            logger.warning("Refused a connection of another user to the control socket.")
+            logger.warning("Refused a connection from another user to the control socket.")
             return
         }
         let connection = ControlConnection(socket, timeout: timeout)

@@ -1,7 +1,7 @@
 import Foundation
 import TransferKit
 
-/// The received parts of a request of any size.
+/// The received parts of one request.
 struct StagedBatch {
     /// The largest request in encoded bytes. It bounds the memory that clients can occupy.
     static let standardLimit = 256 << 20

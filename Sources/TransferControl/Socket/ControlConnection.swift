@@ -69,7 +69,8 @@ actor ControlConnection {
 
     /// Sends heartbeats while they are needed.
     ///
-    /// They come from the connection's dispatch queue, as the request may occupy all threads of the cooperative pool, which is one on a single core.
+    /// They come from the connection's dispatch queue, because the request may occupy all threads of the cooperative pool; on a single core, there
+    /// is only one.
     ///
     /// - Parameter lost: Called on that queue when a heartbeat can't be sent.
     nonisolated func sendHeartbeats(while isNeeded: @escaping @Sendable () -> Bool, orElse lost: @escaping @Sendable () -> Void) {

@@ -47,7 +47,7 @@ final class ControlSocket: Sendable {
         return ControlSocket(descriptor)
     }
 
-    /// Ends all present and later calls, as if the other end had disconnected.
+    /// Ends all current and later calls, as if the other end had disconnected.
     func interrupt() {
         descriptor.withLock { descriptor in
             if let descriptor { _ = shutdown(descriptor, CInt(SHUT_RDWR)) }

@@ -129,7 +129,7 @@ final class SocketListener: Sendable {
     /// Pauses accepting connections.
     private func suspend() {
         unsafe source.suspend()
-        // Retains the source until it is resumed, as a suspended source must not be released.
+        // Retains the source until it is resumed, because a suspended source must not be released.
         DispatchQueue.global().asyncAfter(deadline: .now() + Self.pause) { [self] in unsafe source.resume() }
     }
 

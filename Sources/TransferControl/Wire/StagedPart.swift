@@ -3,7 +3,7 @@ import SystemPackage
 import TransferCore
 import TransferKit
 
-/// A part of a request of any size.
+/// One part of a request. A request of any size is sent as parts that each fit in a message.
 enum StagedPart: Codable, Sendable {
     /// Sessions with all of their items.
     case sessions([WholeSession])
@@ -11,9 +11,9 @@ enum StagedPart: Codable, Sendable {
     case session(SessionHead)
     /// Items of the last session, or of the request if there is no session.
     case items([ItemRecord])
-    /// More bytes of the last item, whose content is in memory.
+    /// The next bytes of the last item, whose content is in memory.
     case bytes(Data)
-    /// The IDs of a group.
+    /// The IDs of a group of sessions.
     case ids([SessionID])
 }
 
@@ -44,7 +44,7 @@ struct SessionHead: Codable, Sendable {
     var cost: Int {
         var texts = tags + [account, name ?? "", deduplicationKey ?? ""]
         for values in [options.metadata, options.headers, options.settings] { texts += Array(values.keys) + Array(values.values) }
-        // A byte of a string takes up to six bytes, and a byte in a list up to four.
+        // JSON encodes a byte of a string in up to six bytes, and a byte in an array in up to four.
         return 4_096 + texts.reduce(0) { $0 + 6 * $1.utf8.count + 8 } + ((context?.count ?? 0) + (folder?.count ?? 0)) * 4
     }
 
@@ -85,7 +85,7 @@ struct ItemRecord: Codable, Sendable {
         case remoteFolder
     }
 
-    /// The most content bytes in one record. The remaining bytes follow in other parts.
+    /// The maximum number of content bytes in one record. The remaining bytes follow in other parts.
     static let contentSize = 1 << 19
 
     private var kind: Kind
@@ -138,7 +138,7 @@ struct ItemRecord: Codable, Sendable {
             case (.remoteFolder, let path, let name?):
                 item = .remoteFolder(name, as: path.map { FilePath(bytes: $0) }, symbolicLinks: symbolicLinks ?? .skip)
             case (.path, nil, _), (.data, _, nil), (.remote, _, nil), (.remoteFolder, _, nil):
-                throw QueueError(.invalidMessage, "A new item lacks its path or name.")
+                throw QueueError(.invalidMessage, "The path or name of a new item is missing.")
             }
             item.uploadURL = uploadURL
             return item

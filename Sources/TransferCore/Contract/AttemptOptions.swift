@@ -25,10 +25,10 @@ public struct AttemptOptions: Hashable, Sendable {
 
     private var ownSettings: NamedCapabilities
 
-    /// How the transport creates a file at a server that chooses the name.
+    /// How the transport creates a file on a server that chooses the name.
     public var creation: CreationMode
 
-    /// The most bytes in one request, 1 or more; nil for no limit.
+    /// The maximum number of bytes in one request, 1 or more; nil for no limit.
     public var chunkSize: Int64?
 
     /// The number of parallel segments of a large file, 1 to 64.
@@ -78,11 +78,11 @@ public enum Verification: String, Hashable, Sendable, Codable, CaseIterable {
     case checksum
 }
 
-/// How a transport creates a file at a server that chooses the name.
+/// How a transport creates a file on a server that chooses the name.
 public enum CreationMode: String, Hashable, Sendable, Codable, CaseIterable {
     /// With as few requests as the server allows: the request that creates a small file contains it. If its response is lost, one complete copy can
-    /// stay at the server.
+    /// stay on the server.
     case automatic
-    /// With a separate request without content. If its response is lost, one empty file can stay at the server.
+    /// With a separate request without content. If its response is lost, one empty file can stay on the server.
     case separate
 }

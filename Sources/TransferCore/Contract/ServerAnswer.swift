@@ -2,7 +2,7 @@
 ///
 /// The queue stores and shows it unchanged. A transport must not keep a response that repeats a secret.
 public struct ServerAnswer: Hashable, Sendable, Codable {
-    /// The most bytes of a response body that a transport may keep.
+    /// The maximum number of bytes of a response body that a transport may keep.
     public static let maximumBytes = 4096
 
     /// The status code, for example 201.

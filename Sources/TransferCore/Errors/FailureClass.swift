@@ -1,6 +1,6 @@
 /// The kind of a failure. The transport sets it, and it alone determines the reaction of the queue.
 ///
-/// The list is open. The queue treats an unknown class like ``transient``.
+/// The list is not exhaustive. The queue treats an unknown class like ``transient``.
 public struct FailureClass: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible {
     /// The name as it is stored and shown.
     public let rawValue: String
@@ -17,9 +17,9 @@ public struct FailureClass: RawRepresentable, Hashable, Sendable, Codable, Custo
     public static let transient = FailureClass(rawValue: "transient")
     /// No server of this transport responds: the queue tries the account's next endpoint. Without one, it reacts as for ``transient``.
     public static let unreachable = FailureClass(rawValue: "unreachable")
-    /// The server rejects the client's identity: the account is blocked until a person acts.
+    /// The server rejects the client's identity: the account is blocked until the user acts.
     public static let credentials = FailureClass(rawValue: "credentials")
-    /// The client rejects the server's identity (TLS, host key): the account is blocked until a person acts.
+    /// The client rejects the server's identity (TLS, host key): the account is blocked until the user acts.
     public static let trust = FailureClass(rawValue: "trust")
     /// The checkpoint's remote content is gone: the queue restarts the file, once.
     public static let resumeLost = FailureClass(rawValue: "resumeLost")

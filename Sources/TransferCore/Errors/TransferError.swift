@@ -4,7 +4,7 @@ public import Foundation
 ///
 /// The description is a sentence and never contains a secret: no header values, no URL queries.
 public struct TransferError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
-    /// A stable name of the error, for programs. The list is open: transports define their own.
+    /// A stable name of the error, for programs. The list is not exhaustive: transports can define codes.
     public struct Code: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible {
         /// The name as it is stored and shown, in lower camel case.
         public let rawValue: String
@@ -24,13 +24,13 @@ public struct TransferError: Error, Hashable, Sendable, Codable, CustomStringCon
     /// The name of the error, for programs.
     public var code: Code
 
-    /// The problem and the remedy, for a person; one or more sentences.
+    /// A human-readable message: the problem and how to fix it, in one or more sentences.
     public var message: String
 
     /// The error text of the library or system, or nil.
     public var cause: String?
 
-    /// The delay that the server asked for, from its response on (`Retry-After`, RFC 9110, section 10.2.3).
+    /// The delay that the server asked for, counted from its response (`Retry-After`, RFC 9110, section 10.2.3).
     public var retryAfter: Duration?
 
     /// Creates an error.
@@ -66,13 +66,13 @@ extension TransferError.Code {
     public static let hostNotFound = Self(rawValue: "hostNotFound")
     /// The connection broke.
     public static let connectionLost = Self(rawValue: "connectionLost")
-    /// Something took longer than allowed.
+    /// A time limit was exceeded.
     public static let timedOut = Self(rawValue: "timedOut")
-    /// No byte moved for the stall timeout.
+    /// No byte moved during the stall timeout.
     public static let stalled = Self(rawValue: "stalled")
     /// The server's identity can't be verified.
     public static let serverNotTrusted = Self(rawValue: "serverNotTrusted")
-    /// The server rejected a secret, or it can't be read.
+    /// The server rejected a secret, or the secret can't be read.
     public static let credentialsRejected = Self(rawValue: "credentialsRejected")
     /// The server accepts the credentials, but does not allow the request.
     public static let forbidden = Self(rawValue: "forbidden")
@@ -85,7 +85,7 @@ extension TransferError.Code {
     /// The server, or a proxy in front of it, reports that the service is not available: HTTP 502, 503 and 504. This concerns the endpoint,
     /// unless the endpoint serves other files at the same time.
     public static let serverUnavailable = Self(rawValue: "serverUnavailable")
-    /// The server uses another protocol than this transport.
+    /// The server does not use the protocol of this transport.
     public static let notThisProtocol = Self(rawValue: "notThisProtocol")
     /// The server uses another version of the protocol.
     public static let unsupportedVersion = Self(rawValue: "unsupportedVersion")
@@ -115,7 +115,7 @@ extension TransferError.Code {
     public static let producerGone = Self(rawValue: "producerGone")
     /// A local path is not a regular file.
     public static let notARegularFile = Self(rawValue: "notARegularFile")
-    /// The received content has another checksum than the sent content.
+    /// The checksums of the sent and the received content differ.
     public static let checksumMismatch = Self(rawValue: "checksumMismatch")
     /// The local file changed during or after the upload.
     public static let sourceChanged = Self(rawValue: "sourceChanged")
@@ -125,7 +125,7 @@ extension TransferError.Code {
     public static let cancelled = Self(rawValue: "cancelled")
     /// Some of the session's files failed; each has its own error.
     public static let itemsFailed = Self(rawValue: "itemsFailed")
-    /// A defect in this program.
+    /// A bug in this program.
     public static let internalFailure = Self(rawValue: "internalFailure")
 }
 

@@ -1,6 +1,6 @@
 /// A reference to a secret, with its purpose. Never contains the secret itself.
 public struct CredentialReference: Hashable, Sendable, Codable {
-    /// The purpose of a secret. The list is open: a transport may define its own kinds.
+    /// The purpose of a secret. The list is not exhaustive: a transport can define its own kinds.
     public struct Kind: RawRepresentable, Hashable, Sendable, Codable {
         /// The name as it is stored.
         public let rawValue: String

@@ -14,7 +14,7 @@ public struct RemotePath: Hashable, Sendable, CustomStringConvertible {
         if let problem { throw .unsafeName("The remote name \"\(self)\" \(problem)") }
     }
 
-    /// The reason for which the bytes are not a valid path, or nil.
+    /// The reason why the bytes are not a valid path, or nil.
     private var problem: String? {
         let (slash, dot) = (UInt8(ascii: "/"), UInt8(ascii: "."))
         guard !bytes.contains(0) else { return "contains a NUL byte." }

@@ -45,7 +45,7 @@ public struct SourceIdentity: Hashable, Sendable, Codable {
 
     /// Compares with an earlier identity. As with `rsync`, size and modification time decide.
     ///
-    /// Inode and device are compared only within one boot, as both may change at a reboot or a remount.
+    /// Inode and device are compared only within one boot, because both may change at a reboot or a remount.
     ///
     /// - Returns: nil if the file is the same.
     public func difference(from earlier: SourceIdentity) -> Difference? {

@@ -50,7 +50,7 @@ public struct UploadSource: Hashable, Sendable {
 
 /// The folder in which a file was found, and the symbolic links that may lead to it from there.
 package struct SourceConfinement: Hashable, Sendable {
-    /// The folder given by a person or an app.
+    /// The folder given by a user or an app.
     package var root: FilePath
 
     /// Whether the file itself may be a link. Folders below the root must not be links.

@@ -17,7 +17,7 @@ extension ControllableQueue {
         try await apply(.run(again: again), to: session.reference)
     }
 
-    /// Makes a session the next one that starts, without an interruption of others.
+    /// Makes a session the next one to start, without interrupting others.
     public func runNext(_ session: some SessionReferenceConvertible) async throws {
         try await apply(.runNext, to: session.reference)
     }

@@ -9,7 +9,7 @@ public protocol ControllableQueue: Sendable {
 
     /// All accounts, sorted by name.
     func accounts() async throws -> [AccountStatus]
-    /// The account of this name; nil without such an account.
+    /// The account of this name, or nil if there is no such account.
     func account(_ name: String) async throws -> AccountStatus?
     /// Adds an account, or replaces the account of the same name.
     func save(_ account: Account) async throws

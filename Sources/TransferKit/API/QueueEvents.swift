@@ -37,7 +37,7 @@ public struct QueueEvents: AsyncSequence, Sendable {
         }
     }
 
-    /// Makes an iterator. All iterators of one sequence share its events, so make only one.
+    /// Creates an iterator. All iterators of one sequence share its events, so make only one.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(buffer: buffer, replay: replay)
     }

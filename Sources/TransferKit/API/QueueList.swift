@@ -5,7 +5,7 @@ public struct QueueOrder: Hashable, Sendable, Codable {
     /// The revision of the order, which grows by one with each change.
     public var revision: UInt64
 
-    /// Makes a snapshot.
+    /// Creates a snapshot.
     public init(sessions: [SessionID], revision: UInt64) {
         self.sessions = sessions
         self.revision = revision
@@ -38,23 +38,23 @@ public struct QueueList: Sendable, Hashable {
         case removed([Int])
         /// A session was moved; its indices before and after the change.
         case moved(from: Int, to: Int)
-        /// Events are missing, so the list no longer follows the queue. Make a new list of ``TransferQueue/order()``.
+        /// Events are missing, so the list no longer follows the queue. Create a new list from ``TransferQueue/order()``.
         case outdated
     }
 
     /// The sessions and the revision of the list.
     public private(set) var order: QueueOrder
-    /// The revision of the change whose events are being applied; nil between changes, and in changes that the list contains already.
+    /// The revision of the change whose events are being applied; nil between changes, and in changes that the list already contains.
     private var changing: UInt64?
 
-    /// Makes a list of a snapshot.
+    /// Creates a list from a snapshot.
     public init(_ order: QueueOrder) {
         self.order = order
     }
 
     /// Applies an event of the queue.
     ///
-    /// A delegate passes the event that stands for its method, such as `.added(sessions, index: index)`.
+    /// In a delegate, pass the event that corresponds to the called method, such as `.added(sessions, index: index)`.
     ///
     /// - Returns: The change of the list; nil if the event does not change it.
     public mutating func apply(_ event: QueueEvent.Kind) -> Change? {
@@ -73,7 +73,7 @@ public struct QueueList: Sendable, Hashable {
         return change
     }
 
-    /// Applies a change of the order; nil for other events. Indices that the list does not have show that events are missing.
+    /// Applies a change of the order; nil for other events. Indices outside the list show that events are missing.
     private mutating func change(_ event: QueueEvent.Kind) -> Change? {
         let all = order.sessions.indices
         switch event {

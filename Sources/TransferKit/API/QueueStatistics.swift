@@ -12,7 +12,7 @@ public struct QueueStatistics: Hashable, Sendable, Codable {
     public var bytesDone: Int64
     /// The number of bytes taken by the network, at most ``bytesTotal``: ``bytesDone`` and unconfirmed bytes. It grows during a long request.
     public var bytesSent: Int64
-    /// The remaining bytes of sessions that run or wait. Sessions in other states need a person first.
+    /// The remaining bytes of sessions that run or wait. Sessions in other states need user action first.
     public var bytesRemaining: Int64
     /// How long any session ran, in seconds, since the store was made: over restarts, without the time in between. The time of concurrent sessions
     /// counts once.

@@ -2,7 +2,7 @@ public import TransferCore
 
 /// An element of the sequence ``TransferSession/events``.
 public enum SessionEvent: Hashable, Sendable {
-    /// The present state of the session: as the first element, and again after missed events.
+    /// The current state of the session: as the first element, and again after missed events.
     case present(SessionStatus)
     /// An event of the session. Of an event that names several sessions, this is the part about this one.
     case event(QueueEvent)
@@ -22,10 +22,10 @@ public enum SessionEnd: Hashable, Sendable {
     case removed
 }
 
-/// The events of one session for one consumer: the present state first, then its events, and its end last.
+/// The events of one session for one consumer: the current state first, then its events, and its end last.
 ///
 /// If a session is retried after its end, get a new sequence. The sequence ends without ``SessionEvent/ended(_:)`` with the queue's
-/// shutdown or when the iterating task is cancelled. If a slow consumer misses events, it gets the session's present state instead.
+/// shutdown or when the iterating task is cancelled. If a slow consumer misses events, it gets the session's current state instead.
 public struct SessionEvents: AsyncSequence, Sendable {
     let id: SessionID
     let queue: TransferQueue
@@ -94,7 +94,7 @@ public struct SessionEvents: AsyncSequence, Sendable {
         }
     }
 
-    /// Makes an iterator. All iterators of one sequence share its events, so make only one.
+    /// Creates an iterator. All iterators of one sequence share its events, so make only one.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(self)
     }

@@ -12,7 +12,7 @@ extension TransferQueue {
     /// Returns the events after a revision from the change log, followed by live events, without loss or duplicates.
     ///
     /// Use it to continue reading after an interruption, including a restart of the process. Events that the log no longer contains
-    /// (``QueueConfiguration/changeLogLimit``) are replaced by a ``QueueEvent/Kind/gap(from:to:)``; read the present state then. Statistics
+    /// (``QueueConfiguration/changeLogLimit``) are replaced by a ``QueueEvent/Kind/gap(from:to:)``; read the current state then. Statistics
     /// are never stored. Each call creates a new subscription.
     ///
     /// - Parameter revision: The last event that the reader knows; 0 for all events of the log.

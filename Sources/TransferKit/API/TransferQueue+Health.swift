@@ -75,10 +75,10 @@ extension TransferQueue {
     ///   account was deleted; `invalidTransition` while the session is still being quarantined; `storageDamaged` or `storageUnavailable`.
     public func restoreQuarantined(_ number: Int64) async throws {
         try await store.restoreQuarantined(number)
-        configuration.logger.notice("Restored a session from quarantine. It is in the queue after the next opening.")
+        configuration.logger.notice("Restored a session from quarantine. It is in the queue when the store is next opened.")
     }
 
-    /// Deletes a session in quarantine permanently. Its remote content stays at the servers until they expire it.
+    /// Deletes a session in quarantine permanently. Its remote content stays on the servers until they expire it.
     ///
     /// - Parameter number: The ``QuarantinedRow/number``.
     /// - Throws: ``QueueError`` with the code `noSuchSession` if no session is in quarantine under the number; `storageDamaged` or

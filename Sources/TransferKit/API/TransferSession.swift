@@ -15,7 +15,7 @@ public struct TransferSession: Sendable {
         get async throws { try await queue.status(of: id) }
     }
 
-    /// The events of the session: its present state first, its end last. Each use makes a new subscription from now on.
+    /// The events of the session: its current state first, its end last. Each use makes a new subscription from now on.
     public var events: SessionEvents {
         SessionEvents(id: id, queue: queue, events: queue.hub.subscribe(to: id))
     }
@@ -54,7 +54,7 @@ public struct TransferSession: Sendable {
         }
     }
 
-    /// The changing statistics: the present ones first. The stream ends with the session's end or removal, or with the queue's shutdown.
+    /// The changing statistics: the current ones first. The stream ends with the session's end or removal, or with the queue's shutdown.
     public var progress: AsyncStream<SessionStatistics> {
         let (stream, continuation) = AsyncStream.makeStream(of: SessionStatistics.self, bufferingPolicy: .bufferingNewest(1))
         let events = events

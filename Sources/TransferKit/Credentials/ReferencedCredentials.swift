@@ -6,7 +6,7 @@ public import TransferCore
 ///
 /// The default provider of a ``TransferQueue``. Secrets are not cached, so the next attempt uses a renewed token.
 public struct ReferencedCredentials: CredentialProvider {
-    /// Makes a provider.
+    /// Creates a provider.
     public init() {}
 
     /// Reads the secret of a reference. Files are read on a thread that may block.

@@ -14,7 +14,7 @@ struct DownloadFolder: Sendable {
     var overwrite: OverwritePolicy
 }
 
-/// Makes drafts of remote files and folders: chooses local names, all of them inside the download folder. Blocks.
+/// Creates drafts of remote files and folders: chooses local names, all of them inside the download folder. Blocks.
 struct DownloadDrafting {
     private let folder: DownloadFolder
     private var names: Set<FilePath> = []
@@ -40,7 +40,7 @@ struct DownloadDrafting {
         if let refusal { throw refusal }
     }
 
-    /// Makes a draft of a remote file.
+    /// Creates a draft of a remote file.
     ///
     /// - Parameter given: The local name, relative to the download folder; nil for the remote file's name.
     /// - Throws: A ``TransferError``; with the code ``TransferError/Code/fileExists`` if the local file exists and must not be replaced.
@@ -51,7 +51,7 @@ struct DownloadDrafting {
         return ItemDraft(kind: .download, source: Data(name.bytes), destination: Data(remotePath.bytes), size: 0, isUnsized: true)
     }
 
-    /// Makes a draft of a remote folder. The local folder may exist: the overwrite policy applies to each file in it.
+    /// Creates a draft of a remote folder. The local folder may exist: the overwrite policy applies to each file in it.
     ///
     /// - Parameter given: The local name, relative to the download folder; nil for the remote folder's name.
     /// - Throws: A ``TransferError``.

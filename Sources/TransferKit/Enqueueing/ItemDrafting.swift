@@ -8,7 +8,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// Makes drafts of items: checks their local files, chooses remote names, and collects all problems for one error. Blocks.
+/// Creates drafts of items: checks their local files, chooses remote names, and collects all problems for one error. Blocks.
 struct ItemDrafting {
     /// The maximum number of problems in the error's message.
     private static let namedProblems = 20
@@ -42,7 +42,7 @@ struct ItemDrafting {
         return Data(sources.stored(folder.path))
     }
 
-    /// Makes a draft of an item. The draft of a blob has no spool name yet; see `nameBlobs(_:)`.
+    /// Creates a draft of an item. The draft of a blob has no spool name yet; see `nameBlobs(_:)`.
     ///
     /// - Returns: Nil if the item has a problem, which ``finish()`` throws.
     mutating func draft(of item: TransferItem) -> ItemDraft? {
@@ -130,7 +130,7 @@ struct ItemDrafting {
         var component = path.lastComponent
         if component?.kind != .regular { component = resolve(path)?.lastComponent }
         guard let component else {
-            throw TransferError(.sourceLost, .unsafeName, "\(path) has no name to use at the server. Give the item a remote name.")
+            throw TransferError(.sourceLost, .unsafeName, "\(path) has no name to use on the server. Give the item a remote name.")
         }
         return unsafe component.withPlatformString { unsafe [UInt8](UnsafeRawBufferPointer(start: $0, count: strlen($0))) }
     }
@@ -163,7 +163,7 @@ struct ItemDrafting {
 }
 
 extension QueueStore {
-    /// Makes drafts of items for an existing upload session. Writes data from memory to the spool; if the drafts are not stored, the caller must
+    /// Creates drafts of items for an existing upload session. Writes data from memory to the spool; if the drafts are not stored, the caller must
     /// call ``discardBlobs(of:)``.
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`, `unreadableItems` or `storageUnavailable`. Nothing is left on disk then.
@@ -173,7 +173,7 @@ extension QueueStore {
 
     /// Like ``drafts(of:)``, for a session that downloads to a folder; nil for an upload session. May also throw the code `fileExists`.
     func drafts(of items: [TransferItem], downloadingTo folder: DownloadFolder?) async throws(QueueError) -> [ItemDraft] {
-        guard !items.isEmpty else { throw QueueError(.invalidRequest, "There are no items to add. Give at least one.") }
+        guard !items.isEmpty else { throw QueueError(.invalidRequest, "There are no items to add. Add at least one.") }
         return try await BlockingIO.run { [sources, spool] () throws(QueueError) in
             var drafting = ItemDrafting(sources)
             _ = drafting.begin(downloadingTo: folder)

@@ -3,7 +3,7 @@ import GRDB
 import SystemPackage
 import TransferCore
 
-/// Rejects uploads whose files would replace each other at the server. The transports report what happens to files with the same name.
+/// Rejects uploads whose files would replace each other on the server. The transports report what happens to files with the same name.
 struct NameCheck: Sendable {
     let transports: [TransportID: any Transport]
     let folders: SourceFolders

@@ -7,7 +7,7 @@ package struct RemoteNames {
     /// Nil for bytes from memory and streams.
     private var sources: [Data: FilePath?] = [:]
 
-    /// Makes an empty collection.
+    /// Creates an empty collection.
     package init() {}
 
     /// Adds a name. The same file twice and two folders, whose contents merge, do not clash. Blocks.
@@ -24,7 +24,7 @@ package struct RemoteNames {
 
     /// Adds the names of drafts, except those with an upload URL. Blocks.
     ///
-    /// - Returns: The first clash; nil without one.
+    /// - Returns: The first clash, or nil if there is none.
     mutating func add(_ drafts: [ItemDraft], in folders: SourceFolders) -> RemoteNameClash? {
         for draft in drafts where draft.uploadPlace == nil {
             if let clash = add(draft.destination, folders.source(of: draft.kind, [UInt8](draft.source))) { return clash }
@@ -59,7 +59,7 @@ package struct RemoteNameClash: CustomStringConvertible {
 package struct NameClashes {
     private let fates: [(endpoint: Endpoint, clash: NameClash)]
 
-    /// Makes the list of consequences.
+    /// Creates the list of consequences.
     ///
     /// - Parameters:
     ///   - endpoints: The account's endpoints, in their order.
@@ -83,12 +83,12 @@ package struct NameClashes {
         }?.element
     }
 
-    /// The first endpoint that would reject the second file; nil without one.
+    /// The first endpoint that would reject the second file, or nil if there is none.
     package var refusing: Endpoint? { fates.first { $0.clash == .refused }?.endpoint }
 }
 
 extension NameClash {
-    /// What happens to the files, for messages; a clause without a full stop.
+    /// The consequence for the files, for messages: a clause without a full stop.
     package var consequence: String {
         switch self {
         case .keptApart: "both would be kept"

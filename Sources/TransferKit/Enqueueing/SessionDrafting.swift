@@ -3,7 +3,7 @@ import SystemPackage
 import TransferCore
 
 extension QueueStore {
-    /// Makes session drafts of requests: checks their local files, and chooses names. Writes data from memory to the spool; if a draft is not
+    /// Creates session drafts of requests: checks their local files, and chooses names. Writes data from memory to the spool; if a draft is not
     /// stored, the caller must call ``discardBlobs(of:)``.
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`, `fileExists`, `unreadableItems` or `storageUnavailable`. Nothing is left on disk

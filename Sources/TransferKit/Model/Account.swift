@@ -8,7 +8,7 @@ public struct Account: Hashable, Sendable, Codable {
     /// The endpoints for sessions, the preferred one first.
     public var endpoints: [Endpoint]
 
-    /// The most active sessions of the account, at least 1; nil for no limit of its own.
+    /// The maximum number of active sessions of the account, at least 1; nil for no limit of its own.
     public var sessionLimit: Int?
 
     /// The rate limit of all its sessions together, in bytes per second; nil for no limit.
@@ -20,10 +20,10 @@ public struct Account: Hashable, Sendable, Codable {
     /// Whether a session tries the next endpoint if one rejects the credentials. Otherwise the account is blocked.
     public var fallsBackOnCredentials: Bool
 
-    /// The rules by which some files prefer other endpoints than the first; see ``EndpointRule``.
+    /// The rules by which some files prefer endpoints other than the first; see ``EndpointRule``.
     public var rules: [EndpointRule]
 
-    /// Makes an account. The account is checked when it is saved.
+    /// Creates an account. The account is checked when it is saved.
     public init(
         _ name: String, endpoints: [Endpoint], sessionLimit: Int? = nil, rateLimit: Int64? = nil, fallbackAfter: Duration = .seconds(60),
         fallsBackOnCredentials: Bool = false, rules: [EndpointRule] = []
@@ -81,12 +81,12 @@ public struct Account: Hashable, Sendable, Codable {
     }
 }
 
-/// The reason why no session of an account starts until a person acts.
+/// The reason why no session of an account starts until the user acts.
 public struct AccountBlock: Hashable, Sendable, Codable {
     /// The error that a transport met, of the class `credentials` or `trust`.
     public var error: TransferError
 
-    /// Makes a block.
+    /// Creates a block.
     public init(error: TransferError) {
         self.error = error
     }

@@ -18,7 +18,7 @@ public struct EndpointRule: Hashable, Sendable, Codable {
     /// The addresses of preferred endpoints of the account, the most preferred one first. At least one, and none twice.
     public var addresses: [String]
 
-    /// Makes a rule. The rule is checked when its account is saved.
+    /// Creates a rule. The rule is checked when its account is saved.
     public init(
         direction: TransferDirection? = nil, minimumSize: Int64? = nil, maximumSize: Int64? = nil, prefer addresses: [String]
     ) {

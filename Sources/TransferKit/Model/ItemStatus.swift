@@ -10,9 +10,9 @@ public enum ItemState: String, Hashable, Sendable, Codable, CaseIterable {
     case completed
     /// Given up. The item's error has the reason.
     case failed
-    /// An entry of a folder that was skipped, as it is neither a file nor a folder, such as a socket. The item's error describes it.
+    /// An entry of a folder that was skipped, because it is neither a file nor a folder, such as a socket. The item's error describes it.
     ///
-    /// The session completes nevertheless, and its statistics do not count the item.
+    /// The session still completes, and its statistics do not count the item.
     case skipped
 }
 
@@ -45,7 +45,7 @@ public struct ItemStatus: Hashable, Sendable {
     /// Why the item failed or was skipped, or why its last attempt failed.
     public var error: TransferError?
 
-    /// Makes a snapshot, including one reported by another process.
+    /// Creates a snapshot, including one reported by another process.
     package init(
         position: Int64, source: FilePath, destination: RemotePath, isFolder: Bool = false, state: ItemState, bytesTotal: Int64?,
         bytesDone: Int64, remoteURL: String? = nil, checksum: String? = nil, partialExpiresAt: Date? = nil,

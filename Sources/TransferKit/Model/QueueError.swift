@@ -2,12 +2,12 @@ public import Foundation
 
 /// The reason why a call on the queue was rejected. The call changed nothing.
 public struct QueueError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
-    /// A stable name for programs. The list is open.
+    /// A stable name for programs. The list is not exhaustive.
     public struct Code: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible {
         /// The name, in lower camel case.
         public let rawValue: String
 
-        /// Makes a code from a name.
+        /// Creates a code from a name.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }
@@ -19,10 +19,10 @@ public struct QueueError: Error, Hashable, Sendable, Codable, CustomStringConver
     /// The reason, for a program.
     public var code: Code
 
-    /// The reason and what to do, for a person.
+    /// A human-readable message: the reason and what to do.
     public var message: String
 
-    /// Makes an error.
+    /// Creates an error.
     public init(_ code: Code, _ message: String) {
         self.code = code
         self.message = message

@@ -4,7 +4,7 @@ public import Foundation
 public struct SessionForecast: Hashable, Sendable, Codable {
     /// The session.
     public var id: SessionID
-    /// The expected start; nil if it depends on something unknown, such as a person or the rate of another session.
+    /// The expected start; nil if it depends on something unknown, such as user action or the rate of another session.
     public var expectedStart: Date?
     /// The expected end; nil if it is unknown.
     public var expectedEnd: Date?
@@ -14,12 +14,12 @@ extension TransferQueue {
     /// The number of sessions in a forecast.
     private static let forecastCount = 1_000
 
-    /// Returns the expected start and end of the first 1,000 waiting sessions, in the order in which they start under present conditions.
+    /// Returns the expected start and end of the first 1,000 waiting sessions, in the order in which they start under current conditions.
     ///
     /// Assumptions:
     ///
     /// - No attempt fails, no call changes the queue, and each session that ends completes. Ending sessions have released their slots.
-    /// - Each session moves its bytes at the present average rate of its account's sessions. If none of them moves bytes, it uses the account's
+    /// - Each session moves its bytes at the current average rate of its account's sessions. If none of them moves bytes, it uses the account's
     ///   last rate in this process, otherwise the rate of the other accounts. Without such a rate, the end is unknown: after the queue was opened,
     ///   there is no rate before bytes move.
     /// - The rate limits of session, account and queue apply, and concurrent sessions share them equally.
@@ -70,7 +70,7 @@ extension TransferQueue {
             ? nil : session.bytes.flatMap { bytes in figures.bytesTotal.map { min(bytes, max(0, $0 - figures.bytesSent)) } }
     }
 
-    /// Returns the present or last rate of each account's sessions.
+    /// Returns the current or last rate of each account's sessions.
     private func recentRates() -> RecentRates {
         var rates = lastRates
         var present: [AccountKey: [Double]] = [:]

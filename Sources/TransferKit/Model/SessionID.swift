@@ -5,12 +5,12 @@ public struct SessionID: Hashable, Sendable, Codable, LosslessStringConvertible 
     /// The UUID: random (RFC 9562, version 4), so a few first characters are enough to distinguish sessions.
     public let uuid: UUID
 
-    /// Makes a new, random ID.
+    /// Creates a new, random ID.
     public init() {
         uuid = UUID()
     }
 
-    /// Makes an ID from an existing UUID.
+    /// Creates an ID from an existing UUID.
     public init(uuid: UUID) {
         self.uuid = uuid
     }

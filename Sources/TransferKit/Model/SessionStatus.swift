@@ -14,7 +14,7 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     public var phase: SessionPhase?
     /// The reason why it waits; nil unless it waits.
     public var why: WaitReason?
-    /// A name for people.
+    /// A human-readable name.
     public var name: String
     /// Upload or download.
     public var direction: TransferDirection
@@ -82,7 +82,7 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
         return files > 0 ? min(1, Double(filesDone) / Double(files)) : nil
     }
 
-    /// Makes statistics.
+    /// Creates statistics.
     ///
     /// - Parameter bytesTotal: The size of all files of known size, in bytes.
     public init(
@@ -145,13 +145,13 @@ public struct QueueStatus: Hashable, Sendable, Codable {
     public var failed: Int
     /// When the first of the ``scheduled`` sessions is due, or nil.
     public var nextDue: Date?
-    /// Whether no session runs and none can start without a person.
+    /// Whether no session runs and none can start without user action.
     public var isIdle: Bool
     /// The revision of the order. It grows with each insertion, removal and move, also over restarts.
     public var orderRevision: UInt64
     /// The number of the last event; see ``TransferQueue/events(since:)``.
     public var revision: UInt64 = 0
-    /// The most active sessions.
+    /// The maximum number of active sessions.
     public var sessionLimit: Int
     /// The rate limit of all sessions together, in bytes per second; nil for no limit.
     public var rateLimit: Int64?

@@ -1,7 +1,7 @@
 public import Foundation
 public import TransferCore
 
-/// The reason why a waiting session does not run: the first unmet condition. It is derived from the present state and never stored.
+/// The reason why a waiting session does not run: the first unmet condition. It is derived from the current state and never stored.
 public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     /// The queue is stopped, draining or stopping.
     case queueNotRunning
@@ -21,7 +21,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     case notBefore(Date)
     /// Another session, whose state this is, must complete or end first.
     case after(SessionID, SessionState)
-    /// The account is blocked until a person acts.
+    /// The account is blocked until the user acts.
     case accountBlocked(TransferError)
     /// No endpoint of the account may be tried before this time: each failed too often, or asked to back off. The error is the
     /// last failure there in this process, if any.
@@ -34,7 +34,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     case diskBelowFloor(free: Int64, floor: Int64)
     /// This machine lacks the space or the descriptors that the session needs.
     case noSpace(TransferError)
-    /// No session starts, as this number of interrupted runs have not ended, and each keeps threads of this process.
+    /// No session starts, because this number of interrupted runs have not ended, and each keeps threads of this process.
     case runsNotEnded(Int)
     /// The queue is strict, and an earlier session has not finished.
     case strictOrder(behind: SessionID)
@@ -47,15 +47,15 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     /// The session is next, and a paused session keeps the slot that it needs.
     case slotHeld(by: SessionID)
 
-    /// The reason as a sentence for people.
+    /// The reason as a sentence for the user.
     public var description: String {
         switch self {
         case .queueNotRunning: "The queue is not running."
         case .storageRefusesChanges(let problem): "The queue can't store changes, so it interrupted the session. \(problem)"
         case .lastRunNotEnded:
-            "The last run was interrupted and has not ended, as a disk, a network share or a transport does not respond. The session starts when that run ends, or after a restart of this process."
-        case .yielded: "The session yielded its slot. It starts again after another session had its turn."
-        case .displaced(let id): "Session \(id) took its slot. This session starts again when that one gives the slot up."
+            "The last run was interrupted and has not ended, because a disk, a network share or a transport does not respond. The session starts when that run ends, or after a restart of this process."
+        case .yielded: "The session yielded its slot. It starts again after another session has had its turn."
+        case .displaced(let id): "Session \(id) took its slot. This session starts again when that one releases the slot."
         case .retry(let date): "The last attempt failed; the next one is due at \(date.formatted(.iso8601))."
         case .notBefore(let date): "The earliest start is \(date.formatted(.iso8601))."
         case .after(let id, let state): "The session waits for session \(id), which is \(state.rawValue)."
@@ -70,7 +70,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
             "The disk of the storage folder has \(free) bytes left, and no session starts below \(floor) bytes. Free some space."
         case .noSpace(let error): "This machine lacks space for the session. \(error.message)"
         case .runsNotEnded(let count):
-            "\(count) interrupted runs have not ended, as a disk, a network share or a transport does not respond. Restart this process."
+            "\(count) interrupted runs have not ended, because a disk, a network share or a transport does not respond. Restart this process."
         case .strictOrder(let id): "The queue is strict, and the earlier session \(id) has not finished."
         case .order(let id): "The session waits for its turn after session \(id)."
         case .queueLimit: "The session is next. All slots of the queue are in use."

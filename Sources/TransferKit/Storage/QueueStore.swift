@@ -16,10 +16,10 @@ package final class QueueStore: Sendable {
     private let walGuard: WALGuard?
     let place: StorePlace
 
-    /// Opens or makes the store in a folder, once no other process owns it.
+    /// Opens or creates the store in a folder, once no other process owns it.
     ///
     /// - Parameter observer: Receives every step of a change of the store, on the thread that executes it; for tests.
-    /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable` or `storageDamaged`. Then the store is unchanged.
+    /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable` or `storageDamaged`. The store is then unchanged.
     package static func open(
         _ storage: Storage, clock: EngineClock, observer: (@Sendable (StoreStep) -> Void)? = nil
     ) async throws(QueueError) -> QueueStore {
@@ -29,7 +29,7 @@ package final class QueueStore: Sendable {
             do {
                 return try QueueStore(storage, lock: lock, clock: clock, observer: observer)
             } catch {
-                // An explicit release, as the last reference of the lock can outlive this call, and the caller may retry at once.
+                // Released explicitly, because the last reference to the lock can outlive this call, and the caller may retry immediately.
                 lock.release()
                 throw storageError(error, folder: storage.folder)
             }
@@ -62,7 +62,7 @@ package final class QueueStore: Sendable {
             spool = Spool(in: folder)
             sources = SourceFolders(base: try Self.remember(storage.base, in: pool), spool: spool.folder)
             try spool.removeOrphans(of: pool)
-            // The names of the database and its log must survive a loss of power before the queue reports any change as durable.
+            // The names of the database and its log must survive a power loss before the queue reports any change as durable.
             StorageFolder.sync(folder)
             lock.recordStore()
             self.lock = lock
@@ -73,7 +73,7 @@ package final class QueueStore: Sendable {
         }
     }
 
-    /// The largest size of the write-ahead log that stays between transactions, in bytes.
+    /// The maximum size in bytes that the write-ahead log keeps between transactions.
     package static let longestLog = 16 << 20
 
     private static func prepare(_ pool: DatabasePool, at path: FilePath) throws {
@@ -82,7 +82,7 @@ package final class QueueStore: Sendable {
         try StorageFolder.checkVersion(version, of: path)
         // After a large transaction, later ones shrink the write-ahead log (sqlite.org/pragma.html#pragma_journal_size_limit).
         try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_size_limit = \(Self.longestLog)") }
-        // GRDB sets `synchronous` to NORMAL in write-ahead mode, with which a loss of power can lose the last transactions.
+        // In write-ahead mode, GRDB sets `synchronous` to NORMAL, so that a power loss can undo the last transactions.
         try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
         try Schema.migrate(pool)
     }
@@ -111,8 +111,8 @@ package final class QueueStore: Sendable {
     /// Closes the database and releases the folder.
     package func close() async {
         await BlockingIO.run(.storage) { [walGuard] in walGuard?.close() }
-        // If this fails, the log stays for the next opening, as after a crash. GRDB closes its readers last, and readers can't move the log into
-        // the database.
+        // If this fails, the log stays until the store is opened again, as after a crash. GRDB closes its readers last, and readers can't move
+        // the log into the database.
         _ = try? await pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
         await BlockingIO.run(.storage) { [pool, lock] in
             try? pool.close()

@@ -10,11 +10,11 @@ final class ByteChannel: Sendable {
         /// The number of bytes that were written to the channel, and how many of them are in the storage folder.
         var accepted: Int64 = 0
         var stored: Int64 = 0
-        /// Whether all bytes are stored, with a mark that the stream is complete.
+        /// Whether all bytes are stored, with the completion mark.
         var isSealed = false
-        /// The end of the writing; nil while the writer may write.
+        /// How the writing ended; nil while the writer may write.
         var end: Result<Void, any Error>?
-        /// The end of the reading; nil while the queue may read.
+        /// Why the queue stopped reading; nil while it reads.
         var refusal: (any Error)?
     }
 
@@ -33,7 +33,7 @@ final class ByteChannel: Sendable {
             let isTaken = try state.withLock { state in
                 if let refusal = state.refusal { throw refusal }
                 guard state.end == nil else {
-                    throw TransferError(.permanent, .internalFailure, "Cannot write to the stream: it is finished.")
+                    throw TransferError(.permanent, .internalFailure, "Cannot write to a finished stream.")
                 }
                 guard state.buffered < capacity else { return false }
                 state.chunks.append(chunk)
@@ -46,13 +46,13 @@ final class ByteChannel: Sendable {
         }
     }
 
-    /// Ends the writing. Only the first end counts.
+    /// Ends the writing. Only the first call has an effect.
     func end(_ result: Result<Void, any Error>) {
         state.withLock { if $0.end == nil { $0.end = result } }
         changes.send()
     }
 
-    /// Records a report of the reader about the chunks.
+    /// Records a report from the reader about the chunks.
     func note(_ news: StreamNews) {
         state.withLock { state in
             switch news {
@@ -67,7 +67,7 @@ final class ByteChannel: Sendable {
         changes.send()
     }
 
-    /// Waits until all bytes written before are stored; after the end of the writing, until the mark of completeness is stored, too.
+    /// Waits until all bytes written so far are stored and, after the end of the writing, until the completion mark is stored.
     func flush() async throws {
         let target = state.withLock { $0.accepted }
         while true {

@@ -6,7 +6,7 @@ import TransferCore
 enum StreamNews: Sendable {
     /// This number of further bytes is in the storage folder.
     case stored(Int)
-    /// All bytes are in the storage folder, with a mark of completeness that survives restarts.
+    /// All bytes are in the storage folder, with a completion mark that survives restarts.
     case sealed
     /// No reader remains.
     case refused(any Error)
@@ -18,7 +18,7 @@ package final class StreamProducer: Sendable {
 
     /// The length of the stream in bytes; nil if the app does not know it.
     let length: Int64?
-    /// The most bytes on the disk that the other end has not confirmed.
+    /// The maximum number of bytes on the disk that the other end has not confirmed.
     let ahead: Int64
     private let body: @Sendable (Write) async throws -> Void
     let report: @Sendable (StreamNews) -> Void
@@ -37,7 +37,7 @@ package final class StreamProducer: Sendable {
         self.body = body
     }
 
-    /// - Returns: Whether the caller now owns the stream. Only one caller can, as a stream can be read once.
+    /// - Returns: Whether the caller now owns the stream. Only one caller can, because a stream can be read once.
     func claim() -> Bool {
         isClaimed.withLock { isClaimed in
             defer { isClaimed = true }
@@ -45,7 +45,7 @@ package final class StreamProducer: Sendable {
         }
     }
 
-    /// Allows another caller to claim the stream, as nothing was read.
+    /// Allows another caller to claim the stream, because nothing was read.
     func unclaim() {
         isClaimed.withLock { $0 = false }
     }
@@ -56,7 +56,7 @@ package final class StreamProducer: Sendable {
 }
 
 extension StreamProducer {
-    /// Makes a producer from the chunks of a ``StreamWriter``.
+    /// Creates a producer from the chunks of a ``StreamWriter``.
     convenience init(reading channel: ByteChannel, length: Int64?, ahead: Int64) {
         self.init(length: length, ahead: ahead, report: channel.note) { write in
             while let chunks = try await channel.read() {

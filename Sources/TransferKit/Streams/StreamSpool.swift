@@ -20,7 +20,7 @@ package final class StreamSpool: Sendable {
         var hasBegun = false
         /// Whether an earlier process made the file.
         var isFound = false
-        /// Whether the file has all bytes of the stream and a mark of completeness.
+        /// Whether the file has all bytes of the stream and a completion mark.
         var isWhole = false
         var written: Int64 = 0
         /// The number of bytes that the other end has, according to the transport. It limits the producer.
@@ -54,7 +54,7 @@ package final class StreamSpool: Sendable {
         self.init(State(producer: producer), at: path, for: name, length: producer.length, .growing(0), clock)
     }
 
-    /// Makes the spool of a stream that an earlier process left.
+    /// Creates the spool of a stream that an earlier process left.
     convenience init(_ left: LeftStream, at path: FilePath, clock: EngineClock) {
         let offset = left.offset
         let state = State(
@@ -81,7 +81,7 @@ package final class StreamSpool: Sendable {
         lifted.withLock { $0 = { [weak self] in self?.lift(to: $0) } }
     }
 
-    /// The offset before which bytes can't be read any more.
+    /// The offset before which bytes can no longer be read.
     var released: Int64 { state.withLock { $0.released } }
 
     /// Whether the app has not yet produced bytes to send at a position, or as many as the transport needs, although it may.
@@ -106,7 +106,7 @@ package final class StreamSpool: Sendable {
         }
     }
 
-    /// Allows the producer to be used elsewhere, as nothing was read.
+    /// Allows the producer to be used elsewhere, because nothing was read.
     func giveUpProducer() {
         state.withLock { $0.producer }?.unclaim()
     }

@@ -18,7 +18,7 @@ public final class StreamWriter: Sendable {
 
     /// Writes a chunk after the others. It returns once the buffer has room, which can take until the session runs or is resumed.
     ///
-    /// - Throws: A ``TransferError`` if the queue no longer reads, as the item failed, or its session was cancelled or removed;
+    /// - Throws: A ``TransferError`` if the queue no longer reads, because the item failed, or its session was cancelled or removed;
     ///   `CancellationError` if the task is cancelled, and then no byte of the chunk is sent.
     public func write(_ chunk: some DataProtocol) async throws {
         let data = chunk as? Data ?? Data(chunk)

@@ -2,10 +2,10 @@ package import Foundation
 import Locking
 import TransferCore
 
-/// Numbers events and distributes them to any number of subscribers. Each has its own bounded buffer, so a slow one never slows the queue.
+/// Numbers events and distributes them to any number of subscribers. Each has its own bounded buffer, so a slow subscriber never slows the queue.
 ///
-/// The writer calls ``number(_:at:)``, stores the events with the change that they report, and calls ``publish(_:)`` once that is durable.
-/// If the store refuses, it does not publish them, and their numbers are used again.
+/// The writer calls ``number(_:at:)``, stores the events with the change that they report, and calls ``publish(_:)`` once the change is durable.
+/// If the store rejects the change, the writer does not publish the events, and their numbers are reused.
 package final class EventHub: Sendable {
     private struct Subscriber: Sendable {
         weak let buffer: EventBuffer?
@@ -119,7 +119,7 @@ package final class EventHub: Sendable {
         }
     }
 
-    /// Ends all subscriptions once the published events were taken.
+    /// Ends all subscriptions once their subscribers have taken the published events.
     package func finish() {
         let subscribers = state.withLock { state in
             state.isFinished = true
@@ -142,7 +142,7 @@ extension ArraySlice<QueueEvent> {
 }
 
 extension QueueEvent.Kind {
-    /// Keeps one of several sessions.
+    /// Keeps only one of several sessions.
     fileprivate mutating func narrow(to offset: Int) {
         switch self {
         case .added(let ids, let index) where ids.count > 1: self = .added([ids[offset]], index: index + offset)

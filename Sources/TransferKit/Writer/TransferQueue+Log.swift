@@ -38,7 +38,7 @@ extension QueueEvent.Kind {
         case .endpointChanged(_, let before, let endpoint):
             (.notice, "A session continues at another endpoint.", ["from": "\(before ?? "")", "endpoint": "\(endpoint)"])
         case .accountBlocked(let account, let error):
-            (.error, "An account is blocked until a person unblocks it: \(error)", ["account": "\(account)"])
+            (.error, "An account is blocked until you unblock it: \(error)", ["account": "\(account)"])
         case .accountUnblocked(let account): (.info, "An account was unblocked.", ["account": "\(account)"])
         case .needsCredentials(let account, let error):
             (.warning, "An account needs credentials: \(error)", ["account": "\(account)"])

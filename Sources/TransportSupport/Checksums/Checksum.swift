@@ -49,7 +49,7 @@ package struct Checksum: Hashable, Sendable {
         self.init(algorithm, digits: parts[1])
     }
 
-    /// Parses the checksum that a session expects; nil without one.
+    /// Parses the checksum that a session expects; nil if it expects none.
     ///
     /// - Throws: A ``TransferError`` if it is not a checksum.
     package init?(expectedBy options: AttemptOptions) throws(TransferError) {

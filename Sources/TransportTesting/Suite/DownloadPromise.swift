@@ -14,7 +14,7 @@ public enum DownloadPromise: String, CaseIterable, Sendable, CustomStringConvert
     // Content
     case contentArrivesIntact = "A downloaded file is intact, whatever its size"
     case nameComesLast = "A download gets its name only when it is complete"
-    case receiptTellsSize = "The receipt has the number of received bytes"
+    case receiptHasSize = "The receipt contains the number of received bytes"
     case totalIsTrue = "The reported size is that of the file"
     case missingFileIsPermanent = "A missing remote file is an error of the class permanent"
     // Resuming
@@ -50,7 +50,7 @@ public enum DownloadPromise: String, CaseIterable, Sendable, CustomStringConvert
         switch self {
         case .contentArrivesIntact: try await check.downloadsArriveIntact()
         case .nameComesLast: try await check.nameComesLast()
-        case .receiptTellsSize: try await check.downloadReceiptTellsSize()
+        case .receiptHasSize: try await check.downloadReceiptHasSize()
         case .totalIsTrue: try await check.totalIsTrue()
         case .missingFileIsPermanent: try await check.missingFileIsPermanent()
         case .resumesAfterCut: try await check.downloadResumesAfterCut()

@@ -82,7 +82,7 @@ extension PromiseCheck {
         }
     }
 
-    func failureOfSourceIsTold() async throws {
+    func sourceFailureIsReported() async throws {
         let error = TransferError(.sourceLost, .producerGone, "The producer failed for the test.")
         let growing = try makeGrowingSource(Self.largeSize, failure: error)
         let path = try makePath()

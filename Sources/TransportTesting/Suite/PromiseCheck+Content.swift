@@ -12,7 +12,7 @@ extension PromiseCheck {
         }
     }
 
-    func receiptTellsSize() async throws {
+    func receiptHasSize() async throws {
         for size in [0, 1, 100_000] {
             let (source, _) = try makeSource(size)
             let receipt = try await send(source, as: makePath())

@@ -9,7 +9,7 @@ struct Download: Sendable {
     let content: Data
 
     var received: Data? { Self.content(destination.path) }
-    /// The received content: that of the part file, or of the file, as a transport may rename the part file.
+    /// The received content: that of the part file, or of the file, because a transport may rename the part file.
     var part: Data? { Self.content(destination.partPath) ?? received }
 
     /// Whether this machine has a number of its bytes: at its start, or anywhere for a download in several segments.
@@ -96,7 +96,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         try requireReceived(download, "At the end")
     }
 
-    func downloadReceiptTellsSize() async throws {
+    func downloadReceiptHasSize() async throws {
         for size in [0, 1, 100_000] {
             let receipt = try await receive(makeDownload(size))
             try require(receipt.bytes == size, "For a file of \(size) bytes, the receipt has \(receipt.bytes).")

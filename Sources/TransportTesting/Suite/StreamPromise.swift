@@ -1,10 +1,10 @@
 import TransferCore
 
-/// A requirement of each transport that sends growing sources. Check it like a ``TransportPromise``.
+/// A requirement that every transport for growing sources must meet. Check it like a ``TransportPromise``.
 public enum StreamPromise: String, CaseIterable, Sendable, CustomStringConvertible {
     case growingSourceArrives = "A source that grows only after confirmations arrives intact"
     case resumesAfterCut = "A growing source resumes from its last checkpoint after its connection broke"
-    case failureOfSourceIsTold = "If the producer fails, the attempt throws that error, and the file is not complete"
+    case sourceFailureIsReported = "If the producer fails, the attempt throws that error, and the file is not complete"
     case cancellationEnds = "An attempt that waits for its source ends when it is cancelled"
 
     /// The promise, as a sentence.
@@ -13,7 +13,7 @@ public enum StreamPromise: String, CaseIterable, Sendable, CustomStringConvertib
     /// Checks the promise for a transport. Call it from any executor.
     ///
     /// - Parameter deadline: The time after which an attempt counts as hanging. It does not measure speed.
-    /// - Throws: A ``PromiseViolation`` if the transport breaks the promise; errors of the fixture.
+    /// - Throws: A ``PromiseViolation`` if the transport breaks the promise, or an error of the fixture.
     public func verify(_ fixture: some TransportFixture, deadline: Duration = .seconds(180)) async throws {
         try await PromiseCheck.run(rawValue, fixture, deadline) { try await run($0) }
     }
@@ -22,7 +22,7 @@ public enum StreamPromise: String, CaseIterable, Sendable, CustomStringConvertib
         switch self {
         case .growingSourceArrives: try await check.growingSourceArrives()
         case .resumesAfterCut: try await check.growingSourceResumes()
-        case .failureOfSourceIsTold: try await check.failureOfSourceIsTold()
+        case .sourceFailureIsReported: try await check.sourceFailureIsReported()
         case .cancellationEnds: try await check.cancellationOfWaitingEnds()
         }
     }

@@ -1,6 +1,6 @@
 import TransferCore
 
-/// A requirement of each transport.
+/// A requirement that every transport must meet.
 ///
 /// For each case, call ``verify(_:deadline:)`` in a test of any framework:
 ///
@@ -13,7 +13,7 @@ import TransferCore
 public enum TransportPromise: String, CaseIterable, Sendable, CustomStringConvertible {
     // Content
     case contentArrivesIntact = "The content arrives intact, whatever its size"
-    case receiptTellsSize = "The receipt has the number of bytes"
+    case receiptHasSize = "The receipt contains the number of bytes"
     case manyFilesArrive = "A hundred concurrent files arrive"
     case oddNamesAreSafe = "A file with an unusual name arrives, or is rejected before its first byte"
     // Resuming
@@ -45,7 +45,7 @@ public enum TransportPromise: String, CaseIterable, Sendable, CustomStringConver
     /// Checks the promise for a transport. Call it from any executor.
     ///
     /// - Parameter deadline: The time after which an attempt counts as hanging. It does not measure speed.
-    /// - Throws: A ``Violation`` if the transport breaks the promise; errors of the fixture.
+    /// - Throws: A ``Violation`` if the transport breaks the promise, or an error of the fixture.
     public func verify(_ fixture: some TransportFixture, deadline: Duration = .seconds(180)) async throws {
         try await PromiseCheck.run(rawValue, fixture, deadline) { try await run($0) }
     }
@@ -53,7 +53,7 @@ public enum TransportPromise: String, CaseIterable, Sendable, CustomStringConver
     private func run(_ check: PromiseCheck<some TransportFixture>) async throws {
         switch self {
         case .contentArrivesIntact: try await check.contentArrivesIntact()
-        case .receiptTellsSize: try await check.receiptTellsSize()
+        case .receiptHasSize: try await check.receiptHasSize()
         case .manyFilesArrive: try await check.manyFilesArrive()
         case .oddNamesAreSafe: try await check.oddNamesAreSafe()
         case .resumesAfterCut: try await check.resumesAfterCut()

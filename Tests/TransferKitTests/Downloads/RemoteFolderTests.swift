@@ -195,7 +195,7 @@ import TransportTesting
         #expect(try await session.value.statistics.files == 1)
         let items = try await queue.items(of: session.id)
         #expect(items.map(\.state) == [.completed, .skipped, .skipped])
-        #expect(items[1].error?.message == "trip/file is a symbolic link at the server and is not downloaded.")
+        #expect(items[1].error?.message == "trip/file is a symbolic link on the server and is not downloaded.")
         session = try await queue.enqueue(try request(folder("trip", as: "followed", symbolicLinks: .followFiles)))
         #expect(try await session.value.statistics.files == 2)
         #expect(try await files(queue) == ["followed/1", "followed/file", "trip/1"])

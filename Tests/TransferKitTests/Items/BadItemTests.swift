@@ -43,7 +43,7 @@ import TransportTesting
                 "/dev/null is a device. Only regular files and folders can be sent.",
                 "Cannot read \(long).",
                 "An item has an empty path.",
-                "/ has no name to use at the server. Give the item a remote name.",
+                "/ has no name to use on the server. Give the item a remote name.",
             ])
         #expect(await queue.status().sessions == 0)
         #expect(!FileManager.default.fileExists(atPath: fixture.folder.path.appending("store").appending("spool").string))

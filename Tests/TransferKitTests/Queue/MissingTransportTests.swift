@@ -25,7 +25,7 @@ import TransportTesting
         #expect(try await warned { try await queue.start() } == 1, "of accounts that sessions refer to")
         await queue.waitUntilIdle()
         #expect(try await session.status.state == .completed)
-        #expect(await queue.status().isIdle, "it needs a person")
+        #expect(await queue.status().isIdle, "it needs user action")
         #expect(try await queue.sessions()[1].why == .transportMissing("carrier-pigeon"))
         await queue.shutdown()
     }

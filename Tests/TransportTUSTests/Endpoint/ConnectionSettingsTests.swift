@@ -30,7 +30,7 @@ import TransportTUS
         let error = try #require(await upload.failure())
         #expect(error.failureClass == .credentials)
         #expect(error.message.contains("The proxy \(proxy.url("")) "))
-        #expect(error.message.contains("requires credentials, or other ones, for requests to \(scheme)://host.invalid."))
+        #expect(error.message.contains("requires credentials, or rejected the given ones, for requests to \(scheme)://host.invalid."))
         #expect(proxy.requests.first?.method == (scheme == "http" ? "OPTIONS" : "CONNECT"))
         await upload.end()
         proxy.stop()
@@ -59,7 +59,7 @@ import TransportTUS
         let setting = name == "proxy" ? "\(value)://127.0.0.1:\(proxy.port)" : value
         upload.endpoint.settings = [name: setting]
         let error = try #require(await upload.failure())
-        #expect(error.message.contains(" \(name) \(setting); check these, too."), "\(error.description)")
+        #expect(error.message.contains(" \(name) \(setting); also check these settings."), "\(error.description)")
         #expect(upload.server.requests.isEmpty)
         await upload.end()
     }
@@ -96,7 +96,7 @@ import TransportTUS
         upload.endpoint.settings = ["addressFamily": "ipv6"]
         let error = await upload.failure()
         #expect(error?.failureClass == .unreachable)
-        #expect(error?.message.contains("reach it at IPv6 addresses only;") == true, "\(error?.message ?? "")")
+        #expect(error?.message.contains("connects to IPv6 addresses only;") == true, "\(error?.message ?? "")")
         await upload.end()
     }
 

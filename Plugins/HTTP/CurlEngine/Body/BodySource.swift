@@ -8,7 +8,7 @@ enum BodySource {
     /// The remaining sources; the first is never exhausted.
     case sequence([BodySource])
 
-    /// How many of `limit` bytes can be requested now.
+    /// The number of bytes, at most `limit`, that can be requested now.
     func availability(upTo limit: Int) -> StreamBody.Availability {
         switch self {
         case .none: return .end

@@ -5,7 +5,7 @@ import TransportSupport
 struct BodyThreads {
     let mailbox: LoopMailbox
     let readers: ReaderThreads
-    /// For sinks without threads of their own.
+    /// The threads for sinks whose download passes no threads.
     let writers: WorkerThreads
     private let extraChunks = ChunkAllowance()
 
@@ -15,7 +15,7 @@ struct BodyThreads {
         self.writers = writers
     }
 
-    /// Makes the source of a request's body.
+    /// Creates the source of a request's body.
     func source(_ pending: PendingRequest) throws(CurlEngineError) -> BodySource {
         try source(pending.request.body, of: pending.id, showing: pending.request.observeBody)
     }
@@ -29,7 +29,7 @@ struct BodyThreads {
         case .bytes(let bytes): return .bytes(bytes, position: 0)
         case .file(let file, let offset, let length):
             let threads = readers.threads(for: file)
-            let canReadCached = observe == nil && readers.areSparedCachedFiles
+            let canReadCached = observe == nil && readers.skipsCachedFiles
             let body = FileBody(file, offset: offset, length: length, canReadCached: canReadCached) {
                 [mailbox] chunk throws(TransferError) in
                 try threads.submit { mailbox.post(.bodyRead(id, FileBody.fill(chunk, from: file, showing: observe))) }
@@ -37,7 +37,7 @@ struct BodyThreads {
             return .file(body)
         case .stream(let stream, let length):
             guard stream.attach(wake: { [mailbox] in mailbox.post(.bodyGrown(id)) }) else {
-                throw CurlEngineError(.invalidRequest, "The body stream was already sent; make one for each request.")
+                throw CurlEngineError(.invalidRequest, "The body stream was already sent. Create a stream for each request.")
             }
             return .stream(StreamBody(stream), remaining: length)
         case .sequence(let bodies):
@@ -47,7 +47,7 @@ struct BodyThreads {
         }
     }
 
-    /// Makes the destination of a response's body; nil to keep it in memory.
+    /// Creates the destination of a response's body, or returns nil to keep the body in memory.
     func download(_ pending: PendingRequest) -> DownloadState? {
         guard case .download(let sink, let threads) = pending.purpose else { return nil }
         let id = pending.id
@@ -61,7 +61,7 @@ struct BodyThreads {
         _ queue: WriteQueue, to sink: any HTTPResponseSink, on threads: WorkerThreads, callLoop: @escaping @Sendable () -> Void
     ) throws(TransferError) {
         try threads.submit {
-            // This thread exists, so asking for it again does not fail.
+            // This thread already runs, so submitting to it again does not fail.
             if queue.write(to: sink, callLoop: callLoop) { try? write(queue, to: sink, on: threads, callLoop: callLoop) }
         }
     }

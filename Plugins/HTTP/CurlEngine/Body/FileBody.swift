@@ -14,9 +14,9 @@ struct FileChunk: Sendable {
     /// Where the piece begins in the file.
     var offset: Int64
     let storage: TransferBuffer
-    /// How many bytes to read.
+    /// The number of bytes to read.
     let limit: Int
-    /// How many bytes of the storage hold the piece.
+    /// The number of bytes of the storage that hold the piece.
     var count = 0
     /// The system's error, or 0.
     var errorNumber: CInt = 0

@@ -33,7 +33,7 @@ public final class HTTPBodyStream: Sendable {
     private let capacity: Int
     private let state = Locked(State())
 
-    /// Makes an empty stream.
+    /// Creates an empty stream.
     ///
     /// - Parameter capacity: How many unsent bytes can wait before ``write(_:)`` waits, too; twice as many can be in memory.
     public init(capacity: Int = 1024 * 1024) {

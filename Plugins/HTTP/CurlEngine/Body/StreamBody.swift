@@ -1,9 +1,9 @@
 /// Passes the bytes of a stream to libcurl. Confined to the loop's thread.
 final class StreamBody {
-    /// How many bytes can be read now.
+    /// The number of bytes that can be read now.
     enum Availability {
         case bytes(Int)
-        /// None; the loop is woken when there are more.
+        /// No bytes yet. The stream wakes the loop when there are more.
         case later
         case end
         case failed(any Error)
@@ -18,7 +18,7 @@ final class StreamBody {
         self.stream = stream
     }
 
-    /// Looks for bytes without waiting.
+    /// Checks for bytes without waiting.
     func availability() -> Availability {
         if piece < pieces.count { return .bytes(pieces[piece].count - position) }
         switch stream.take() {
@@ -32,7 +32,7 @@ final class StreamBody {
         }
     }
 
-    /// Fills a buffer that is not larger than ``availability()`` returned.
+    /// Fills a buffer. Its size must not exceed the number of bytes that ``availability()`` returned.
     func read(into buffer: UnsafeMutableRawBufferPointer) {
         unsafe pieces[piece].withUnsafeBytes { bytes in
             unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[position..<position + buffer.count]))

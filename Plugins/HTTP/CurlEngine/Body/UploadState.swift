@@ -1,6 +1,6 @@
 import TransferCore
 
-/// What a transfer still has to send, and its rate. Confined to the loop's thread.
+/// The data that a transfer must still send, and its rate. Confined to the loop's thread.
 struct UploadState {
     /// The result of libcurl's request for bytes.
     enum Read {
@@ -14,7 +14,7 @@ struct UploadState {
     private let isChunked: Bool
     private var pace: Pace
     private let progress: (@Sendable (Int64) -> Void)?
-    /// How many bytes that libcurl sent are the framing of chunks, not the body.
+    /// The number of bytes that libcurl sent as the framing of chunks, not as the body.
     private var framing: Int64 = 0
     private(set) var sent = SentBytes()
     private(set) var isPaused = false

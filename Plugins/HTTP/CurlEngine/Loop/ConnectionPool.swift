@@ -1,10 +1,10 @@
 import CCurl
 import TransferCore
 
-/// What requests must have in common to share a connection: all options, secrets included.
+/// The options that requests must have in common to share a connection: all of them, including secrets.
 ///
-/// libcurl compares most options itself, but not all. In 7.88, a request without an interface takes a connection that is bound to one, a
-/// request for HTTP/2 takes an HTTP/1.1 connection, and the key of a client certificate is ignored.
+/// libcurl compares most options itself, but not all. In 7.88, a request without an interface reuses a connection that is bound to one, a
+/// request for HTTP/2 reuses an HTTP/1.1 connection, and the key of a client certificate is ignored.
 struct ConnectionKey: Hashable {
     private let texts: [String?]
     private let pinnedPublicKeys: [String]
@@ -29,13 +29,13 @@ struct ConnectionKey: Hashable {
     }
 }
 
-/// Connections, and TLS sessions, that requests with the same options share. Confined to the loop's thread.
+/// Connections and TLS sessions that requests with the same options share. Confined to the loop's thread.
 @safe final class ConnectionPool {
     /// libcurl's share object; its connections close with it.
     let share: UnsafeMutableRawPointer
-    /// When the pool was last taken, as a count of such events.
+    /// The number of the last use, counted over all pools of the engine.
     fileprivate var lastUse: UInt64 = 0
-    /// How many transfers use the pool.
+    /// The number of transfers that use the pool.
     fileprivate var users = 0
 
     init() throws(CurlEngineError) {
@@ -55,13 +55,13 @@ struct ConnectionKey: Hashable {
 
 /// The pools of one engine.
 struct ConnectionPools {
-    /// How many unused pools are kept. The least recently used one is dropped first, with its connections.
+    /// The maximum number of unused pools. The least recently used one is dropped first, with its connections.
     static let maximumIdle = 8
 
     private var pools: [ConnectionKey: ConnectionPool] = [:]
     private var uses: UInt64 = 0
 
-    /// Returns the pool for some options. Return it with ``giveBack(_:)``.
+    /// Returns the pool for some options. Give it back with ``giveBack(_:)``.
     mutating func take(_ key: ConnectionKey) throws(CurlEngineError) -> ConnectionPool {
         let pool: ConnectionPool
         if let existing = pools[key] { pool = existing } else { pool = try ConnectionPool() }
@@ -72,7 +72,7 @@ struct ConnectionPools {
         return pool
     }
 
-    /// Called when no handle of a transfer uses the pool any more.
+    /// Takes a pool back. Call it when the transfer's handle no longer uses the pool.
     mutating func giveBack(_ pool: ConnectionPool) {
         pool.users -= 1
         let idle = pools.filter { $0.value.users == 0 }

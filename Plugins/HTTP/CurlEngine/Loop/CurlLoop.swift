@@ -31,14 +31,14 @@ import TransportSupport
     /// Starts a thread with a loop on it.
     static func start(_ configuration: CurlEngine.Configuration, readers: ReaderThreads) throws(CurlEngineError) -> LoopMailbox {
         guard isLibraryReady, let multi = unsafe curl_multi_init() else {
-            throw CurlEngineError(.outOfResources, "libcurl can't be set up: this machine is out of memory or descriptors.")
+            throw CurlEngineError(.outOfResources, "Cannot set up libcurl: this machine is out of memory or file descriptors.")
         }
         let mailbox = unsafe LoopMailbox(multi: multi)
         do throws(Errno) {
             try startThread { CurlLoop(mailbox, configuration, readers: readers).run() }
         } catch {
             unsafe curl_multi_cleanup(multi)
-            throw CurlEngineError(.outOfResources, "No thread can be made for the HTTP client.", cause: "\(error)")
+            throw CurlEngineError(.outOfResources, "Cannot create a thread for the HTTP client.", cause: "\(error)")
         }
         return mailbox
     }

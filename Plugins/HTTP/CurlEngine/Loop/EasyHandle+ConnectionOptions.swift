@@ -43,17 +43,17 @@ extension EasyHandle {
         if let certificate = options.clientCertificate {
             try set(CURLOPT_SSLCERT, certificate.certificateFile)
             try set(CURLOPT_SSLKEY, certificate.keyFile ?? certificate.certificateFile)
-            // Set always: without a passphrase, OpenSSL asks for it on the terminal, and all transfers wait.
+            // Always set, because without a passphrase OpenSSL prompts for one on the terminal, which blocks all transfers.
             try set(CURLOPT_KEYPASSWD, certificate.passphrase?.reveal() ?? "")
         }
     }
 
     private func applyProxy(_ proxy: Proxy) throws(CurlEngineError) {
-        // The proxy's response is not the server's.
+        // Keeps the proxy's headers out of the server's response.
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         switch proxy.choice {
         case .environment: break
-        // An empty string also keeps libcurl from using the environment (CURLOPT_PROXY(3)).
+        // With an empty string, libcurl also ignores the environment (CURLOPT_PROXY(3)).
         case .direct: try set(CURLOPT_PROXY, "")
         case .url(let url), .variable(let url):
             try set(CURLOPT_PROXY, url)

@@ -4,7 +4,8 @@ import CCurl
 @safe final class EasyHandle {
     let pointer: UnsafeMutableRawPointer
     private let errorText: UnsafeMutablePointer<CChar>
-    /// How much is read from a socket at once; below the size from which the C library asks the system for each allocation (mallopt(3)).
+    /// The number of bytes to read from a socket in one call. Below the size at which the C library asks the system for each allocation
+    /// (mallopt(3)).
     private static let readBufferSize = 100 * 1024
 
     init() throws(CurlEngineError) {

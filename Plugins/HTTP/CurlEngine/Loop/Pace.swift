@@ -1,9 +1,9 @@
 import TransferCore
 
-/// What the rate limits allow one direction of a transfer. Confined to the loop's thread.
+/// The allowance of the rate limits for one direction of a transfer. Confined to the loop's thread.
 struct Pace {
     private let allowance: (@Sendable (Int) -> Allowance)?
-    /// How many allowed bytes were not moved yet.
+    /// The number of allowed bytes that were not moved yet.
     private var credit = 0
     /// When to ask again, after nothing was allowed.
     var resumesAt: ContinuousClock.Instant?
@@ -12,7 +12,7 @@ struct Pace {
         self.allowance = allowance
     }
 
-    /// How many of the next `limit` bytes can be moved; asks if no bytes are left.
+    /// The number of bytes, at most `limit`, that can be moved now; asks the rate limits if none are left.
     mutating func credit(upTo limit: Int) -> Int {
         guard allowance != nil else { return limit }
         if credit <= 0 { ask(upTo: limit) }

@@ -3,7 +3,7 @@ import SystemPackage
 import TransferCore
 import TransportSupport
 
-/// One request on its way to the loop.
+/// A request for the loop, and where its result goes.
 struct PendingRequest: Sendable {
     typealias ID = UInt64
 
@@ -14,12 +14,12 @@ struct PendingRequest: Sendable {
         case socket
     }
 
-    /// The result.
+    /// The result of a request.
     enum Outcome: Sendable {
         case response(HTTPResponse)
         case socket(FileDescriptor)
 
-        /// The response, for a request that wants one.
+        /// The response. Throws for a request with another purpose.
         var response: HTTPResponse {
             get throws(CurlEngineError) {
                 guard case .response(let response) = self else { throw .wrongOutcome }
@@ -27,7 +27,7 @@ struct PendingRequest: Sendable {
             }
         }
 
-        /// The socket, for a request that wants one.
+        /// The socket. Throws for a request with another purpose.
         var socket: FileDescriptor {
             get throws(CurlEngineError) {
                 guard case .socket(let socket) = self else { throw .wrongOutcome }
@@ -41,7 +41,7 @@ struct PendingRequest: Sendable {
     let purpose: Purpose
     let pacing: (@Sendable (Int) -> Allowance)?
     let progress: (@Sendable (Int64) -> Void)?
-    /// Set before the cancellation is posted, possibly before the request itself is.
+    /// Set before the cancellation is posted, which may be before the request itself is posted.
     let isCancelled: Locked<Bool>
     /// The lane that carries the request; nil for the shared loop.
     let lane: (lane: DownloadLane, turn: DownloadLane.Turn)?

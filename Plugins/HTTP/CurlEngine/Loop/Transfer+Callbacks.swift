@@ -54,7 +54,7 @@ extension Transfer {
         }
     }
 
-    /// - Returns: How many bytes were taken. Any other number than all ends the transfer (CURLOPT_WRITEFUNCTION(3)), or pauses it.
+    /// - Returns: How many bytes were taken. Any number other than all of them ends or pauses the transfer (CURLOPT_WRITEFUNCTION(3)).
     private func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
         guard download?.isAccepted == true else { return unsafe response.addBody(bytes) ? bytes.count : 0 }
         switch unsafe download?.take(bytes) {

@@ -54,7 +54,7 @@ extension Transfer {
         unsafe ccurl_getinfo_socket(handle.pointer, &socket)
         let copy = fcntl(socket, F_DUPFD_CLOEXEC, 0)
         guard copy >= 0 else {
-            throw CurlEngineError(.outOfResources, "This machine is out of descriptors.", cause: "\(Errno(rawValue: errno))")
+            throw CurlEngineError(.outOfResources, "This machine is out of file descriptors.", cause: "\(Errno(rawValue: errno))")
         }
         return FileDescriptor(rawValue: copy)
     }

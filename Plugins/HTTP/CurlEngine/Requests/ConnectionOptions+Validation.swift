@@ -7,19 +7,20 @@ import TransferCore
 #endif
 
 extension ConnectionOptions {
-    /// Refuses values that libcurl would interpret differently than intended.
+    /// Rejects values that libcurl would interpret differently than intended.
     package func validate() throws(CurlEngineError) {
         for key in pinnedPublicKeys {
             guard key.utf8.count == 44, key.hasSuffix("="), key.utf8.allSatisfy(isBase64Byte) else {
                 throw CurlEngineError(
                     .invalidRequest,
-                    "The pinned public key \(key.debugDescription) is not the base64 form of a SHA-256, which has 44 characters.")
+                    "The pinned public key \(key.debugDescription) is not a SHA-256 digest in base64, which has 44 characters.")
             }
         }
         try proxy.validate()
         for text in [certificateAuthorityFile, clientCertificate?.certificateFile, clientCertificate?.keyFile, localInterface] {
             guard text?.utf8.contains(0) != true, text?.isEmpty != true else {
-                throw CurlEngineError(.invalidRequest, "The name of a certificate file or of a network interface is empty or has a NUL.")
+                throw CurlEngineError(
+                    .invalidRequest, "The name of a certificate file or of a network interface is empty or contains a NUL.")
             }
         }
     }
@@ -44,7 +45,7 @@ extension Proxy {
                 .invalidRequest, "The URL of the proxy contains a user name; set the user name and its password separately.")
         }
         guard userName?.utf8.contains(0) != true, password?.reveal().utf8.contains(0) != true else {
-            throw CurlEngineError(.invalidRequest, "The user name or the password for the proxy has a NUL; remove it.")
+            throw CurlEngineError(.invalidRequest, "The user name or the password for the proxy contains a NUL; remove it.")
         }
     }
 }

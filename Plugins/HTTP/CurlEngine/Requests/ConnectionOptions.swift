@@ -8,7 +8,7 @@ public struct ConnectionOptions: Sendable {
     /// The client certificate, for servers that authenticate clients by TLS.
     public var clientCertificate: ClientCertificate?
 
-    /// The only public keys that the server may have, each as the base64 form of the SHA-256 of its subject public key info (RFC 7469,
+    /// The only public keys that the server may have, each as the SHA-256 of its subject public key info in base64 (RFC 7469,
     /// section 2.4); empty for any key. Certificates are verified in addition.
     public var pinnedPublicKeys: [String] = []
 
@@ -27,10 +27,10 @@ public struct ConnectionOptions: Sendable {
     /// Whether the server must prove its identity.
     public var verification = ServerVerification.required
 
-    /// The most time to establish a connection, TLS included; nil for ``CurlEngine/Configuration/connectTimeout``.
+    /// The time limit for establishing a connection, including TLS; nil for ``CurlEngine/Configuration/connectTimeout``.
     public var connectTimeout: Duration?
 
-    /// Makes the default options: verified TLS 1.2 or later, HTTP/1.1, the proxy of the environment.
+    /// Creates the default options: verified TLS 1.2 or later, HTTP/1.1, the proxy of the environment.
     public init() {}
 
     /// A kind of IP address.
@@ -63,7 +63,7 @@ public struct ClientCertificate: Sendable {
     /// The passphrase of the private key; nil if the key is not encrypted.
     public var passphrase: Secret?
 
-    /// Makes a certificate from files.
+    /// Creates a certificate from files.
     public init(certificateFile: String, keyFile: String? = nil, passphrase: Secret? = nil) {
         self.certificateFile = certificateFile
         self.keyFile = keyFile
@@ -78,7 +78,7 @@ public struct ServerVerification: Sendable {
 
     /// Accepts any certificate, so anyone on the path can read and change the data. ``ConnectionOptions/pinnedPublicKeys`` still apply.
     ///
-    /// - Parameter warn: Called with a warning for each request, on the caller's executor; must show it to a person.
+    /// - Parameter warn: Called with a warning for each request, on the caller's executor; must show it to the user.
     public static func insecure(warn: @escaping @Sendable (_ message: String) -> Void) -> ServerVerification {
         ServerVerification(warn: warn)
     }
@@ -109,7 +109,7 @@ public struct Proxy: Sendable {
     /// No proxy, whatever the environment says.
     public static let direct = Proxy(choice: .direct)
 
-    /// The name for errors; nil without a proxy.
+    /// The name for errors; nil if there is no proxy.
     package var name: String? {
         switch choice {
         case .environment, .variable: "from the environment"

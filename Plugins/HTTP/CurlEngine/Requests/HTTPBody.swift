@@ -6,19 +6,19 @@ public enum HTTPBody: Sendable {
     case none
     /// Bytes in memory; an empty array is a body with `Content-Length: 0`.
     case bytes([UInt8])
-    /// A part of an open file, sent from the page cache where possible. The file must not end before the part.
+    /// A range of an open file, sent from the page cache where possible. The file must contain the whole range.
     case file(FileReader, offset: Int64, length: Int64)
     /// Bytes that are produced while they are sent. Without a length, HTTP/1.1 sends them chunked (RFC 9112, section 7.1); with a length,
-    /// the stream must not end earlier.
+    /// the stream must not end before that.
     case stream(HTTPBodyStream, length: Int64? = nil)
-    /// Several bodies, one after the other; none of them a stream.
+    /// Several bodies, one after the other; none may be a stream.
     case sequence([HTTPBody])
 
     var isNone: Bool {
         if case .none = self { true } else { false }
     }
 
-    /// The number of bytes; nil without a body, or for an unknown length.
+    /// The number of bytes; nil if there is no body or its length is unknown.
     package var length: Int64? {
         switch self {
         case .none: nil

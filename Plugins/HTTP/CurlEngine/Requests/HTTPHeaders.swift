@@ -10,10 +10,10 @@ public struct HTTPHeaders: Sendable, RandomAccessCollection, ExpressibleByDictio
 
     private var fields: [Field] = []
 
-    /// Makes an empty list.
+    /// Creates an empty list.
     public init() {}
 
-    /// Makes a list of names and values.
+    /// Creates a list of names and values.
     public init(dictionaryLiteral elements: (String, String)...) {
         fields = elements.map { Field(name: $0.0, value: $0.1) }
     }

@@ -2,7 +2,7 @@ extension HTTPRequest {
     /// Refuses values that could smuggle a second header or request into the stream.
     func validate() throws(CurlEngineError) {
         guard !method.isEmpty, method.utf8.allSatisfy(isTokenByte) else {
-            throw CurlEngineError(.invalidRequest, "The HTTP method is empty or has a character that methods can't have.")
+            throw CurlEngineError(.invalidRequest, "The HTTP method is empty or contains an invalid character.")
         }
         guard !url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {
             throw CurlEngineError(.invalidRequest, "The URL of a request has a space or a control character.")
@@ -44,10 +44,10 @@ extension HTTPHeaders {
         for header in self {
             guard !header.name.isEmpty, header.name.utf8.allSatisfy(isTokenByte) else {
                 throw CurlEngineError(
-                    .invalidRequest, "The header name \(header.name.debugDescription) is empty or has a character that names can't have.")
+                    .invalidRequest, "The header name \(header.name.debugDescription) is empty or contains an invalid character.")
             }
             guard !header.value.utf8.contains(where: { $0 == 0x0D || $0 == 0x0A || $0 == 0 }) else {
-                throw CurlEngineError(.invalidRequest, "The value of the header \(header.name) has a line break or a NUL; remove it.")
+                throw CurlEngineError(.invalidRequest, "The value of the header \(header.name) contains a line break or a NUL; remove it.")
             }
         }
     }

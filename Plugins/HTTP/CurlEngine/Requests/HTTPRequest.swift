@@ -9,7 +9,7 @@ public struct HTTPRequest: Sendable {
     /// Headers in the order in which they are sent. Only `Host`, and `Content-Length` or `Transfer-Encoding`, are added.
     public var headers: HTTPHeaders
 
-    /// What is sent after the headers.
+    /// The content to send after the headers.
     public var body: HTTPBody
 
     /// How the connection to the server is made.
@@ -21,8 +21,8 @@ public struct HTTPRequest: Sendable {
     /// Whether to open a connection for this request even if an idle one is available.
     package var needsNewConnection = false
 
-    /// Makes the fields that follow the body, which is then sent chunked, over HTTP/1.1. The headers announce them (`Trailer`, RFC 9110,
-    /// section 6.6.2). Called once, on the engine's thread: must not block. Its error ends the request.
+    /// Returns the fields that follow the body, which is then sent chunked, over HTTP/1.1. The headers announce them (`Trailer`, RFC 9110,
+    /// section 6.6.2). Called once, on the engine's thread; must not block. Its error ends the request.
     public var trailers: (@Sendable () throws -> HTTPHeaders)?
 
     /// Observes the file that is the body, piece by piece in order, when it was read to be sent: to hash it without reading it twice.
@@ -36,7 +36,7 @@ public struct HTTPRequest: Sendable {
         set { connection.certificateAuthorityFile = newValue }
     }
 
-    /// Makes a request. A `certificateAuthorityFile` overrides that of the connection's options.
+    /// Creates a request. A `certificateAuthorityFile` overrides that of the connection's options.
     public init(
         method: String, url: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none,
         certificateAuthorityFile: String? = nil, expectsContinue: Bool = false, connection: ConnectionOptions = ConnectionOptions(),

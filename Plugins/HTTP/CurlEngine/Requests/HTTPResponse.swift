@@ -1,4 +1,4 @@
-/// A server's final response. No status is an error here.
+/// A server's final response. No status is treated as an error.
 public struct HTTPResponse: Sendable {
     /// The status code, for example 204.
     public var status: Int
@@ -15,19 +15,19 @@ public struct HTTPResponse: Sendable {
     /// The HTTP version of the response.
     public var version: ConnectionOptions.HTTPVersion
 
-    /// The URL that was asked, as libcurl normalized it.
+    /// The requested URL, as normalized by libcurl.
     public var effectiveURL: String
 
-    /// How much of the request's body was sent: less than all if the server responded early.
+    /// The amount of the request's body that was sent: less than all of it if the server responded early.
     public var sent: SentBytes
 }
 
-/// How much of a request's body was sent.
+/// The amount of a request's body that was sent.
 public struct SentBytes: Hashable, Sendable {
-    /// How many bytes the socket took.
+    /// The number of bytes that the socket accepted.
     public var taken: Int64 = 0
 
-    /// How many bytes were read to be sent: the most that the server can have. libcurl resets its count of bytes that the socket took when
-    /// it sends a request again.
+    /// The number of bytes that were read for sending: the server can't have more. libcurl resets its own count, of bytes that the socket
+    /// accepted, when it sends a request again.
     public var limit: Int64 = 0
 }

@@ -41,7 +41,7 @@ public struct RequestInfo: Sendable {
 /// An app's function that adds, changes or removes headers of a request before it is sent, for example to sign it or add a fresh token.
 ///
 /// Called from a task of the transport before every request to the endpoint's origin or to an origin in its setting `origins`, with the
-/// headers of the request, credentials included; returns the headers to send. Cancelling the attempt cancels the hook's task and does not
+/// headers of the request, including credentials; returns the headers to send. Cancelling the attempt cancels the hook's task and does not
 /// wait for it.
 ///
 /// The headers `Content-Length`, `Content-Type`, `Host`, `Expect`, `Connection`, `Transfer-Encoding`, `Trailer` and `TE` are reserved; so

@@ -4,7 +4,7 @@ import TransferCore
 /// A piece of a response's body on its way to the sink, or back.
 struct WriteChunk: Sendable {
     let storage: TransferBuffer
-    /// How many bytes of the storage hold the piece.
+    /// The number of bytes of the storage that hold the piece.
     var count = 0
     /// The sink's error.
     var failure: (any Error)?
@@ -24,10 +24,10 @@ struct DownloadState {
     private static let chunkSize = 256 * 1024
     /// On a lane, gathered bytes are written after this time.
     private static let longestGathering = Duration.milliseconds(50)
-    /// How many chunks each transfer always has: one to gather and one to write.
+    /// The number of chunks that each transfer always has: one to gather and one to write.
     private static let ownChunks = 2
     private static let mostChunks = 8
-    /// The most bytes that libcurl offers at once (CURLOPT_WRITEFUNCTION(3)).
+    /// The maximum number of bytes that libcurl offers in one call (CURLOPT_WRITEFUNCTION(3)).
     private static let maximumOffer = Int(CURL_MAX_WRITE_SIZE)
 
     private let sink: any HTTPResponseSink
@@ -45,9 +45,9 @@ struct DownloadState {
     /// On a lane, the time of the last write.
     private var wroteAt = ContinuousClock.now
     private var spares: [TransferBuffer] = []
-    /// How many chunks there are in total.
+    /// The total number of chunks.
     private var chunks = 0
-    /// How many of them the writer has.
+    /// The number of chunks that the writer has.
     private var writing = 0
     private var written: Int64 = 0
     private var reported: Int64 = 0
@@ -147,7 +147,7 @@ struct DownloadState {
     }
 
     /// Takes back written chunks, and passes on the gathered one if the writer is idle. Called when libcurl has nothing more to offer at
-    /// the moment, so that as much as possible is written at once.
+    /// the moment, so that as much as possible is written in one call.
     ///
     /// - Parameter isEnd: Whether the body is complete; the loop is called when all is written.
     /// - Throws: The sink's error.
@@ -163,7 +163,7 @@ struct DownloadState {
                 spares.append(chunk.storage)
             }
             if isEnd || writing == 0 { try handOver() }
-            // Half of them at once: a call for each would cost more than it gains.
+            // Half of them together, because a call for each one would cost more than it gains.
             let least = isEnd ? 0 : chunks / 2
             if writing <= least { isStarved = false }
             hasChanged = (isEnd || isStarved) && writing > least && queue.isWritten(downTo: least)

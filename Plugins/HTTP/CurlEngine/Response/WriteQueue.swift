@@ -8,7 +8,7 @@ final class WriteQueue: Sendable {
         var chunks: [WriteChunk] = []
         /// Chunks that were written, or failed, and that the loop has not taken back.
         var written: [WriteChunk] = []
-        /// How many are unwritten, including the one being written.
+        /// The number of unwritten chunks, including the one being written.
         var unwritten = 0
         /// The loop is called when at most this many are unwritten.
         var callsAt: Int?
@@ -97,7 +97,7 @@ final class WriteQueue: Sendable {
     }
 }
 
-/// How many chunks the transfers of a loop can have in total beyond those that each one needs. Confined to the loop's thread.
+/// The number of chunks that the transfers of a loop can have in total beyond those that each one needs. Confined to the loop's thread.
 final class ChunkAllowance {
     /// Memory of 4 MiB in all.
     var left = 16

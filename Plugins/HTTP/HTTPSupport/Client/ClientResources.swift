@@ -2,7 +2,7 @@ package import CurlEngine
 import Locking
 package import TransportSupport
 
-/// What the attempts of one transport share.
+/// The resources that the attempts of one transport share.
 package struct ClientResources: Sendable {
     package let engine = CurlEngine()
     package let disks: DiskThreads

@@ -2,7 +2,7 @@ package import CurlEngine
 package import TransferCore
 
 extension CurlEngineError {
-    /// Whether the request can't have reached the server, so the server need not be asked about it.
+    /// Whether the request can't have reached the server, so that there is no need to ask the server about it.
     package var neverArrived: Bool {
         [
             .invalidRequest, .hostNotFound, .refused, .timedOut, .tlsNotTrusted, .tlsFailed, .certificateFileUnusable,
@@ -11,15 +11,15 @@ extension CurlEngineError {
             kind)
     }
 
-    /// Converts the error of a request without a response.
+    /// Converts the error of a request that got no response.
     ///
     /// - Parameters:
-    ///   - connection: How the origin is reached, which the message names if it can be the cause.
-    ///   - isEndpoint: Whether the endpoint's own address was asked, so that a server without HTTP there means a wrong address.
+    ///   - connection: How the origin is reached. The message names this if it can be the cause.
+    ///   - isEndpoint: Whether the request went to the endpoint's address. If the server there does not speak HTTP, the address is wrong.
     package func transferError(at origin: Origin, by connection: ConnectionSettings, isEndpoint: Bool) -> TransferError {
         var failure = transferError(at: origin, isEndpoint: isEndpoint)
-        let isOfTheWay = [.hostNotFound, .refused, .timedOut, .tlsFailed, .badAnswer].contains(kind)
-        if isOfTheWay, let way = connection.way { failure.message += " The account's settings reach it \(way); check these, too." }
+        let routeCanBeCause = [.hostNotFound, .refused, .timedOut, .tlsFailed, .badAnswer].contains(kind)
+        if routeCanBeCause, let route = connection.route { failure.message += " The account connects \(route); also check these settings." }
         return failure
     }
 
@@ -60,16 +60,18 @@ extension CurlEngineError {
                 .credentials, .credentialsRejected,
                 "The client certificate for \(origin) can't be used; check the settings clientCertificate and clientKey.")
         case .proxyRefused where proxyStatus == 407:
-            error(.credentials, .credentialsRejected, "\(message) It requires credentials, or other ones, for requests to \(origin).")
+            error(
+                .credentials, .credentialsRejected,
+                "\(message) It requires credentials, or rejected the given ones, for requests to \(origin).")
         case .proxyRefused: error(.unreachable, .connectionRefused, "The proxy refused a request to \(origin): \(message)")
         case .badAnswer where isEndpoint && origin.scheme == "http":
             error(
                 .unreachable, .notThisProtocol,
-                "\(origin) does not answer with HTTP. If its port is for TLS, write https in place of http in the address; otherwise check the port."
+                "\(origin) does not speak HTTP. If its port is for TLS, write https in place of http in the address; otherwise check the port."
             )
         case .badAnswer where isEndpoint:
-            error(.unreachable, .notThisProtocol, "\(origin) does not answer with HTTP; check the address.")
-        case .badAnswer: error(.protocolViolation, .badAnswer, "\(origin) does not answer with HTTP.")
+            error(.unreachable, .notThisProtocol, "\(origin) does not speak HTTP; check the address.")
+        case .badAnswer: error(.protocolViolation, .badAnswer, "\(origin) does not speak HTTP.")
         case .invalidRequest: error(.permanent, .invalidEndpoint, message)
         case .outOfResources: error(.noSpace, .internalFailure, message)
         case .outcomeUnknown:
@@ -77,7 +79,7 @@ extension CurlEngineError {
                 .transient, .connectionLost,
                 "The connection to \(origin) broke. It is unknown whether the server acted on the last request.")
         case .expectationRefused:
-            error(.transient, .rejected, "\(origin) rejects \"Expect: 100-continue\", which is no longer sent to it.")
+            error(.transient, .rejected, "\(origin) rejects \"Expect: 100-continue\". Later requests omit it.")
         case .shutDown: error(.transient, .connectionLost, message)
         default: error(.transient, .connectionLost, "The connection to \(origin) broke.")
         }
@@ -88,13 +90,13 @@ extension CurlEngineError {
     /// The proxy whose name libcurl could not resolve.
     private var unresolvedProxy: Substring? { cause?.firstMatch(of: /Could not resolve proxy: (\S+)/)?.1 }
 
-    /// The host and port that libcurl could not connect to, if they are not the origin's own: those of a proxy, or of a redirect's target.
+    /// The host and port that libcurl could not connect to, if they differ from the origin's: those of a proxy, or of a redirect's target.
     private func otherAddress(than origin: Origin) -> String? {
         guard let (host, port) = unreachableAddress, !origin.isProbably(host: host, port: port) else { return nil }
         return "\(host):\(port)"
     }
 
-    /// Whether the origin itself, and not a proxy before it, refused the connection.
+    /// Whether the origin itself, and not a proxy in front of it, refused the connection.
     package func isRefused(by origin: Origin) -> Bool {
         guard kind == .refused, let (host, port) = unreachableAddress else { return false }
         return origin.isProbably(host: host, port: port)
@@ -104,7 +106,7 @@ extension CurlEngineError {
         cause?.firstMatch(of: /Failed to connect to (\S+) port ([0-9]+)/).map { ($0.1, $0.2) }
     }
 
-    /// Whether libcurl reports a certificate without a pinned key.
+    /// Whether libcurl reports that the certificate's key is not pinned.
     private var isOtherKey: Bool { cause?.contains("pinned public key") == true }
 
     /// Whether OpenSSL reports a response that is not TLS, as from a server with plain HTTP.
@@ -118,7 +120,7 @@ extension CurlEngineError {
 }
 
 extension Origin {
-    /// Whether libcurl's form of a host and port, without a trailing dot and in ASCII, is this origin.
+    /// Whether a host and port in libcurl's form, without a trailing dot and in ASCII, can be those of this origin.
     fileprivate func isProbably(host other: Substring, port otherPort: Substring) -> Bool {
         guard String(port) == otherPort else { return false }
         let own = host.hasSuffix(".") ? String(host.dropLast()) : host

@@ -49,7 +49,7 @@ package struct EndpointClient: Sendable {
         if let warning = credentials.cleartextWarning, resources.isFirst(warning) { logger.warning("\(warning)") }
     }
 
-    /// What earlier requests showed about servers.
+    /// The quirks of servers that earlier requests showed.
     package var quirks: ServerQuirks { resources.quirks }
 
     /// Whether the app has a header hook.
@@ -60,7 +60,7 @@ package struct EndpointClient: Sendable {
 
     /// Sends a request and returns the final response, whatever its status.
     ///
-    /// - Parameter sending: The request. Afterwards, also after an error, its URL is the one that was asked last.
+    /// - Parameter sending: The request. Afterwards, also after an error, its URL is the last requested one.
     /// - Throws: A ``CurlEngineError`` if there is no response, a `TransferError`, or `CancellationError`.
     package func send(_ sending: inout EndpointRequest) async throws -> EndpointResponse {
         guard let first = URL(string: sending.request.url).flatMap(Origin.init) else {
@@ -167,8 +167,8 @@ package struct EndpointClient: Sendable {
     /// Converts the error of a request that got no response.
     ///
     /// - Parameters:
-    ///   - url: The URL that was asked; nil for the endpoint's address.
-    ///   - isEndpoint: Whether the endpoint's own address was asked, so that a server without HTTP there means a wrong address.
+    ///   - url: The requested URL; nil for the endpoint's address.
+    ///   - isEndpoint: Whether the request went to the endpoint's address. If the server there does not speak HTTP, the address is wrong.
     package func transferError(_ error: CurlEngineError, at url: String?, isEndpoint: Bool) -> TransferError {
         error.transferError(at: origin(of: url), by: settings.connection, isEndpoint: isEndpoint)
     }

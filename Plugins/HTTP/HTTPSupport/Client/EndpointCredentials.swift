@@ -30,14 +30,14 @@ package struct EndpointCredentials {
         guard url.user() == nil, endpoint.credentials.contains(where: { $0.kind == .password }) else { return }
         throw TransferError(
             .permanent, .invalidEndpoint,
-            "The endpoint \(endpoint.location) has a password but no user name; write the user into its address: \(url.scheme ?? "https")://user@\(url.host() ?? "host")/…"
+            "The endpoint \(endpoint.location) has a password but no user name. Add the user name to its address: \(url.scheme ?? "https")://user@\(url.host() ?? "host")/…"
         )
     }
 
-    /// Whether there are credentials for the server itself, and not only for connections.
+    /// Whether there are credentials for the server itself, rather than only for connections.
     package var areForServer: Bool { references.contains { !Self.connectionKinds.contains($0.kind) } }
 
-    /// The warning before credentials are sent without encryption; nil if they are not.
+    /// The warning before credentials are sent without encryption; nil if they are encrypted.
     package var cleartextWarning: String? {
         guard areForServer, origin.scheme == "http", !origin.isLoopback else { return nil }
         return
@@ -57,7 +57,7 @@ package struct EndpointCredentials {
         return secrets
     }
 
-    /// Reads the secrets for the server each time, because they may have been replaced.
+    /// Reads the secrets for the server. Each call reads them again, because they may have been replaced.
     package func headers() async throws -> [HTTPHeaders.Field] {
         var fields = HTTPHeaders()
         for reference in references where !Self.connectionKinds.contains(reference.kind) {
@@ -65,7 +65,8 @@ package struct EndpointCredentials {
             guard !secret.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 }) else {
                 throw TransferError(
                     .credentials, .credentialsUnavailable,
-                    "The secret of the kind \(reference.kind.rawValue) for \(origin) has a line break or a control character; remove it.")
+                    "The secret of the kind \(reference.kind.rawValue) for \(origin) contains a line break or a control character; remove it."
+                )
             }
             switch reference.kind {
             case .bearerToken:
@@ -74,7 +75,7 @@ package struct EndpointCredentials {
                 guard let userName else {
                     throw TransferError(
                         .permanent, .invalidEndpoint,
-                        "The endpoint \(origin) has a password but no user name; write the address as \(origin.scheme)://user@host/….")
+                        "The endpoint \(origin) has a password but no user name. Write the address as \(origin.scheme)://user@host/….")
                 }
                 fields.append("Authorization", "Basic \(Data("\(userName):\(secret)".utf8).base64EncodedString())")
             case .header:

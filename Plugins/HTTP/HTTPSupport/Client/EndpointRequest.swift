@@ -29,8 +29,8 @@ package struct EndpointRequest {
     ///   - secrets: Values that errors and receipts must not repeat.
     ///   - sink: Takes the body of the response; nil to keep its first bytes in memory.
     ///   - threads: The threads that the sink writes on.
-    ///   - pacing: Asked before each read or write of the body for how many bytes are allowed. Called on an engine's thread: must not block.
-    ///   - progress: Called with the number of bytes transferred. Called on an engine's thread: must not block.
+    ///   - pacing: Returns how many bytes are allowed now. Called before each read or write of the body, on an engine's thread; must not block.
+    ///   - progress: Called with the number of bytes transferred. Called on an engine's thread; must not block.
     package init(
         _ request: HTTPRequest, secrets: [String], sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,
         pacing: (@Sendable (Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil

@@ -23,7 +23,7 @@ package struct EndpointResponse: Sendable {
     package let withheldCredentials: Bool
     /// Whether the server accepted the same credentials before.
     package let credentialsWereAccepted: Bool
-    /// The name of the proxy, which may have sent the response; nil without a proxy.
+    /// The name of the proxy, which may have sent the response; nil if there is no proxy.
     package let proxyName: String?
     /// The credentials that the request carried.
     let credentials: [HTTPHeaders.Field]
@@ -46,14 +46,14 @@ package struct EndpointResponse: Sendable {
 
     package var status: Int { response.status }
 
-    /// The error for a status with the same meaning in all requests; nil for another status.
+    /// The error for a status with the same meaning in all requests; nil for any other status.
     package var commonFailure: TransferError? {
         switch status {
         case 407:
-            // For an http address, a proxy answers in the server's place.
+            // For an http address, a proxy responds instead of the server.
             error(
                 .credentials, .credentialsRejected, by: proxyName.map { "The proxy \($0)" },
-                "requires credentials, or other ones, for requests to \(origin)")
+                "requires credentials, or rejected the given ones, for requests to \(origin)")
         case 408, 423, 425, 429: error(.transient, .serverError, "is busy")
         case 417: error(.transient, .rejected, "rejects \"Expect: 100-continue\"")
         case 502...504: error(.transient, .serverUnavailable, "is not available now")
@@ -67,7 +67,7 @@ package struct EndpointResponse: Sendable {
         error(.credentials, .credentialsRejected, "does not accept the client certificate, or requires one")
     }
 
-    /// Makes an error of this response.
+    /// Creates an error from this response.
     ///
     /// - Parameters:
     ///   - subject: The sender of the response; nil for the server.

@@ -2,7 +2,7 @@ package import CurlEngine
 package import Foundation
 
 extension HTTPResponse {
-    /// The URL in `Location`, resolved against the requested one (RFC 9110, section 10.2.2); nil without an `http` or `https` URL.
+    /// The URL in `Location`, resolved against the requested one (RFC 9110, section 10.2.2); nil unless it is an `http` or `https` URL.
     package var location: URL? {
         guard let text = headers["Location"],
             let url = URL(string: text, relativeTo: URL(string: effectiveURL))?.absoluteURL, Origin(url) != nil
@@ -24,12 +24,12 @@ extension HTTPResponse {
         return (url.absoluteString, target)
     }
 
-    /// Whether this is the page by which nginx refuses all requests of a client without a valid certificate.
+    /// Whether this is the page with which nginx refuses all requests of a client without a valid certificate.
     package var refusesClientCertificate: Bool {
         status == 400 && String(decoding: body, as: UTF8.self).contains("SSL certificate")
     }
 
-    /// Whether this is the page by which nginx, Apache or Go refuses a request without TLS to a port for TLS.
+    /// Whether this is the page with which nginx, Apache or Go refuses a request without TLS to a port for TLS.
     package var wantsTLS: Bool {
         let signs = ["HTTP request was sent to HTTPS port", "speaking plain HTTP to an SSL-enabled", "HTTP request to an HTTPS server"]
         let text = String(decoding: body, as: UTF8.self)
@@ -40,7 +40,7 @@ extension HTTPResponse {
     /// SwiftNIO, Node and HAProxy call such a request malformed. Repeating it on another connection shows whether it is.
     package var mayBeOfCutRequest: Bool { status == 400 && !refusesClientCertificate && !wantsTLS }
 
-    /// The server's text about a refusal: one short line, or the text of a page; nil without text, or if it repeats a secret.
+    /// The server's text about a refusal: one short line, or the text of a page; nil if there is no text, or if it repeats a secret.
     package func words(without secrets: [String]) -> String? {
         let type = headers["Content-Type"]?.lowercased() ?? "text/plain"
         let isText = ["text/plain", "application/json", "application/problem+json"].contains { type.hasPrefix($0) }

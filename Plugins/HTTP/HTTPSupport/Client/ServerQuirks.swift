@@ -17,7 +17,7 @@ package final class ServerQuirks: Sendable {
         }
     }
 
-    /// The most entries of each kind. Beyond that, all are dropped and found out again.
+    /// The maximum number of entries of each kind. Beyond that, all are dropped and detected again.
     private static let maximumCount = 1_000
 
     private struct State {

@@ -8,7 +8,7 @@ extension Checksum {
 
     private static let algorithms: [String: ChecksumAlgorithm] = ["sha-512": .sha512, "sha-256": .sha256, "sha": .sha1, "md5": .md5]
 
-    /// The best checksum in a response; nil without a known one.
+    /// The best checksum in a response, or nil if none is known.
     ///
     /// - Parameter isWhole: Whether the response contains the whole file, so that a checksum of its content is one of the file.
     init?(_ headers: HTTPHeaders, isWhole: Bool) {

@@ -28,7 +28,7 @@ package struct DigestCheck: Sendable {
         }
         if let expected, let digest = remote.digest, digest.algorithm == expected.algorithm, digest != expected {
             throw TransferError(
-                .permanent, .checksumMismatch, "\(name) has the checksum \(digest.text) at the server, but \(expected.text) is expected.")
+                .permanent, .checksumMismatch, "\(name) has the checksum \(digest.text) on the server, but \(expected.text) is expected.")
         }
     }
 

@@ -28,10 +28,10 @@ final class DownloadPart: Sendable {
         var writer: FileWriter?
         var received: ByteRanges
         var plan: PiecePlan
-        /// How many bytes this attempt has written.
+        /// The number of bytes that this attempt has written.
         var written: Int64 = 0
         var confirmed: Int64
-        /// How many threads are writing.
+        /// The number of threads that are writing.
         var writing = 0
         var isSealed = false
         var whenQuiet: CheckedContinuation<Void, Never>?

@@ -25,7 +25,7 @@ struct PiecePlan: Sendable {
 
     /// The maximum number of parallel requests.
     let parallel: Int
-    /// The size from which a file is split.
+    /// The minimum size of a file that is split.
     let threshold: Int64
     /// In reverse order. A piece longer than ``most`` is split when it is requested.
     private var pending: [Piece] = []
@@ -60,7 +60,7 @@ struct PiecePlan: Sendable {
         return Piece(start: next.start, end: next.start + most)
     }
 
-    /// How many requests should run in parallel for a file of this size, if some are running.
+    /// The number of requests to run in parallel for a file of this size, if some are running.
     func connections(of size: Int64, underWay: Int) -> Int {
         var pieces = underWay
         for piece in pending where pieces < parallel {

@@ -111,7 +111,7 @@ final class PieceSink: HTTPResponseSink {
         guard head.headers["ETag"] != nil || known.validator?.hasPrefix("\"") != true else {
             throw withoutRanges("in part without its version's name")
         }
-        guard ContentRange(head.headers)?.start == piece.start else { throw withoutRanges("from another position than requested") }
+        guard ContentRange(head.headers)?.start == piece.start else { throw withoutRanges("from a position other than the requested one") }
         remote.length = remote.length ?? known.length
         remote.digest = remote.digest ?? known.digest
         remote.modificationTime = remote.modificationTime ?? known.modificationTime

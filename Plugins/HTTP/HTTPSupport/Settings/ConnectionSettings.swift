@@ -78,17 +78,17 @@ package struct ConnectionSettings {
         return options
     }
 
-    /// How the endpoint is reached, for an error; nil by default settings.
-    var way: String? {
-        var ways: [String] = []
-        if let proxyAddress, !["environment", "direct"].contains(proxyAddress) { ways.append("through the proxy \(proxyAddress)") }
-        if let interface = options.localInterface { ways.append("from the interface \(interface)") }
+    /// How the account's settings reach the endpoint, for an error; nil with the default settings.
+    var route: String? {
+        var parts: [String] = []
+        if let proxyAddress, !["environment", "direct"].contains(proxyAddress) { parts.append("through the proxy \(proxyAddress)") }
+        if let interface = options.localInterface { parts.append("from the interface \(interface)") }
         switch options.addressFamily {
         case .any: break
-        case .ipv4: ways.append("at IPv4 addresses only")
-        case .ipv6: ways.append("at IPv6 addresses only")
+        case .ipv4: parts.append("to IPv4 addresses only")
+        case .ipv6: parts.append("to IPv6 addresses only")
         }
-        return ways.isEmpty ? nil : ways.joined(separator: ", ")
+        return parts.isEmpty ? nil : parts.joined(separator: ", ")
     }
 
     private func list(_ text: String) -> [String] {

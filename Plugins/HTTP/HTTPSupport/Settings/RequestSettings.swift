@@ -9,7 +9,7 @@ package struct RequestSettings: Sendable {
     package private(set) var headers = HTTPHeaders()
     /// Origins besides the endpoint's own that get credentials and configured headers, and that redirects may lead to.
     package private(set) var origins: Set<Origin> = []
-    /// The size in bytes from which a file is transferred in several segments, if a session asks for that.
+    /// The minimum size in bytes of a file that is transferred in several segments, if a session asks for that.
     package private(set) var parallelThreshold: Int64 = 64 << 20
     /// Whether the server names a download (`Content-Disposition`), unless the app does.
     package private(set) var namesDownloads = false

@@ -69,7 +69,8 @@ package struct ReservedHeaders: Sendable {
         }
         guard !value.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) else {
             throw TransferError(
-                .permanent, .invalidEndpoint, "The value of the header \(name) has a line break or another control character; remove it.")
+                .permanent, .invalidEndpoint,
+                "The value of the header \(name) contains a line break or another control character; remove it.")
         }
         try check(name, in: place)
     }

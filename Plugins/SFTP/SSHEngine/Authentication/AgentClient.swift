@@ -53,7 +53,7 @@ final class AgentClient {
         guard reader.readByte() == 12, let count = reader.readUInt32() else { throw Failure(text: "it does not list its keys") }
         var keys: [HostKey] = []
         for _ in 0..<min(count, 1024) {
-            guard let blob = reader.readString(), reader.readString() != nil else { throw Failure(text: "its answer is invalid") }
+            guard let blob = reader.readString(), reader.readString() != nil else { throw Failure(text: "its response is invalid") }
             if let key = HostKey(blob) { keys.append(key) }
         }
         return keys
@@ -84,7 +84,7 @@ final class AgentClient {
         }
         var length = WireReader(try read(4, by: deadline))
         guard let count = length.readUInt32(), (1...UInt32(Self.answerLimit)).contains(count) else {
-            throw Failure(text: "its answer is invalid")
+            throw Failure(text: "its response is invalid")
         }
         return try read(Int(count), by: deadline)
     }
@@ -125,7 +125,7 @@ extension AgentClient.Failure {
 }
 
 extension SSHAuthentication.Agent {
-    /// The path of the agent's socket; nil without an agent.
+    /// The path of the agent's socket; nil if there is no agent.
     var path: FilePath? {
         switch self {
         case .none: return nil

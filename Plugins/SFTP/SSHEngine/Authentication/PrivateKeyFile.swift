@@ -35,7 +35,7 @@ struct PrivateKeyFile {
         guard text.contains("-----BEGIN "), text.contains("PRIVATE KEY-----"), !content.contains(0) else {
             let hint =
                 text.hasPrefix("ssh-") || text.hasPrefix("ecdsa-")
-                ? "holds a public key; give the file without .pub" : "has no private key"
+                ? "contains a public key; use the file without .pub" : "has no private key"
             throw TransferError(.credentials, .credentialsUnavailable, "the key file \(path) \(hint)")
         }
         guard !isShared else {
@@ -59,7 +59,7 @@ struct PrivateKeyFile {
     }
 }
 
-/// Whether other users than the owner, which must be this user, have access. As ssh(1) does, keys of other owners are used as they are.
+/// Whether users other than the owner, which must be this user, have access. Like ssh(1), this uses keys of other owners without a check.
 private func isOpenToOthers(_ file: FileDescriptor) -> Bool {
     var status = stat()
     guard unsafe fstat(file.rawValue, &status) == 0 else { return false }

@@ -5,7 +5,7 @@ import TransportSupport
 struct ChannelRequest: Sendable {
     typealias ID = UInt64
 
-    /// What runs at the server's end (RFC 4254, section 6.5).
+    /// The program that runs on the server (RFC 4254, section 6.5).
     enum Program: Sendable {
         case subsystem(String)
         case command([UInt8])

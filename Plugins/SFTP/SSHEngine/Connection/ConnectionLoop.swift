@@ -23,7 +23,7 @@ final class ConnectionLoop {
     private var stuck: ChannelPump?
     private var stuckSince = ContinuousClock.now
     private var lastAsked = ContinuousClock.now
-    /// Since when bytes are being read.
+    /// The time at which the loop began to read bytes.
     private var listensSince = ContinuousClock.now
 
     private static let bufferSize = 256 << 10

@@ -42,7 +42,8 @@ final class ConnectionMailbox: Sendable {
         do {
             (wakeUp, doorbell) = try FileDescriptor.privatePipe()
         } catch {
-            throw TransferError(.noSpace, .internalFailure, "No pipe can be made: this machine is out of descriptors.", cause: "\(error)")
+            throw TransferError(
+                .noSpace, .internalFailure, "Cannot create a pipe: this machine is out of file descriptors.", cause: "\(error)")
         }
         for end in [wakeUp, doorbell] { _ = fcntl(end.rawValue, F_SETFL, O_NONBLOCK) }
     }
@@ -141,7 +142,7 @@ final class ConnectionMailbox: Sendable {
         return unsafe poll(&polled, 1, 0) == 1 && Int32(polled.revents) & events != 0
     }
 
-    /// Sleeps as ``sleep(_:milliseconds:)`` does, while the connection is being made.
+    /// Sleeps as ``sleep(_:milliseconds:)`` does, while the connection is being established.
     ///
     /// - Throws: The deadline's error after the deadline, and `CancellationError` if the connection is no longer wanted.
     func wait(for events: Int32, on descriptor: CInt?, by deadline: Deadline, atMost: Duration? = nil) throws {

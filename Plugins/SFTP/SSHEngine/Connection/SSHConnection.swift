@@ -85,7 +85,7 @@ package final class SSHConnection: Sendable {
             }
         } catch {
             try? socket?.close()
-            throw TransferError(.noSpace, .internalFailure, "No thread can be made for an SSH connection.", cause: "\(error)")
+            throw TransferError(.noSpace, .internalFailure, "Cannot create a thread for an SSH connection.", cause: "\(error)")
         }
         // Each step has its own deadline; this one is for calls that block, such as the decryption of a key.
         let limit = settings.connectTimeout + settings.handshakeTimeout + settings.authenticationTimeout + .seconds(5)

@@ -17,11 +17,11 @@ package struct SSHSettings: Sendable {
     package var connectTimeout: Duration = .seconds(30)
     /// The limit for the key exchange.
     package var handshakeTimeout: Duration = .seconds(30)
-    /// The limit for authentication; an agent can ask a person.
+    /// The limit for authentication; an agent can ask the user.
     package var authenticationTimeout: Duration = .seconds(60)
     /// After this silence, the server is asked whether it is still there. After three times this long, the connection counts as lost.
     package var keepaliveInterval: Duration = .seconds(15)
-    /// How many unread bytes a channel can receive.
+    /// The maximum number of unread bytes of a channel.
     package var receiveWindow = 4 << 20
     /// Types of host keys that are not requested, because the server's key of that type is not the pinned one.
     var refusedKeyTypes: [String] = []
@@ -30,7 +30,7 @@ package struct SSHSettings: Sendable {
     /// The size of the socket's buffers; nil, which is best, leaves it to the system.
     package var socketBufferSize: Int?
 
-    /// Makes settings with defaults for all optional values.
+    /// Creates settings with defaults for all optional values.
     package init(host: String, port: UInt16 = 22, user: String) {
         self.host = host
         self.port = port
@@ -60,7 +60,7 @@ package struct SSHAuthentication: Sendable {
         /// The passphrase; nil if the key is not encrypted.
         package var passphrase: CredentialReference?
 
-        /// Makes a key file from its path.
+        /// Creates a key file from its path.
         package init(path: FilePath, passphrase: CredentialReference? = nil) {
             self.path = path
             self.passphrase = passphrase
@@ -70,15 +70,15 @@ package struct SSHAuthentication: Sendable {
     /// The agent, whose keys are tried first.
     package var agent = Agent.environment
     /// How long the agent can take to list its keys, so that a hanging agent leaves time for other methods. Signing can take longer,
-    /// because the agent can ask a person.
+    /// because the agent can ask the user.
     package var agentListTimeout = Duration.seconds(5)
     /// The keys to try next, in order.
     package var keyFiles: [KeyFile] = []
     /// The password, which also answers questions whose input is hidden.
     package var password: CredentialReference?
-    /// How many attempts are made in total; OpenSSH's server disconnects at the sixth (`MaxAuthTries`, sshd_config(5)).
+    /// The maximum number of attempts in total; OpenSSH's server disconnects at the sixth (`MaxAuthTries`, sshd_config(5)).
     package var maximumAttempts = 5
 
-    /// Makes the default: the agent only.
+    /// Creates the default: the agent only.
     package init() {}
 }

@@ -80,8 +80,8 @@ struct SessionOpening {
         return greeting.hasPrefix("SSH-") || greeting.contains("\nSSH-")
     }
 
-    /// What OpenSSH's server sends instead of a greeting before it disconnects: to clients while too many log in (`MaxStartups`), and to
-    /// addresses with a penalty (`PerSourcePenalties`, sshd_config(5)).
+    /// The lines that OpenSSH's server sends instead of a greeting before it disconnects: to clients while too many log in (`MaxStartups`), and
+    /// to addresses with a penalty (`PerSourcePenalties`, sshd_config(5)).
     private static let refusals = ["Exceeded MaxStartups", "Not allowed at this time"]
 
     /// The error for a greeting that is not SSH.

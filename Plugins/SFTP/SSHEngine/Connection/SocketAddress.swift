@@ -49,7 +49,7 @@ struct SocketAddress: Sendable {
         return addresses
     }
 
-    /// Makes a non-blocking socket and begins to connect it.
+    /// Creates a non-blocking socket and begins to connect it.
     func startConnecting(bufferSize: Int?) throws(Refusal) -> CInt {
         #if canImport(Glibc)
             let descriptor = socket(family, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)

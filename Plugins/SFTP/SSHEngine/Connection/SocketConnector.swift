@@ -46,7 +46,7 @@ struct SocketConnector {
                 mailbox.wake()
             }
         } catch {
-            throw TransferError(.noSpace, .internalFailure, "No thread can be made to look up \(host).", cause: "\(error)")
+            throw TransferError(.noSpace, .internalFailure, "Cannot create a thread to look up \(host).", cause: "\(error)")
         }
         while true {
             if let result = found.withLock({ $0 }) { return try result.get() }

@@ -10,7 +10,7 @@ import CSSH2
 ///
 /// libssh2 reads the bytes before the identification string one by one, for as long as any arrive; the limit here ends that.
 final class SocketTraffic {
-    /// How many bytes can arrive before the key exchange is complete. Its largest packet has 35,000 (RFC 4253, section 6.1).
+    /// The maximum number of bytes before the key exchange is complete. Its largest packet has 35,000 (RFC 4253, section 6.1).
     static let handshakeLimit = 256 << 10
 
     private(set) var received = 0

@@ -3,7 +3,7 @@ import Foundation
 
 /// A public key of a server or a user in its wire format (RFC 4253, section 6.6).
 package struct HostKey: Hashable, Sendable {
-    /// The whole key, type included.
+    /// The whole key, including its type.
     package let bytes: [UInt8]
     /// For example `ssh-ed25519`.
     package let type: String

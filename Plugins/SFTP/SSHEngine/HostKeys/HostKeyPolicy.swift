@@ -25,7 +25,7 @@ package struct HostKeyPolicy: Hashable, Sendable {
     /// Read-only files: the user's second one, and those of this machine.
     package var systemFiles: [FilePath]
 
-    /// Makes a policy with OpenSSH's files (ssh(1), FILES).
+    /// Creates a policy with OpenSSH's files (ssh(1), FILES).
     package init(trust: Trust = .strict) {
         self.trust = trust
         userFile = Self.defaultUserFile
@@ -33,7 +33,7 @@ package struct HostKeyPolicy: Hashable, Sendable {
         if let userFile { systemFiles.insert(userFile.removingLastComponent().appending("known_hosts2"), at: 0) }
     }
 
-    /// Makes a policy with the given files.
+    /// Creates a policy with the given files.
     package init(trust: Trust = .strict, userFile: FilePath?, systemFiles: [FilePath] = []) {
         self.trust = trust
         self.userFile = userFile

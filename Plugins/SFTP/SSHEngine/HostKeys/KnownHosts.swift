@@ -21,7 +21,7 @@ package struct KnownHosts: Sendable {
         package var place: String { "\(file):\(line)" }
     }
 
-    /// What the files say about a server's key.
+    /// The result of looking up a server's key in the files.
     package enum Verdict: Sendable {
         case known(Entry)
         case revoked(Entry)
@@ -45,7 +45,7 @@ package struct KnownHosts: Sendable {
     package private(set) var faults: [Fault] = []
     private static let mostFaults = 100
 
-    /// Makes an empty collection.
+    /// Creates an empty collection.
     package init() {}
 
     /// Adds the lines of a file. Invalid lines become ``faults``.

@@ -20,7 +20,7 @@ package struct RequestPace: Sendable {
         slotEnd = now() + Self.slot
     }
 
-    /// How many bytes can be in flight.
+    /// The maximum number of bytes in flight.
     package var limit: Int { max(best, recent.reduce(0, +)) }
 
     /// Notes that bytes arrived.

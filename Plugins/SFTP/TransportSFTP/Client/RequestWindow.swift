@@ -42,7 +42,7 @@ package final class RequestWindow: Sendable {
     private let state: Locked<State>
 
     /// - Parameters:
-    ///   - bytes: How many bytes can be in flight.
+    ///   - bytes: The maximum number of bytes in flight.
     ///   - requests: How many requests for content can be unanswered.
     ///   - growth: How much the window can grow as it is used.
     ///   - pace: Limits how much of it is used; nil for all.
@@ -50,7 +50,7 @@ package final class RequestWindow: Sendable {
         state = Locked(State(bytes: bytes, requests: requests, growth: growth, pace: pace))
     }
 
-    /// How many bytes were acquired and not released.
+    /// The number of bytes that were acquired and not released.
     package var underway: Int { state.withLock { $0.underway } }
 
     /// Returns when that much more can be in flight. Release it with ``release(bytes:requests:)``.

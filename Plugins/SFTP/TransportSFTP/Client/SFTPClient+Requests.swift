@@ -11,7 +11,7 @@ extension SFTPClient {
         return try await once.valueUnlessCancelled()
     }
 
-    /// Makes a request whose response is awaited later. Requests are sent in the order in which they are made.
+    /// Sends a request whose response is awaited later. Requests are sent in the order of the calls.
     func begin(_ request: Request) -> PendingAnswer {
         let once = Once<Response>()
         let id = submit(request) { [weak self] result in
@@ -22,12 +22,12 @@ extension SFTPClient {
         return PendingAnswer(client: self, id: id, once: once, isAboutPath: request.namesPath)
     }
 
-    /// Makes a request and returns any response.
+    /// Sends a request and returns any response.
     package func answer(to request: Request) async throws -> Response {
         try await begin(request).answer()
     }
 
-    /// Makes a request that is answered with a status.
+    /// Sends a request whose response is a status.
     ///
     /// - Throws: A ``StatusFailure`` if the status is not `OK`.
     package func perform(_ request: Request) async throws {

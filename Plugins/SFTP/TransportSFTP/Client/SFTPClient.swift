@@ -29,7 +29,7 @@ package final class SFTPClient: Sendable {
         var phase = Phase.starting
         var assembler = PacketAssembler()
         var outgoing: [(id: UInt32?, packet: [UInt8])] = [(nil, Request.initialize)]
-        /// How many of the outgoing packets were passed on.
+        /// The number of outgoing packets that were passed on.
         var handedOver = 0
         var lastID: UInt32 = 0
         var waiting: [UInt32: Waiting] = [:]
@@ -46,7 +46,7 @@ package final class SFTPClient: Sendable {
     /// The permissions that the server gives to new files.
     let newFileModes = NewFileModes()
 
-    /// How many bytes of content are in flight, in both directions.
+    /// The number of content bytes in flight, in both directions.
     var contentUnderway: Int { uploads.underway + downloads.underway }
 
     /// For messages, such as `sftp.example.com`.
@@ -143,7 +143,7 @@ package final class SFTPClient: Sendable {
             isNew
             ? TransferError(
                 .unreachable, .notThisProtocol,
-                "\(serverName) does not send SFTP; a start file of the account's shell may print text there.",
+                "\(serverName) does not send SFTP. A startup file of the account's shell may print text.",
                 cause: fault.description)
             : TransferError(.protocolViolation, .badAnswer, "\(serverName): \(fault.description)")
         end(error)
@@ -234,14 +234,14 @@ package final class SFTPClient: Sendable {
         }
     }
 
-    /// Since when the server has not answered an open request, including abandoned ones; nil if all are answered.
+    /// The time since which the server has answered no open request, including abandoned ones; nil if all are answered.
     var unansweredSince: ContinuousClock.Instant? {
         state.withLock { $0.waiting.isEmpty ? nil : $0.quietSince }
     }
 
     // MARK: The requests' side
 
-    /// Makes a request. Never blocks.
+    /// Sends a request. Never blocks.
     ///
     /// - Parameters:
     ///   - taken: Called on the mover's thread when the request is passed on to be sent.

@@ -10,7 +10,7 @@ extension Status {
     /// The error for a refused request: the one table for all statuses.
     ///
     /// - Parameters:
-    ///   - name: The file, for people.
+    ///   - name: The file, for messages.
     ///   - isAboutPath: Whether the request named a path, and not an open file or folder.
     package func transferError(_ name: String, _ use: FileUse, isAboutPath: Bool = false, at server: String) -> TransferError {
         func error(_ failureClass: FailureClass, _ code: TransferError.Code, _ message: String) -> TransferError {

@@ -58,8 +58,8 @@ package struct FileAttributes: Hashable, Sendable {
     /// Checks the size that a server reports.
     ///
     /// - Parameters:
-    ///   - name: The file, for people.
-    ///   - server: The server, for people.
+    ///   - name: The file, for messages.
+    ///   - server: The server, for messages.
     /// - Returns: The size in bytes; nil if the server does not report it.
     /// - Throws: A `TransferError` of the class `protocolViolation` if no file can have the size.
     func checkedSize(of name: String, at server: String) throws(TransferError) -> Int64? {

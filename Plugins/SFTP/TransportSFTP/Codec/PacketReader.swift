@@ -6,7 +6,7 @@ struct PacketReader {
         rest = packet
     }
 
-    /// How many bytes remain.
+    /// The number of remaining bytes.
     var remaining: Int { rest.count }
 
     mutating func byte() throws(ProtocolFault) -> UInt8 {
@@ -34,7 +34,7 @@ struct PacketReader {
         return Array(rest.prefix(count))
     }
 
-    /// Text for people: cut off at the limit, and without control characters.
+    /// Human-readable text: cut off at the limit, and without control characters.
     mutating func text(atMost limit: Int) throws(ProtocolFault) -> String {
         let bytes = try string("a text", atMost: PacketLimit.packet)
         return String(String(decoding: bytes.prefix(limit), as: UTF8.self).map { $0.isNewline || $0 == "\0" ? " " : $0 })

@@ -35,13 +35,13 @@ package enum PacketLimit {
     package static let name = 4 * 1024
     /// The bytes of a handle (draft-ietf-secsh-filexfer-02, section 6.2).
     package static let handle = 256
-    /// How many names one response lists. OpenSSH sends 100.
+    /// The maximum number of names in one response. OpenSSH sends 100.
     package static let names = 8 * 1024
 }
 
 /// A response that breaks the protocol: no later packet can be decoded.
 package struct ProtocolFault: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What was wrong, as a sentence.
+    /// The problem, as a sentence.
     package let description: String
 
     init(_ description: String) {

@@ -8,7 +8,7 @@ package enum ProtocolExtension: String, Hashable, Sendable, CaseIterable {
     case limits = "limits@openssh.com"
 }
 
-/// What a server reported when the connection began.
+/// The features that a server reported when the connection began.
 package struct SFTPFeatures: Hashable, Sendable {
     /// How much one request reads or writes if the server does not report a limit (draft-ietf-secsh-filexfer-02, section 3: servers take
     /// packets of 34,000 bytes). Enough in other cases, too: more requests in flight are as fast, and each fits into one SSH packet.
@@ -19,9 +19,9 @@ package struct SFTPFeatures: Hashable, Sendable {
     package var version: UInt32 = 3
     /// All extensions that the server named, also unknown ones.
     package var extensions: [String] = []
-    /// How many bytes one request can write.
+    /// The maximum number of bytes that one request can write.
     package var writeSize = chunkSize
-    /// How many bytes one request can read.
+    /// The maximum number of bytes that one request can read.
     package var readSize = chunkSize
     /// The server's limits; nil if it does not report any.
     package private(set) var limits: ServerLimits?
@@ -62,7 +62,7 @@ package struct ServerLimits: Hashable, Sendable {
 
 /// The useful part of the response to ``Request/statvfs(_:)`` (OpenSSH, PROTOCOL, section 4.4).
 package struct FileSystemSpace: Hashable, Sendable {
-    /// How many bytes this account can still write.
+    /// The number of bytes that this account can still write.
     package var available: UInt64
 
     package init(_ reply: [UInt8]) throws(ProtocolFault) {

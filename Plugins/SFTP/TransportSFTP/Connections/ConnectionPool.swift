@@ -4,19 +4,19 @@ import TransportSupport
 
 /// The connections to all endpoints; the files of an endpoint share its connections.
 ///
-/// Makes further connections when the existing ones are busy: the first one alone, because an obstacle for it is one for all, and later
-/// ones a few at a time, because a server can refuse many at once (`MaxStartups`, sshd_config(5)).
+/// Opens more connections when the existing ones are busy. The first connection is opened alone, because a problem with it affects all
+/// others. Later ones are opened a few at a time, because a server can limit concurrent logins (`MaxStartups`, sshd_config(5)).
 actor ConnectionPool {
     private struct Member {
         let number: Int
         let link: any SFTPLink
         let connection: PooledConnection
         var files = 0
-        /// Closes the connection after it was idle for long enough.
+        /// Closes the connection after it has been idle for ``PoolPolicy/idleTime``.
         var alarm: Task<Void, Never>?
 
-        /// How long a request would wait on it: first whether it carries much content, because all requests are processed in order, and
-        /// then its number of files.
+        /// The expected delay of a request, for comparison: first whether the connection carries much content, because the server processes
+        /// all requests in order, and then its number of files.
         var load: (Int, Int) { (isBusy ? 1 : 0, files) }
 
         /// Whether so much content is in flight that small files would wait.
@@ -27,34 +27,34 @@ actor ConnectionPool {
         }
     }
 
-    /// Much more than small files have in flight.
+    /// The number of content bytes in flight at which a connection is busy. Small files have much less in flight.
     private static let busyBytes = 128 << 10
 
     private struct Group {
         var members: [Member] = []
         /// Connections whose server does not answer. They get no further files, and close when their current files are done.
         var silent: [Member] = []
-        /// The connections that are being made, by number.
+        /// The connections that are being opened, by number.
         var openings: [Int: Task<Void, Never>] = [:]
         /// Tasks that wait for a first connection, or for one that no file uses.
         var waiters: [Once<Void>] = []
-        /// Until when no further connection is tried.
+        /// The time until which no further connection is attempted.
         var pausedUntil: ContinuousClock.Instant?
 
-        /// Whether to make another connection now.
+        /// Whether to open another connection now.
         ///
-        /// - Parameter isForOneApart: Whether a connection that no file uses is requested.
-        func needsAnother(forOneApart isForOneApart: Bool, _ policy: PoolPolicy) -> Bool {
+        /// - Parameter isForUnused: Whether a connection that no file uses is requested.
+        func needsAnother(forUnused isForUnused: Bool, _ policy: PoolPolicy) -> Bool {
             guard !members.isEmpty else { return openings.isEmpty }
             guard mayOpen(policy) else { return false }
-            // Each waiting task gets one of the connections that are being made.
-            if isForOneApart { return openings.count <= waiters.count }
+            // Each waiting task gets one of the connections that are being opened.
+            if isForUnused { return openings.count <= waiters.count }
             let files = members.reduce(0) { $0 + ($1.isBusy ? max($1.files, policy.filesBeforeNext) : $1.files) }
             return members.allSatisfy { $0.isBusy || $0.files >= policy.filesBeforeNext }
                 && files >= policy.filesBeforeNext * (members.count + openings.count)
         }
 
-        /// Whether another connection to the server can be tried now.
+        /// Whether another connection to the server can be attempted now.
         func mayOpen(_ policy: PoolPolicy) -> Bool {
             openings.count < policy.openingsAtOnce && pausedUntil.map { $0 <= policy.now() } ?? true
         }
@@ -71,49 +71,49 @@ actor ConnectionPool {
         self.policy = policy
     }
 
-    /// How many connections an endpoint has.
+    /// The number of connections to an endpoint.
     func count(of endpoint: Endpoint) -> Int { groups[endpoint]?.members.count ?? 0 }
 
     /// Runs a closure with a connection to an endpoint, which other files can use at the same time.
     ///
     /// - Parameters:
     ///   - limit: The maximum number of connections to the endpoint.
-    ///   - isApart: Whether to wait for a connection that no file uses, as long as another one can be made.
-    ///   - waiting: Called every few seconds while a connection is being made; must not block.
-    /// - Throws: As ``SFTPConnector/connect(to:credentials:logger:)``; the body's error.
+    ///   - prefersUnused: Whether to wait for a connection that no file uses, as long as another one can be opened.
+    ///   - waiting: Called every few seconds while the call waits for a connection; must not block.
+    /// - Throws: The errors of ``SFTPConnector/connect(to:credentials:logger:)``; the error of the closure.
     nonisolated func use<Result: Sendable>(
-        _ endpoint: Endpoint, atMost limit: Int, apart isApart: Bool = false, credentials: any CredentialProvider, logger: Logger,
-        waiting: @escaping @Sendable () -> Void = {}, _ body: (PooledConnection) async throws -> Result
+        _ endpoint: Endpoint, atMost limit: Int, preferringUnused prefersUnused: Bool = false, credentials: any CredentialProvider,
+        logger: Logger, waiting: @escaping @Sendable () -> Void = {}, _ body: (PooledConnection) async throws -> Result
     ) async throws -> Result {
-        let (number, connection) = try await take(endpoint, limit, isApart, credentials, logger, waiting)
+        let (number, connection) = try await acquire(endpoint, limit, prefersUnused, credentials, logger, waiting)
         do {
             let result = try await body(connection)
-            await give(number, of: endpoint)
+            await release(number, of: endpoint)
             return result
         } catch {
-            await give(number, of: endpoint, isGivenUp: Task.isCancelled)
+            await release(number, of: endpoint, isGivenUp: Task.isCancelled)
             throw error
         }
     }
 
-    private func take(
-        _ endpoint: Endpoint, _ limit: Int, _ isApart: Bool, _ credentials: any CredentialProvider, _ logger: Logger,
+    private func acquire(
+        _ endpoint: Endpoint, _ limit: Int, _ prefersUnused: Bool, _ credentials: any CredentialProvider, _ logger: Logger,
         _ waiting: @escaping @Sendable () -> Void
     ) async throws -> (Int, PooledConnection) {
         var hasWaited = false
         while true {
             try Task.checkCancellation()
             guard !isShutDown else { throw Self.shutDown }
-            removeUseless(of: endpoint)
+            removeUnusable(of: endpoint)
             var group = groups[endpoint] ?? Group()
             let index = group.members.indices.min { group.members[$0].load < group.members[$1].load }
             let isUsed = index.map { group.members[$0].files > 0 } ?? true
-            if group.needsAnother(forOneApart: isApart && isUsed, policy), group.members.count + group.openings.count < max(1, limit) {
+            if group.needsAnother(forUnused: prefersUnused && isUsed, policy), group.members.count + group.openings.count < max(1, limit) {
                 beginOpening(of: endpoint, &group, credentials, logger)
             }
-            // On a connection full of content, a small file waits as long as for a new one, unless making that takes long.
-            let isInTheWay = isApart ? isUsed : !hasWaited && index.map { group.members[$0].isBusy } ?? true
-            if let index, !isInTheWay || group.openings.isEmpty {
+            // On a busy connection, a small file waits about as long as for a new one. If opening that takes long, it uses the busy one.
+            let mustWait = prefersUnused ? isUsed : !hasWaited && index.map { group.members[$0].isBusy } ?? true
+            if let index, !mustWait || group.openings.isEmpty {
                 group.members[index].files += 1
                 group.members[index].alarm?.cancel()
                 group.members[index].alarm = nil
@@ -123,27 +123,27 @@ actor ConnectionPool {
             let arrival = Once<Void>()
             group.waiters.append(arrival)
             groups[endpoint] = group
-            let word = Task { [policy] in
+            let reminder = Task { [policy] in
                 while true {
                     waiting()
                     try await policy.sleep(policy.activityInterval)
-                    if index != nil, !isApart { arrival.resume(.success(())) }
+                    if index != nil, !prefersUnused { arrival.resume(.success(())) }
                 }
             }
             defer {
-                word.cancel()
+                reminder.cancel()
                 hasWaited = true
             }
             do {
                 try await arrival.valueUnlessCancelled()
             } catch  where (index != nil || groups[endpoint]?.openings.isEmpty == false) && !(error is CancellationError) {
-                // A shared connection is better than none, and another one may still be made.
+                // A shared connection is better than none, and another one may still be opened.
                 continue
             }
         }
     }
 
-    /// Starts making connections for tasks that are about to request unused ones. Does not wait for them.
+    /// Starts to open connections for tasks that are about to request unused ones. Does not wait for them.
     func prepare(
         _ count: Int, to endpoint: Endpoint, atMost limit: Int, credentials: any CredentialProvider, logger: Logger
     ) {
@@ -177,7 +177,7 @@ actor ConnectionPool {
             group.members.append(Member(number: number, link: link, connection: connection))
             group.pausedUntil = nil
             groups[endpoint] = group
-            // The waiting tasks may have been cancelled.
+            // The waiting tasks may have been cancelled, so that no file uses the connection.
             setAlarm(for: number, of: endpoint)
             for waiter in waiters { waiter.resume(.success(())) }
         case .success:
@@ -189,7 +189,7 @@ actor ConnectionPool {
         }
     }
 
-    /// Connects and waits until the conversation begins, both within the time limit, because all files of the endpoint wait for this.
+    /// Connects and waits until SFTP has started, each within a time limit, because all files of the endpoint wait for this.
     private nonisolated func connect(
         _ endpoint: Endpoint, _ credentials: any CredentialProvider, _ logger: Logger
     ) async throws -> any SFTPLink {
@@ -202,8 +202,8 @@ actor ConnectionPool {
             let client = link.client
             let mute = TransferError(
                 .unreachable, .timedOut,
-                "\(client.serverName) logged this account in, but did not start SFTP within \(policy.beginTime); "
-                    + "a start file of the account's shell may hang there.")
+                "\(client.serverName) accepted the login, but did not start SFTP within \(policy.beginTime). "
+                    + "A startup file of the account's shell may hang.")
             _ = try await policy.within(policy.beginTime, orThrow: mute) { try await client.features() }
         } catch {
             await link.close()
@@ -212,8 +212,8 @@ actor ConnectionPool {
         return link
     }
 
-    /// - Parameter isGivenUp: Whether the use of the connection was cancelled, as a stalled attempt is.
-    private func give(_ number: Int, of endpoint: Endpoint, isGivenUp: Bool = false) {
+    /// - Parameter isGivenUp: Whether the use of the connection was cancelled, for example because the attempt stalled.
+    private func release(_ number: Int, of endpoint: Endpoint, isGivenUp: Bool = false) {
         if let index = groups[endpoint]?.silent.firstIndex(where: { $0.number == number }) {
             groups[endpoint]?.silent[index].files -= 1
             guard groups[endpoint]?.silent[index].files == 0, let member = groups[endpoint]?.silent.remove(at: index) else { return }
@@ -252,17 +252,17 @@ actor ConnectionPool {
         await member.link.close()
     }
 
-    /// Removes connections that no other file can use: ended ones, and those whose server hangs while the connection lives.
-    private func removeUseless(of endpoint: Endpoint) {
-        let useless = groups[endpoint]?.members.filter { !$0.link.client.isOpen || $0.isSilent(for: policy.silence, policy) } ?? []
-        guard !useless.isEmpty else { return }
-        let numbers = Set(useless.map(\.number))
+    /// Removes connections that no other file can use: closed ones, and open ones whose server hangs.
+    private func removeUnusable(of endpoint: Endpoint) {
+        let unusable = groups[endpoint]?.members.filter { !$0.link.client.isOpen || $0.isSilent(for: policy.silence, policy) } ?? []
+        guard !unusable.isEmpty else { return }
+        let numbers = Set(unusable.map(\.number))
         groups[endpoint]?.members.removeAll { numbers.contains($0.number) }
-        for member in useless { retire(member, of: endpoint) }
+        for member in unusable { retire(member, of: endpoint) }
     }
 
-    /// Gives the connection to no further file, and closes it when its current files are done: a slow operation, such as the sync of a
-    /// large file, can still succeed.
+    /// Gives the connection to no further files, and closes it when its current files are done, because a slow operation, such as the sync
+    /// of a large file, can still succeed.
     private func retire(_ member: Member, of endpoint: Endpoint) {
         member.alarm?.cancel()
         if member.link.client.isOpen, member.files > 0 { groups[endpoint]?.silent.append(member) } else { giveUp(member) }
@@ -275,7 +275,7 @@ actor ConnectionPool {
         Task { await member.link.close() }
     }
 
-    /// Closes all connections, and makes no others.
+    /// Closes all connections, and opens no others.
     func shutdown() async {
         isShutDown = true
         let all = groups

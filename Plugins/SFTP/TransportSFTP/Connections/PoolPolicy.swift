@@ -2,24 +2,24 @@ import TransferCore
 
 /// How connections to endpoints are shared, and their time limits.
 package struct PoolPolicy: Sendable {
-    /// How many files each connection has before another one is made.
+    /// The number of files on each connection before another one is opened.
     package var filesBeforeNext = 2
-    /// How many connections are made in parallel after the first one. OpenSSH's server allows 10 unauthenticated connections by default
-    /// (`MaxStartups`, sshd_config(5)), from all clients together.
+    /// The maximum number of connections that are opened in parallel after the first one. By default, OpenSSH's server allows 10
+    /// unauthenticated connections from all clients together (`MaxStartups`, sshd_config(5)).
     package var openingsAtOnce = 3
     /// A connection is closed after this long without a file.
     package var idleTime = Duration.seconds(60)
-    /// How long no further connection is tried after a refusal.
+    /// The time without further attempts to connect after a failed one.
     package var pause = Duration.seconds(30)
-    /// The limit for making a connection. Its steps have shorter limits of their own; this one covers the rest.
+    /// The time limit for opening a connection. Its steps have shorter limits of their own; this one covers the rest.
     package var connectTime = Duration.seconds(180)
-    /// The limit for the start of the conversation after the login: the account's shell can hang, which the SSH server does not notice.
+    /// The time limit for the start of SFTP after the login. The account's shell can hang, which the SSH server does not notice.
     /// Shorter than the queue's limit for stalled attempts (60 s), so that this is the reported reason.
     package var beginTime = Duration.seconds(50)
-    /// How long a server can answer nothing before the connection gets no further files. Shorter than the queue's limit for stalled attempts
+    /// The time without a response after which the connection gets no further files. Shorter than the queue's limit for stalled attempts
     /// (60 s), so that the next attempt gets another connection.
     package var silence = Duration.seconds(45)
-    /// How long a server can answer nothing before the connection gets no further attempts, after an attempt on it was given up.
+    /// The time without a response after which the connection gets no further files once an attempt on it was cancelled.
     package var silenceAfterGivingUp = Duration.seconds(5)
     /// How often tasks that wait for a connection report activity. The steps of connecting have their own limits, so the queue's stall
     /// timeout, which would end several attempts of one connection, does not apply.
@@ -29,7 +29,7 @@ package struct PoolPolicy: Sendable {
     /// Waits for a duration.
     package var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
 
-    /// Makes the default.
+    /// Creates the default policy.
     package init() {}
 
     /// Runs an operation with a time limit, and cancels it after that.

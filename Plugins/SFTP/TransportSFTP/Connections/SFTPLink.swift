@@ -16,7 +16,7 @@ package protocol SFTPLink: Sendable {
     func close() async
 }
 
-/// Makes connections to endpoints.
+/// Opens connections to endpoints.
 package protocol SFTPConnector: Sendable {
     /// Connects and authenticates.
     ///

@@ -5,9 +5,9 @@ import SSHEngine
 import SystemPackage
 import TransferCore
 
-/// Makes SSH connections with a channel for SFTP.
+/// Opens SSH connections with a channel for SFTP.
 struct SSHConnector: SFTPConnector {
-    /// Makes connections through proxies. The first one starts its thread.
+    /// Connects through proxies. The first connection starts its thread.
     private let engine = CurlEngine()
 
     /// How long a program that closed its output can take to exit.

@@ -18,7 +18,7 @@ final class ContentReader: Sendable {
     private struct State {
         var arrived: [Piece] = []
         var failure: (any Error)?
-        /// How many bytes were requested.
+        /// The number of bytes that were requested.
         var asked: Int64 = 0
         var isAllAsked = false
         /// Whether no more pieces are taken.

@@ -2,7 +2,7 @@ import TransferCore
 
 /// One listing of one folder.
 struct SFTPListing {
-    /// How many responses are requested before the first arrives: a small folder takes one round trip after that for opening it.
+    /// The number of responses that are requested before the first arrives. A small folder then takes one round trip after it is opened.
     private static let answersAhead = 4
     /// A server that keeps answering without names never ends the listing.
     private static let mostEmptyAnswers = 100
@@ -114,7 +114,7 @@ struct SFTPListing {
         !name.isEmpty && !name.contains(0) && !name.contains(UInt8(ascii: "/"))
     }
 
-    /// How many entries are requested in parallel, and passed on together: slow responses count as activity.
+    /// The number of entries that are requested in parallel and passed on together. Slow responses count as activity.
     private static let questionsAtOnce = 100
     private static let dot = [UInt8(ascii: ".")]
     private static let dotDot = [UInt8(ascii: "."), UInt8(ascii: ".")]

@@ -9,7 +9,7 @@ package struct AcknowledgedPrefix: Sendable {
         end = start
     }
 
-    /// How many ranges are confirmed after a gap.
+    /// The number of confirmed ranges after a gap.
     package var islandCount: Int { islands.count }
 
     /// Adds a confirmed piece.

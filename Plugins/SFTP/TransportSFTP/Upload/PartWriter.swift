@@ -8,7 +8,7 @@ final class PartWriter: Sendable {
     private struct State {
         /// The progress of each taken range, by its number.
         var prefixes: [Int: AcknowledgedPrefix] = [:]
-        /// How many bytes the server confirmed without a gap, over all ranges.
+        /// The number of bytes that the server confirmed without a gap, over all ranges.
         var count: Int64 = 0
         var unanswered = 0
         var failure: (any Error)?
@@ -39,7 +39,7 @@ final class PartWriter: Sendable {
     private let schedule: Locked<SyncSchedule>
     private let state = Locked(State())
 
-    /// How many requests' content is read from the disk at once.
+    /// The number of requests whose content is read from the disk together.
     private static let batch: Int64 = 8
 
     /// - Parameter schedule: When checkpoints are made.

@@ -50,7 +50,7 @@ extension SFTPUpload {
     /// Whether the file gets the permissions of its source.
     var keepsMode: Bool { settings.keepsModes && sourceMode != nil }
 
-    /// What the permissions of a new file depend on: its folder, because of access lists, and the requested mode.
+    /// The key for the permissions of a new file. They depend on its folder, because of access lists, and on the requested mode.
     private var creationKey: NewFileModes.Key {
         let folder = part.lastIndex(of: UInt8(ascii: "/")).map { Array(part[..<$0]) } ?? []
         return NewFileModes.Key(folder: folder, asked: (sourceMode ?? 0o666) & 0o666)
@@ -127,7 +127,7 @@ extension SFTPUpload {
         }
     }
 
-    /// How many of the last acknowledged bytes are read back: if a server lost any, it lost the last ones, too.
+    /// The number of the last acknowledged bytes to read back. If a server lost any bytes, it also lost these.
     private static let tail: Int64 = 256 << 10
 
     private func openForWriting() async throws -> Handle {
@@ -140,7 +140,7 @@ extension SFTPUpload {
         }
     }
 
-    /// Compares the newest bytes of a checkpoint with the source if the server can't sync: after a loss of power, some may be lost although
+    /// Compares the newest bytes of a checkpoint with the source if the server can't sync: after a power loss, some may be lost although
     /// the size is the same. The first bytes of a stream are no longer here to compare.
     ///
     /// - Returns: Warnings.

@@ -124,7 +124,7 @@ struct SFTPUpload {
         return error.failureClass == .resumeLost || error.failureClass == .sourceChanged
     }
 
-    /// Adds the path of the part file that stays on the server, for people who do not want to resume.
+    /// Adds the path of the part file that stays on the server, for users who do not want to resume.
     private func namingPart(_ error: any Error) -> any Error {
         guard var error = error as? TransferError, !isNamed,
             [.transient, .unreachable, .remoteFull].contains(error.failureClass)
@@ -148,7 +148,7 @@ struct SFTPUpload {
         return checkpoint
     }
 
-    /// How many connections can send a large file in parallel.
+    /// The maximum number of connections that send a large file in parallel.
     private var mostWriters: Int { min(options.parallel, settings.maximumConnections) }
 
     // MARK: Content

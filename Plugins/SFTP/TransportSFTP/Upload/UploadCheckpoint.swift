@@ -1,7 +1,7 @@
 import Foundation
 package import TransferCore
 
-/// What an upload needs to resume later, or to be removed.
+/// The data that an upload needs to be resumed or removed later.
 package struct UploadCheckpoint: Codable, Hashable, Sendable {
     package enum Stage: String, Codable, Sendable {
         /// The part file is being written.
@@ -115,6 +115,6 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         return all.filter { !$0.isEmpty }
     }
 
-    /// How many bytes ranges confirm, if they are in order and do not overlap.
+    /// The number of bytes that the ranges confirm, if they are in order and do not overlap.
     static func sum(_ ranges: [Range]) -> Int64 { ranges.reduce(0) { $0 + $1.confirmed - $1.start } }
 }

@@ -20,7 +20,7 @@ package final class UploadRecord: Sendable {
             (sent, claimed, acknowledged) = (range.confirmed, range.confirmed, range.confirmed)
         }
 
-        /// How many bytes no writer has claimed.
+        /// The number of bytes that no writer has claimed.
         var rest: Int64 { range.end - claimed }
     }
 
@@ -40,7 +40,7 @@ package final class UploadRecord: Sendable {
             }
         }
 
-        /// The next range for an idle writer; nil without one.
+        /// The next range for an idle writer, or nil if there is none.
         var nextIndex: Int? { parts.firstIndex { !$0.isTaken && $0.rest > 0 } }
 
         /// The range that is best to split; nil if none is large enough, or the file is sent in order.
@@ -120,7 +120,7 @@ package final class UploadRecord: Sendable {
     /// Saves no further checkpoint: the part file is complete and gets its name.
     func end() { state.withLock { $0.isOver = true } }
 
-    /// How many bytes remain to be confirmed.
+    /// The number of unconfirmed bytes.
     func rest(of size: Int64) -> Int64 { size - state.withLock { $0.totals.confirmed } }
 
     /// Reports where the attempt begins.

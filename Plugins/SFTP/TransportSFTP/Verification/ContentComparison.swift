@@ -22,7 +22,7 @@ struct ContentComparison {
     /// The queue treats an attempt that is silent for long as stalled.
     private static let activityInterval = Duration.seconds(2)
     private static let shortestPatience = Duration.seconds(60)
-    /// How many bytes per second even a slow server can hash.
+    /// The number of bytes per second that even a slow server can hash.
     private static let slowestRate: Int64 = 2_000_000
 
     /// - Parameters:
@@ -38,7 +38,7 @@ struct ContentComparison {
         if let remote = try await found {
             let same = remote.algorithm == digest.algorithm ? digest : try await local.checksum(remote.algorithm, on: threads)
             if remote == same { return Outcome(digest: same) }
-            // The shell may find another file by that name than SFTP does; the content by SFTP decides.
+            // Under that name, the shell may find a different file than SFTP does. The content read over SFTP decides.
         }
         word.cancel()
         let isSame = try await readBack(path, name, local)

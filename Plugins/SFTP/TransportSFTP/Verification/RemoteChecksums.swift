@@ -35,7 +35,7 @@ package actor RemoteChecksums {
         self.runner = runner
     }
 
-    /// The algorithm of a checksum program on the server; nil without a program or a shell.
+    /// The algorithm of a checksum program on the server; nil if the server has no such program or no shell.
     ///
     /// - Throws: `CancellationError` at once when the task is cancelled.
     package nonisolated func algorithm() async throws -> ChecksumAlgorithm? {
@@ -63,7 +63,7 @@ package actor RemoteChecksums {
         return try await answer.valueUnlessCancelled { Task { await self.remove(answer) } }
     }
 
-    /// How many files wait for a command that has not started.
+    /// The number of files that wait for a command that has not started.
     package var backlog: Int { waiting.count }
 
     private func add(_ wanted: Wanted) {
@@ -103,7 +103,7 @@ package actor RemoteChecksums {
 
     /// The limit for a command with little work.
     private static let patience = Duration.seconds(60)
-    /// How many bytes per second the slowest server hashes.
+    /// The number of bytes per second that the slowest server hashes.
     private static let slowest: Int64 = 1 << 20
 
     private nonisolated func run(

@@ -22,7 +22,7 @@ extension TUSAnswer {
         case 400 where !isFromTUSServer && request != .options && request != .get && response.mayBeOfCutRequest:
             error(
                 .transient, .rejected,
-                "or a proxy before it rejected the request as malformed, which happens when a connection breaks within a request")
+                "or a proxy in front of it rejected the request as malformed, which happens when a connection breaks within a request")
         case 401 where request == .delete, 403 where request == .delete:
             leftToExpire(.credentialsRejected, "does not let this account remove the upload")
         case 401: credentialsRefused
@@ -33,7 +33,7 @@ extension TUSAnswer {
                 : error(.resumeLost, .uploadGone, "no longer has the upload")
         case 405, 501:
             switch request {
-            case .create, .options: error(.unreachable, .notThisProtocol, "does not take uploads at this address; check the address")
+            case .create, .options: error(.unreachable, .notThisProtocol, "does not accept uploads at this address; check the address")
             case .delete: leftToExpire(.unsupported, "does not remove uploads on request")
             case .head, .patch, .get: error(.permanent, .rejected, "does not allow \(request.rawValue), which tus needs")
             }
@@ -46,11 +46,11 @@ extension TUSAnswer {
         case 413 where request == .patch:
             error(
                 .permanent, .tooLarge,
-                "or a proxy before it does not take requests as large as this one; name a smaller size in the setting chunkSize "
+                "or a proxy in front of it does not accept requests as large as this one; use a smaller size in the setting chunkSize "
                     + "(transferq add: --chunk)")
-        case 413: error(.permanent, .tooLarge, "does not take a file of this size")
+        case 413: error(.permanent, .tooLarge, "does not accept a file of this size")
         case dialect.checksumMismatch where request == .patch:
-            error(.permanent, .checksumMismatch, "reports each time that the received content does not match its checksum")
+            error(.permanent, .checksumMismatch, "repeatedly reports that the received content does not match its checksum")
         case 507: error(.remoteFull, .remoteFull, "has no space left for this upload")
         default:
             reply.commonFailure
@@ -66,7 +66,7 @@ extension TUSAnswer {
             return error(
                 .permanent, .rejected,
                 "speaks tus \(dialect.version), as this transport does, and still reports that the request does not meet its conditions (412 "
-                    + "Precondition Failed); check a proxy before it, and headers that set conditions, such as If-Match"
+                    + "Precondition Failed); check a proxy in front of it, and headers that set conditions, such as If-Match"
             )
         }
         let what = spoken.map { "speaks tus \($0.prefix(100))" } ?? "does not report its tus version"
@@ -77,7 +77,7 @@ extension TUSAnswer {
     private func leftToExpire(_ code: TransferError.Code, _ what: String) -> TransferError { error(.unsupported, code, what) }
 
     /// The error for a page of another service, such as a login page. The tus server after it may remove the upload later.
-    private var somethingInTheWay: TransferError { error(.unreachable, .notThisProtocol, "is not a tus server at present") }
+    private var somethingInTheWay: TransferError { error(.unreachable, .notThisProtocol, "is not a tus server at the moment") }
 
     private var target: String { location.flatMap(Origin.init).map { " to \($0)" } ?? "" }
 

@@ -37,7 +37,7 @@ struct TUSAnswer {
     /// Whether the server created an upload in response to `PATCH`, because it ignores the method in `X-HTTP-Method-Override`.
     var hasMadeAnother: Bool { request == .patch && reply.method != request.rawValue && status == 201 }
 
-    /// Whether this is the page by which nginx refuses all requests of a client without a valid certificate.
+    /// Whether this is the page with which nginx refuses all requests of a client without a valid certificate.
     var refusesCertificate: Bool { !isFromTUSServer && response.refusesClientCertificate }
 
     /// Whether a gateway answered because the server after it did not (RFC 9110, sections 15.6.3 and 15.6.5).
@@ -46,10 +46,10 @@ struct TUSAnswer {
     /// Whether the response names the protocol's version (tus 1.0.0, "Tus-Resumable"), as a login page does not.
     var isFromTUSServer: Bool { dialect.isSpoken(in: response.headers) }
 
-    /// How many bytes the server has; nil without a valid number.
+    /// The number of bytes that the server has; nil if the response contains no valid number.
     var offset: Int64? { number(dialect.offsetHeader) }
 
-    /// The length of the upload according to the server; nil without a valid number.
+    /// The length of the upload according to the server; nil if the response contains no valid number.
     var length: Int64? { number(dialect.lengthHeader) }
 
     /// When the server will remove the upload, in seconds since 1970 by the server's clock.
@@ -58,7 +58,7 @@ struct TUSAnswer {
     /// The server's time in seconds since 1970; this machine's if the response has no date.
     var serverTime: Int { response.headers["Date"].flatMap(secondsSince1970(ofHTTPDate:)) ?? time(nil) }
 
-    /// The URL that the response points to; nil without an `http` or `https` URL.
+    /// The URL that the response points to; nil unless it is an `http` or `https` URL.
     var location: URL? { response.location }
 
     private func number(_ name: String) -> Int64? {

@@ -39,7 +39,7 @@ extension TUSServer {
         if features.isGuess, verification == .checksum {
             throw TransferError(
                 .transient, .serverError,
-                "The server \(origin) does not report at present whether it can compare checksums, which the session requires.")
+                "The server \(origin) currently does not report whether it can compare checksums, which the session requires.")
         }
         try checkVersion(features)
         return features
@@ -53,7 +53,7 @@ extension TUSServer {
             profiles.learn(of: address) { $0.unansweredQuestions += 1 }
             throw error
         } catch let error as CancellationError {
-            // The queue cancels stalled attempts, but people cancel, too.
+            // The queue cancels stalled attempts, but users also cancel.
             if profiles.now() - start >= Self.patience { profiles.learn(of: address) { $0.unansweredQuestions += 1 } }
             throw error
         }
@@ -156,7 +156,7 @@ extension TUSServer {
     /// The size of a complete upload's file, from a response to `GET`.
     ///
     /// - Returns: nil if the server does not offer the file, or does not answer. The size is reliable if the tus server itself answered,
-    ///   and not a proxy before it.
+    ///   and not a proxy in front of it.
     func storedSize(of url: String) async throws -> (bytes: Int64, isReliable: Bool)? {
         let answer: TUSAnswer
         do {
@@ -192,7 +192,7 @@ extension TUSServer {
 
     /// Removes useless uploads if the server supports that; the others expire.
     ///
-    /// - Returns: The error with which the server asked to back off, after which no other upload was removed; nil without one.
+    /// - Returns: The error with which the server asked to back off, after which no other upload was removed; nil if it did not ask.
     func removeIfAllowed(_ urls: [String]) async -> TransferError? {
         for url in urls {
             do { try await delete(url) } catch let error as TransferError where error.asksToBackOff { return error } catch { continue }

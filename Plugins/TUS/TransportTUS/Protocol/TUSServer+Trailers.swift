@@ -10,7 +10,7 @@ extension TUSServer {
     /// Tried with a request without content and a wrong checksum: a server that gets the trailer rejects it (tus 1.0.0, "Checksum").
     ///
     /// - Parameters:
-    ///   - url: An upload at the server.
+    ///   - url: An upload on the server.
     ///   - offset: Its offset.
     func trailersArrive(at url: String, _ offset: Int64, _ algorithm: ChecksumAlgorithm) async throws -> Bool {
         // Another account or endpoint may use another path to the same server.

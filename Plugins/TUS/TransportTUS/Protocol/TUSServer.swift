@@ -111,7 +111,7 @@ enum TUSRequest: String {
     var isCreation: Bool { self == .create || self == .options }
 }
 
-/// What the attempts of one transport share.
+/// The resources that the attempts of one transport share.
 struct TransportResources: Sendable {
     let client: ClientResources
     let profiles: ServerProfileCache

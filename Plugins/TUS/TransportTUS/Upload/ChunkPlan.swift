@@ -6,7 +6,7 @@ struct ChunkPlan {
     static let floor: Int64 = 256 * 1024
     /// Where halving starts, however large the failed request was.
     private static let ceiling: Int64 = 64 << 20
-    /// What the buffers of this machine and its socket can hold: bytes beyond this have left.
+    /// The number of bytes that the buffers of this machine and its socket can hold. Bytes beyond this have left the machine.
     static let buffered: Int64 = 1 << 20
     /// An interruption after more than this leads to no other size.
     static let significant = 2 * ceiling
@@ -17,7 +17,7 @@ struct ChunkPlan {
     let profiles: ServerProfileCache
     let address: String
 
-    /// How many of the remaining bytes the next request has.
+    /// The number of the remaining bytes that the next request sends.
     func next(remaining: Int64) -> Int64 {
         let limit = min(wanted ?? .max, profiles.quirks(of: address).chunkLimit ?? .max)
         guard limit < remaining else { return remaining }

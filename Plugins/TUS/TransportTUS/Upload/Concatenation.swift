@@ -12,7 +12,7 @@ struct Concatenation {
     let record: TUSUploadRecord
     let metadata: UploadMetadata
     let size: Int64
-    /// Makes the loop that sends one segment.
+    /// Creates the loop that sends one segment.
     let patchLoop: @Sendable (_ slot: TUSUploadRecord.Slot, _ range: Range<Int64>, _ url: String) -> PatchLoop
 
     /// Plans this many segments, or fewer for a small file.
@@ -24,7 +24,7 @@ struct Concatenation {
         return checkpoint
     }
 
-    /// How many segments of a size a file has.
+    /// The number of segments of the given size in a file.
     private static func parts(of partSize: Int64, in size: Int64) -> Int64 { size / partSize + (size % partSize > 0 ? 1 : 0) }
 
     /// Sends all segments from their offsets, and has them concatenated.
@@ -218,6 +218,6 @@ struct RemainingSegments {
     }
 
     func warning(_ origin: Origin) -> String? {
-        reason.map { "Segments of the file remain at the server \(origin)\(urls.isEmpty ? "" : ", to be removed later"): \($0)" }
+        reason.map { "Segments of the file remain on the server \(origin)\(urls.isEmpty ? "" : ", to be removed later"): \($0)" }
     }
 }

@@ -5,7 +5,7 @@ import TransportSupport
 
 /// Sends the bytes of one upload with `PATCH` requests, starting at the server's offset.
 struct PatchLoop {
-    /// How many bytes a server must process faster than the stall timeout.
+    /// The number of bytes that a server must process within the stall timeout.
     private static let quickContent: Int64 = 1 << 20
 
     let server: TUSServer
@@ -55,7 +55,7 @@ struct PatchLoop {
 
     /// Whether the server knows the length of the upload.
     var isLengthDeclared = true
-    /// The maximum size of a stream at the server; nil if it is unknown.
+    /// The maximum size of a stream on the server; nil if it is unknown.
     var maximumSize: Int64?
     private var window = StreamWindow()
     /// Whether to send the length with the next request: the server requires it early, or may have missed it.
@@ -88,7 +88,7 @@ struct PatchLoop {
         }
     }
 
-    /// The most bytes that the server can have, from any attempt.
+    /// The maximum number of bytes that the server can have, from any attempt.
     private var available: Int64 {
         switch growth?.extent {
         case nil: range.upperBound - range.lowerBound

@@ -12,7 +12,7 @@ struct StreamWindow {
     /// The confirmed position during the last request.
     private var confirmed: Int64?
 
-    /// How many of the available bytes after a confirmed offset the next request has.
+    /// The number of the available bytes after a confirmed offset that the next request sends.
     mutating func part(from offset: Int64, to end: Int64) -> Int64 {
         ahead = max(ahead, end - (confirmed ?? offset))
         confirmed = offset

@@ -1,24 +1,24 @@
 import Foundation
 import TransferCore
 
-/// One upload at the server.
+/// One upload on the server.
 struct RemoteUpload: Codable, Sendable {
     /// The absolute URL; nil until the response to the creation.
     var url: String?
 
-    /// How many bytes the server confirmed.
+    /// The number of bytes that the server confirmed.
     var confirmed: Int64?
 
     /// The offset at which the server answered a `PATCH` with 400: a second one there is final.
     var refusedOffset: Int64?
 
-    /// How many bytes the server kept of interrupted requests, without a checksum: it compares checksums only at their ends.
+    /// The number of bytes that the server kept of interrupted requests, unverified: it compares checksums only at the end of a request.
     var unverified: Int64?
 
     /// The last `PATCH`, if it was interrupted and the server then refused connections: the server may have uncounted bytes of it.
     var uncountedRequest: UnansweredRequest?
 
-    /// How many uncounted bytes the server may have, because it was gone after it took them, and then reported none of them.
+    /// The number of uncounted bytes that the server may have: it failed after it took them, and later reported none of them.
     var uncounted: Int64?
 
     /// When the server will remove the upload, in seconds since 1970 by the server's clock (tus 1.0.0, "Upload-Expires").
@@ -32,7 +32,7 @@ struct RemoteUpload: Codable, Sendable {
 struct UnansweredRequest: Codable, Hashable, Sendable {
     /// Its offset.
     var offset: Int64
-    /// How many bytes the network took, at least.
+    /// The minimum number of bytes that the network took.
     var taken: Int64
     /// Whether the process that sent it saw the connection break while the server was there; nil if the process ended the request, or ended
     /// itself.
@@ -67,7 +67,7 @@ extension RemoteUpload {
     }
 }
 
-/// What a file's transfer needs to resume.
+/// The data that a file's transfer needs to resume.
 struct TUSCheckpoint: Codable, Sendable {
     /// The upload of the whole file; with segments, the final upload that concatenates them.
     var whole = RemoteUpload()
@@ -132,7 +132,7 @@ struct TUSCheckpoint: Codable, Sendable {
         try container.encodeIfPresent(chunkLimit, forKey: .chunkLimit)
     }
 
-    /// - Parameter limit: The most bytes to confirm.
+    /// - Parameter limit: The maximum number of bytes to confirm.
     func encoded(atMost limit: Int64) throws -> Checkpoint {
         Checkpoint(
             data: try JSONEncoder().encode(self), confirmed: min(confirmed, limit),
@@ -144,15 +144,15 @@ struct TUSCheckpoint: Codable, Sendable {
         ([whole] + (parts ?? [])).compactMap(\.expires).min()
     }
 
-    /// How many bytes of the file the server confirmed. With segments, not all of them are at the file's start.
+    /// The number of bytes of the file that the server confirmed. With segments, not all of them are at the file's start.
     var confirmed: Int64 {
         parts.map { Self.sum($0, \.confirmed) } ?? whole.confirmed ?? 0
     }
 
-    /// How many bytes the server kept without comparing their checksum.
+    /// The number of bytes that the server kept without comparing their checksum.
     var unverified: Int64 { Self.sum([whole] + (parts ?? []), \.unverified) }
 
-    /// How many uncounted bytes the server may have.
+    /// The number of uncounted bytes that the server may have.
     var uncounted: Int64 { Self.sum([whole] + (parts ?? []), \.uncounted) }
 
     /// The sum of a number over all uploads, without overflow.

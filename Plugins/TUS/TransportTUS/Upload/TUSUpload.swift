@@ -74,7 +74,7 @@ struct TUSUpload {
         if let stored, stored.bytes == receipt.bytes { return }
         guard let url, let stored, stored.isReliable else {
             receipt.warnings.append(
-                "This upload is unverified: the server was gone, or may have been, after it took \(uncounted) bytes, and then reported "
+                "This upload is unverified: the server may have failed after it took \(uncounted) bytes, and then reported "
                     + "none of them. Some servers keep such bytes and append the following ones. Compare the file on the server.")
             return
         }

@@ -5,7 +5,7 @@ import TransferCore
 ///
 /// Shared by all segments of a file; changes at the same time are saved together.
 actor TUSUploadRecord {
-    /// One of a file's uploads at the server.
+    /// One of a file's uploads on the server.
     enum Slot: Hashable, Sendable {
         case whole
         /// A segment of the file, by its number from 0.
@@ -24,7 +24,7 @@ actor TUSUploadRecord {
     private let reporter: AttemptReporter
     /// The current maximum number of bytes of one request.
     private let chunkLimit: @Sendable () -> Int64?
-    /// The most bytes to report as confirmed, because the rest is still to be verified.
+    /// The maximum number of bytes to report as confirmed, because the rest is not verified yet.
     private let verified: Locked<Int64>
     private let positions: Locked<[Slot: Position]>
 

@@ -16,7 +16,7 @@ enum ContentCheck: Hashable, Sendable {
     /// The size of requests with a checksum before the content. They are read twice, the second time from memory.
     static let chunkSize: Int64 = 8 << 20
 
-    /// Selects the check for a session's verification at a server.
+    /// Selects the check for a session's verification on a server.
     ///
     /// - Parameter canSendTrailers: Whether connections to the server can carry trailers, which only HTTP/1.1 can.
     init(_ verification: Verification, _ features: TUSFeatures, canSendTrailers: Bool) {
@@ -54,7 +54,7 @@ enum ContentCheck: Hashable, Sendable {
 }
 
 extension ChecksumAlgorithm {
-    /// The best of a server's algorithms (tus 1.0.0, "Checksum"); nil without a known one.
+    /// The best of a server's algorithms (tus 1.0.0, "Checksum"); nil if none is known.
     static func best(of names: [String]) -> ChecksumAlgorithm? {
         let names = Set(names.map { $0.lowercased() })
         return [.sha256, .sha1, .md5].first { names.contains($0.rawValue) }

@@ -5,7 +5,7 @@ import TransportSupport
 
 /// Verifies a file by reading it back, for servers that compare no checksums but offer downloads.
 struct ReadBack {
-    /// How many bytes stay unconfirmed until the comparison, to report its progress.
+    /// The number of bytes that stay unconfirmed until the comparison, to report its progress.
     private static let unconfirmed: Int64 = 1 << 20
 
     let server: TUSServer

@@ -232,7 +232,7 @@ final class DiscardOutbox: Sendable {
                     at: clock.date(), limit: Self.page, isLocalOnly: !isEnabled, among: places)
             else { return false }
             guard !found.due.isEmpty || !found.unreadable.isEmpty else { break }
-            // Unreadable removals can't be performed; their content stays at the servers until it expires.
+            // Unreadable removals can't be performed; their content stays on the servers until it expires.
             for key in found.unreadable {
                 guard await store(DiscardResult(key: key, nextAttempt: nil)) else { return false }
             }
@@ -260,7 +260,7 @@ final class DiscardOutbox: Sendable {
         return (try? await mailbox.send(.postponed(postponement))) != nil
     }
 
-    /// The date that decides which removals are given up: the present date or, if that is earlier, the date of the opening plus the time
+    /// The date that decides which removals are given up: the current date or, if that is earlier, the date of the opening plus the time
     /// since. A clock that is set ahead, or was ahead at the opening, gives up no removal early.
     private var expiryDate: Date { min(clock.date(), opening.date + (clock.now() - opening.uptime)) }
 

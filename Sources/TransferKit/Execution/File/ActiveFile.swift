@@ -13,14 +13,14 @@ package final class ActiveFile: Sendable {
     private let knownSize: Atomic<Int64>
     private let sentBytes: Atomic<Int64>
     private let confirmedBytes: Atomic<Int64>
-    private let signsOfLife = Atomic(0)
+    private let activities = Atomic(0)
     private let stalled = Atomic(false)
-    private let sizeWasTold = Atomic(false)
-    private let recordWasTold = Atomic(false)
+    private let sizeWasReported = Atomic(false)
+    private let recordWasReported = Atomic(false)
     private let isWaiting = Atomic(false)
     /// Whether the attempt was active again after its last byte was first sent, for example because it sends bytes again.
     private let isBusy = Atomic(false)
-    /// Whether there is nothing to move at a position, because an app's stream has no more data yet, or because it is not the file's turn.
+    /// Whether there is nothing to transfer at a position, because an app's stream has no more data yet, or because another file goes first.
     private let isAwaiting: @Sendable (Int64) -> Bool
     /// Whether the size comes from a listing, which may be wrong. Bytes beyond it then count as activity until the transport reports a
     /// size.
@@ -50,12 +50,12 @@ package final class ActiveFile: Sendable {
     }
 
     /// Records that the transport reported the size in this attempt.
-    func noteSizeTold() {
-        sizeWasTold.store(true, ordering: .relaxed)
+    func noteReportedSize() {
+        sizeWasReported.store(true, ordering: .relaxed)
     }
 
     /// Whether the transport reported the size in this attempt.
-    var isSizeTold: Bool { sizeWasTold.load(ordering: .relaxed) }
+    var isSizeReported: Bool { sizeWasReported.load(ordering: .relaxed) }
 
     /// Sets the size. Called by the run, which includes it in the statistics.
     func setSize(_ size: Int64) {
@@ -64,11 +64,11 @@ package final class ActiveFile: Sendable {
 
     /// Records progress. Neither position ever decreases.
     ///
-    /// - Returns: Which of them grew.
+    /// - Returns: Which of the positions grew.
     @discardableResult
     package func report(sent: Int64, confirmed: Int64) -> (sent: Bool, confirmed: Bool) {
         let most = size ?? .max
-        if isSizeGuessed, !isSizeTold, sent > most {
+        if isSizeGuessed, !isSizeReported, sent > most {
             let beyond = bytesBeyond.max(sent - most, ordering: .relaxed)
             if beyond.newValue > beyond.oldValue { isActive() }
         }
@@ -82,20 +82,20 @@ package final class ActiveFile: Sendable {
         return grew
     }
 
-    /// Records that the rate limits allowed nothing when the attempt asked.
+    /// Records that the rate limits allowed no bytes when the attempt asked.
     package func heldBack() {
-        signsOfLife.add(1, ordering: .relaxed)
+        activities.add(1, ordering: .relaxed)
     }
 
     /// Records work of the attempt that moves no bytes.
     package func isActive() {
         isBusy.store(true, ordering: .relaxed)
-        giveSign()
+        recordActivity()
     }
 
-    private func giveSign() {
+    private func recordActivity() {
         isWaiting.store(false, ordering: .relaxed)
-        signsOfLife.add(1, ordering: .relaxed)
+        activities.add(1, ordering: .relaxed)
     }
 
     /// Records that a request was sent completely and its response is pending.
@@ -106,7 +106,7 @@ package final class ActiveFile: Sendable {
 
     /// Whether the attempt waits for a response of the other end.
     ///
-    /// After the last byte of a small file, only if the transport reports it, because the server has little to do.
+    /// For a small file, only the transport's report counts, because the server has little to do after the last byte.
     package var isAnswerAwaited: Bool {
         isWaiting.load(ordering: .relaxed)
             || !isBusy.load(ordering: .relaxed) && size.map { $0 > FileWindow.smallSize && sent >= $0 } ?? false
@@ -114,8 +114,8 @@ package final class ActiveFile: Sendable {
 
     package var sent: Int64 { sentBytes.load(ordering: .relaxed) }
     package var confirmed: Int64 { confirmedBytes.load(ordering: .relaxed) }
-    /// The number of signs that the attempt does not hang, although it moves no bytes.
-    package var livelySigns: Int { signsOfLife.load(ordering: .relaxed) }
+    /// The number of times that the attempt was active without moving bytes, which shows that it does not hang.
+    package var activityCount: Int { activities.load(ordering: .relaxed) }
     /// Whether the attempt waits for a source on this machine: for more data of an app's stream, or for its turn.
     package var awaitsSource: Bool { isAwaiting(sent) }
     package var isStalled: Bool { stalled.load(ordering: .relaxed) }
@@ -127,18 +127,18 @@ package final class ActiveFile: Sendable {
     var moved: Int64 { max(0, sent - start) }
 
     /// Records that the other end keeps a record of the attempt if it succeeds.
-    func noteRecord() { recordWasTold.store(true, ordering: .relaxed) }
+    func noteRecord() { recordWasReported.store(true, ordering: .relaxed) }
 
-    /// Whether a repetition of the attempt should be avoided, because the other end keeps a record.
-    var leavesRecord: Bool { recordWasTold.load(ordering: .relaxed) }
+    /// Whether the attempt should not be repeated needlessly, because the other end keeps a record of it.
+    var leavesRecord: Bool { recordWasReported.load(ordering: .relaxed) }
 
-    /// Records that the attempt begins. From now on it may hang; the action ends it then.
+    /// Records that the attempt begins. From now on it can stall; the action then ends it.
     package func whenStalled(_ action: @escaping @Sendable () -> Void) {
-        giveSign()
+        recordActivity()
         abandon.withLock { $0 = action }
     }
 
-    /// Ends the attempt as stalled. Has no effect on an attempt that has not begun, because it waits for this process itself.
+    /// Ends the attempt as stalled. Has no effect on an attempt that has not begun, because such an attempt waits for this process.
     package func stall() {
         guard let action = abandon.withLock({ $0 }) else { return }
         stalled.store(true, ordering: .relaxed)

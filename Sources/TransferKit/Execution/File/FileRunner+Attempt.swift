@@ -72,7 +72,7 @@ extension FileRunner {
                     "\(prepared.endpoint.location) reports an impossible size of \(file.source): \(receipt.bytes) bytes.")
             }
             // The size in a listing may be wrong, because the file may have changed since.
-            if active.size == nil || file.isListed && !active.isSizeTold { setSize(of: active, receipt.bytes) }
+            if active.size == nil || file.isListed && !active.isSizeReported { setSize(of: active, receipt.bytes) }
             guard let size = active.size, receipt.bytes == size else {
                 throw TransferError(
                     .protocolViolation, .badAnswer,
@@ -197,7 +197,7 @@ extension FileRunner {
             },
             total: { [self] total in
                 guard isDownload, context.live.admits(total, insteadOf: active.size) else { return }
-                active.noteSizeTold()
+                active.noteReportedSize()
                 setSize(of: active, total)
             },
             activity: { active.isActive() },

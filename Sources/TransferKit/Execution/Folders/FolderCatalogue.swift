@@ -24,7 +24,7 @@ actor FolderCatalogue {
     private static let mostRepeats = 1_000
     /// The names that some servers list for the folder itself and its parent.
     private static let ownNames: [[UInt8]] = [[UInt8(ascii: ".")], [UInt8(ascii: "."), UInt8(ascii: ".")]]
-    /// PATH_MAX (limits.h). Longer paths are invalid at any server.
+    /// PATH_MAX (limits.h). Longer paths are invalid on any server.
     private static let longestPath = 4_096
 
     private let folder: ListedFolder
@@ -160,7 +160,7 @@ actor FolderCatalogue {
     }
 
     private func skip(_ name: [UInt8], _ what: String, _ batch: inout ManifestBatch) {
-        let message = "\(shownFolder)/\(Self.shown(name)) is \(what) at the server and is not downloaded."
+        let message = "\(shownFolder)/\(Self.shown(name)) is \(what) on the server and is not downloaded."
         append(name, state: .skipped, error: TransferError(.unsupported, .notARegularFile, message), &batch)
     }
 
@@ -180,7 +180,7 @@ actor FolderCatalogue {
         if state == .failed { totals.failed += 1 }
     }
 
-    /// The reason why a name is invalid in its folder, at the server or on this machine.
+    /// The reason why a name is invalid in its folder, on the server or on this machine.
     private func problem(with name: [UInt8]) -> String? {
         if name.isEmpty { return "is empty" }
         if name.contains(0) { return "contains a NUL byte" }

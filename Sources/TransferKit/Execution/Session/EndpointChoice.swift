@@ -1,6 +1,6 @@
 package import TransferCore
 
-/// The endpoints of an account that a run may use at present.
+/// The endpoints of an account that a run may currently use.
 package struct EndpointAvailability: Sendable, Equatable {
     /// The current account.
     package var account: Account

@@ -6,12 +6,12 @@ package struct StallWatch {
     private struct Sample: Equatable {
         let sent: Int64
         let confirmed: Int64
-        let livelySigns: Int
+        let activityCount: Int
 
         init(_ file: ActiveFile) {
             sent = file.sent
             confirmed = file.confirmed
-            livelySigns = file.livelySigns
+            activityCount = file.activityCount
         }
     }
 

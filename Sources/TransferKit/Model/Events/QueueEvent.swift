@@ -12,14 +12,14 @@ public struct QueueEvent: Hashable, Sendable {
     /// The kind of event, with its details.
     public var kind: Kind
 
-    /// Makes an event.
+    /// Creates an event.
     package init(revision: UInt64, time: Date, kind: Kind) {
         self.revision = revision
         self.time = time
         self.kind = kind
     }
 
-    /// The kinds of events. The list is open: a `switch` needs a `default`.
+    /// The kinds of events. The list is not exhaustive: a `switch` needs a `default`.
     ///
     /// Events whose names begin with `will` and `did` enclose a change: the change was decided, and both are sent after it was stored.
     public enum Kind: Hashable, Sendable {
@@ -27,9 +27,9 @@ public struct QueueEvent: Hashable, Sendable {
 
         /// Sessions may start.
         case queueStarted
-        /// No session runs any more, and none starts.
+        /// No session is running, and none will start.
         case queueStopped
-        /// No session runs, and none can start without a person.
+        /// No session runs, and none can start without user action.
         case queueBecameIdle
         /// Limits or rates of the queue or of an account changed.
         case limitsChanged
@@ -42,7 +42,7 @@ public struct QueueEvent: Hashable, Sendable {
         /// has their number. Not stored.
         case storeTrimmed(String)
         /// Events are missing, because this subscriber did not take them in time, because they are older than the change log, or because a later
-        /// version wrote them. Read the present state again. A gap never begins or ends between a `willChangeQueue` and its `didChangeQueue`.
+        /// version wrote them. Read the current state again. A gap never begins or ends between a `willChangeQueue` and its `didChangeQueue`.
         case gap(from: UInt64, to: UInt64)
 
         // The order. Between `willChangeQueue` and `didChangeQueue` there is exactly one of these events.
@@ -105,7 +105,7 @@ public struct QueueEvent: Hashable, Sendable {
 
         // Accounts.
 
-        /// No session of this account starts until a person acts.
+        /// No session of this account starts until the user acts.
         case accountBlocked(account: String, TransferError)
         /// The account's sessions may start again.
         case accountUnblocked(account: String)

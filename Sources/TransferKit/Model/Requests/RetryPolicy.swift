@@ -46,7 +46,7 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     /// The longest delay that a server can ask for.
     static let longestRetryAfter = Duration.seconds(24 * 3_600)
 
-    /// The longest delay for which a session keeps its slot.
+    /// The maximum delay during which a session keeps its slot.
     package static let slotKept = Duration.seconds(1)
 
     /// The longest delay after an attempt that met an outage. Short, so that a server that is back is noticed soon; attempts cost an

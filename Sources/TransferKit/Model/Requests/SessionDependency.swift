@@ -5,18 +5,18 @@ public struct SessionDependency: Hashable, Sendable, Codable {
     /// Whether any end of the other session satisfies the condition; otherwise it must complete.
     public var acceptsAnyEnd: Bool
 
-    /// Makes a dependency.
+    /// Creates a dependency.
     public init(_ session: SessionID, acceptsAnyEnd: Bool = false) {
         self.session = session
         self.acceptsAnyEnd = acceptsAnyEnd
     }
 
-    /// Makes a dependency that is satisfied when the other session completes.
+    /// Creates a dependency that is satisfied when the other session completes.
     public static func after(_ session: SessionID) -> SessionDependency {
         SessionDependency(session)
     }
 
-    /// Makes a dependency that is satisfied when the other session completes, fails or is cancelled.
+    /// Creates a dependency that is satisfied when the other session completes, fails or is cancelled.
     public static func afterAny(_ session: SessionID) -> SessionDependency {
         SessionDependency(session, acceptsAnyEnd: true)
     }

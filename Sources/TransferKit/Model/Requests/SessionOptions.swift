@@ -39,14 +39,14 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// The rate limit of the whole session, in bytes per second; nil for no limit.
     public var rateLimit: Int64?
 
-    /// The most files in flight, 1 to 64; nil for one large file, or the transport's number of small files (6, or 64 with SFTP).
+    /// The maximum number of files in flight, 1 to 64; nil for one large file, or the transport's number of small files (6, or 64 with SFTP).
     public var filesInFlight: Int?
 
     /// How the transfer verifies that the received content is the sent content. Default: by size. A change affects files that start later.
     public var verification: Verification
 
     /// How files are created at servers that choose their names. Default: with as few requests as the server allows. Then a lost response can
-    /// leave one complete copy at the server; with ``/TransferCore/CreationMode/separate`` it can only leave an empty file.
+    /// leave one complete copy on the server; with ``/TransferCore/CreationMode/separate`` it can only leave an empty file.
     public var creation: CreationMode
 
     /// Whether the session may run while the network is expensive, according to the app; see ``TransferQueue/setNetworkCondition(_:)``. Default: yes.
@@ -79,7 +79,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// hexadecimal digits. Nil for none.
     public var expectedChecksum: String?
 
-    /// Makes options. Each has a default.
+    /// Creates options. Each has a default.
     public init(
         metadata: [String: String] = [:], onItemFailure: ItemFailurePolicy = .continue, retry: RetryPolicy = RetryPolicy(),
         stallTimeout: Duration = .seconds(60), responseTimeout: Duration = .seconds(300), onSourceChange: SourceChangePolicy = .fail,

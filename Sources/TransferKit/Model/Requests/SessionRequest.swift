@@ -12,7 +12,7 @@ public struct SessionRequest: Sendable {
     public var items: [TransferItem]
     /// The local folder for a download; nil for an upload. A relative path starts at the working directory at the time of the call of `enqueue`.
     public var folder: FilePath?
-    /// A name for people; nil for a name made from the first item.
+    /// A human-readable name; nil for a name made from the first item.
     public var name: String?
     /// Words by which the app groups sessions. Statuses list them sorted, each once.
     public var tags: [String]
@@ -29,12 +29,12 @@ public struct SessionRequest: Sendable {
     /// The ID of the new session, so that other requests of the same call can refer to it.
     public var id = SessionID()
 
-    /// Makes a request for an upload of files.
+    /// Creates a request for an upload of files.
     ///
     /// - Parameters:
     ///   - items: The items to send, in this order.
     ///   - account: The name of a saved account.
-    ///   - name: A name for people.
+    ///   - name: A human-readable name.
     ///   - tags: Words by which the app groups sessions.
     ///   - context: Any value of the app, encoded as JSON at once.
     ///   - options: The options of the session.
@@ -48,7 +48,7 @@ public struct SessionRequest: Sendable {
             context: try context.map { try JSONEncoder().encode($0) }, options: options)
     }
 
-    /// Makes a request for an upload of files that keep their names.
+    /// Creates a request for an upload of files that keep their names.
     ///
     /// Parameters and errors as for ``upload(items:to:name:tags:context:options:)``.
     public static func upload(
@@ -59,7 +59,7 @@ public struct SessionRequest: Sendable {
             items: paths.map { TransferItem($0) }, to: account, name: name, tags: tags, context: context, options: options)
     }
 
-    /// Makes a request for a download of files into a folder.
+    /// Creates a request for a download of files into a folder.
     ///
     /// The folder must exist. No file is written outside it: local names are relative and without `..`; of the server's data, only the names
     /// in a remote folder are used, and only if each is a single name; and no symbolic link below the folder is followed. Until a file is complete,
@@ -71,7 +71,7 @@ public struct SessionRequest: Sendable {
     ///     ``TransferItem/remoteFolder(_:as:symbolicLinks:)``.
     ///   - account: The name of a saved account.
     ///   - folder: The local folder for the files.
-    ///   - name: A name for people.
+    ///   - name: A human-readable name.
     ///   - tags: Words by which the app groups sessions.
     ///   - context: Any value of the app, encoded as JSON at once.
     ///   - options: The options of the session.
@@ -85,7 +85,7 @@ public struct SessionRequest: Sendable {
             context: try context.map { try JSONEncoder().encode($0) }, options: options)
     }
 
-    /// Makes a request for a download of files into a folder. Each file gets the last component of its remote name.
+    /// Creates a request for a download of files into a folder. Each file gets the last component of its remote name.
     ///
     /// Parameters and errors as for ``download(items:from:to:name:tags:context:options:)``.
     public static func download(

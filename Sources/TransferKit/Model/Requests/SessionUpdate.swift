@@ -16,7 +16,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
     /// Whether the session may run while the network is expensive. A running session that may not is interrupted.
     public var allowsExpensiveNetwork: Bool?
 
-    /// Makes an update.
+    /// Creates an update.
     public init(
         rateLimit: Int64? = nil, tags: [String]? = nil, context: Data? = nil, retry: RetryPolicy? = nil, verification: Verification? = nil,
         allowsExpensiveNetwork: Bool? = nil

@@ -5,7 +5,7 @@ extension TransferItem {
     /// The default number of bytes that a stream may produce before the other end confirms them: 8 MiB.
     public static var defaultAhead: Int64 { 8 << 20 }
 
-    /// Makes an item of bytes that are produced during the transfer.
+    /// Creates an item of bytes that are produced during the transfer.
     ///
     /// A task of the queue iterates the sequence once, from when its session first runs. The bytes pass through a file in the queue's storage
     /// folder, so that an upload can resume after a broken connection. Where the file system supports it, the disk space of confirmed bytes is freed.
@@ -19,7 +19,7 @@ extension TransferItem {
     ///   - chunks: Chunks of any size, in order: `Data`, arrays of bytes, or the like.
     ///   - destination: The remote name.
     ///   - length: The length in bytes, if it is known. The item fails if the sequence has another length.
-    ///   - ahead: The most bytes on the disk that the other end has not confirmed, at least 1.
+    ///   - ahead: The maximum number of bytes on the disk that the other end has not confirmed, at least 1.
     public static func stream<Chunks: AsyncSequence & Sendable>(
         _ chunks: Chunks, as destination: RemotePath, length: Int64? = nil, ahead: Int64 = defaultAhead
     ) -> TransferItem where Chunks.Element: DataProtocol {
@@ -29,13 +29,13 @@ extension TransferItem {
         return TransferItem(.stream(producer), as: destination)
     }
 
-    /// Makes an item, and a writer for its bytes during the transfer; like ``stream(_:as:length:ahead:)``.
+    /// Creates an item, and a writer for its bytes during the transfer; like ``stream(_:as:length:ahead:)``.
     ///
     /// - Parameters:
     ///   - destination: The remote name.
     ///   - length: The length in bytes, if it is known. The item fails if the written length differs.
-    ///   - bufferSize: The number of bytes in memory from which a write waits.
-    ///   - ahead: The most bytes on the disk that the other end has not confirmed, at least 1.
+    ///   - bufferSize: The number of bytes in memory at which a write waits.
+    ///   - ahead: The maximum number of bytes on the disk that the other end has not confirmed, at least 1.
     public static func stream(
         as destination: RemotePath, length: Int64? = nil, bufferSize: Int = 1 << 20, ahead: Int64 = defaultAhead
     ) -> (item: TransferItem, writer: StreamWriter) {

@@ -23,7 +23,7 @@ public struct TransferItem: Hashable, Sendable {
     /// The policy for symbolic links, if the item is a folder.
     public var symbolicLinks = SymbolicLinkPolicy.follow
 
-    /// The URL of an existing upload at the server, for transports that would otherwise create one; nil for none. Not for folders.
+    /// The URL of an existing upload on the server, for transports that would otherwise create one; nil for none. Not for folders.
     ///
     /// Anyone who has the URL may be able to write there. The store keeps it until the session is removed; logs, errors, events and statuses never
     /// contain it.
@@ -43,7 +43,7 @@ public struct TransferItem: Hashable, Sendable {
         }
     }
 
-    /// Makes an item of a file or a folder. The call of `enqueue` determines which of the two it is.
+    /// Creates an item of a file or a folder. The call of `enqueue` determines which of the two it is.
     ///
     /// A folder is read when its session first runs, and keeps its structure below its own name or the given one. Its content at that time is sent;
     /// in a folder with at most 16,384 entries, in the order of the bytes of their names. Folders without files are not created at the other end.
@@ -60,7 +60,7 @@ public struct TransferItem: Hashable, Sendable {
         self.symbolicLinks = symbolicLinks
     }
 
-    /// Makes an item of bytes in memory.
+    /// Creates an item of bytes in memory.
     ///
     /// The call of `enqueue` writes the bytes to a file in the queue's storage folder, which only its owner can read. The file is deleted when the
     /// bytes have arrived or the session is removed, so a completed item of this kind can't be sent again.
@@ -72,7 +72,7 @@ public struct TransferItem: Hashable, Sendable {
         TransferItem(.data(data), as: destination)
     }
 
-    /// Makes an item of a remote file or folder, for a ``SessionRequest/download(items:from:to:name:tags:context:options:)``.
+    /// Creates an item of a remote file or folder, for a ``SessionRequest/download(items:from:to:name:tags:context:options:)``.
     ///
     /// The transfer determines which of the two it is. A folder is received as by ``remoteFolder(_:as:symbolicLinks:)``, without its
     /// symbolic links, if the transport can list folders. Its files come after all others of the session.
@@ -85,7 +85,7 @@ public struct TransferItem: Hashable, Sendable {
         TransferItem(.remote(name), as: remotePath)
     }
 
-    /// Makes an item of a remote folder, for a ``SessionRequest/download(items:from:to:name:tags:context:options:)``.
+    /// Creates an item of a remote folder, for a ``SessionRequest/download(items:from:to:name:tags:context:options:)``.
     ///
     /// The folder is listed when its session first runs, and keeps its structure below its own name or the given one. Its content at that time is
     /// received, folder by folder from the top; in a folder with at most 16,384 entries, in the order of the bytes of their names. Folders without
@@ -98,8 +98,8 @@ public struct TransferItem: Hashable, Sendable {
     /// - Parameters:
     ///   - remotePath: The folder's name below the endpoint's folder.
     ///   - name: The local name below the session's folder: relative, without `..`. Nil for the last component of `remotePath`.
-    ///   - symbolicLinks: The policy for symbolic links inside. ``SymbolicLinkPolicy/follow`` is rejected, as the target of a link to a folder at a
-    ///     server can't be determined.
+    ///   - symbolicLinks: The policy for symbolic links inside. ``SymbolicLinkPolicy/follow`` is rejected, because the target of a link to a folder
+    ///     on a server can't be determined.
     public static func remoteFolder(
         _ remotePath: RemotePath, as name: FilePath? = nil, symbolicLinks: SymbolicLinkPolicy = .skip
     ) -> TransferItem {

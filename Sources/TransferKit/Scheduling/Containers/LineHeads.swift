@@ -2,7 +2,7 @@ import HeapModule
 
 /// The first session of each line, to find the first session of all without a search through each line.
 ///
-/// A line without a session that can start at present is set aside, and recalled once that may have changed.
+/// A line without a session that can currently start is set aside, and recalled once that may have changed.
 struct LineHeads: Sendable {
     typealias LineKey = SessionIndex.LineKey
 

@@ -11,7 +11,7 @@ package struct EndpointHealth: Sendable, Equatable {
     static let outagePause = Duration.seconds(10)
     /// How long a run that begins may take until it asks the endpoint. After that, another run may probe it.
     static let probeGrace = Duration.seconds(5)
-    /// The longest time for which a probe keeps other runs away.
+    /// The maximum time that a probe keeps other runs away.
     static let longestProbe = Duration.seconds(30)
 
     /// One address of one transport.

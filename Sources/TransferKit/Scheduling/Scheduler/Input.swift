@@ -12,9 +12,9 @@ package enum Input: Sendable, Codable {
     case command(Command)
     /// An event of a run.
     case report(RunEvent)
-    /// The result of a removal at a server.
+    /// The result of a removal on a server.
     case discarded(DiscardResult)
-    /// The postponement of all removals that are due at some servers.
+    /// The postponement of all removals that are due on some servers.
     case postponed(DiscardPostponement)
     /// The free space on the store's disk, in bytes.
     case diskSpace(Int64)
@@ -22,7 +22,7 @@ package enum Input: Sendable, Codable {
     case tick
 }
 
-/// The result of an attempt to remove a session's content at a server.
+/// The result of an attempt to remove a session's content on a server.
 package struct DiscardResult: Sendable, Codable {
     package var key: Int64
     /// The time of the next attempt; nil if the removal is finished.

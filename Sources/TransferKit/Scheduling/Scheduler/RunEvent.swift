@@ -24,7 +24,7 @@ package struct RunEvent: Sendable, Codable {
         case probe(Endpoint)
         /// The run uses this endpoint from now on.
         case endpoint(Endpoint)
-        /// A file continues at another endpoint than the session used before.
+        /// A file continues at an endpoint other than the one that the session used before.
         case endpointChanged(from: String, to: String)
         /// An attempt at an endpoint moved bytes or finished a file, for the first time or since the last failure there.
         case endpointWorks(Endpoint)
@@ -66,7 +66,7 @@ package enum RunOutcome: Sendable, Codable {
     case interrupted
     /// The next attempt is due after a delay.
     case backoff(Duration, TransferError)
-    /// No endpoint is available at present.
+    /// No endpoint is currently available.
     case endpointsUnavailable(TransferError)
     /// The account, as it was for this attempt, can't be used until the app or the user acts.
     case accountBlocked(TransferError, Account)

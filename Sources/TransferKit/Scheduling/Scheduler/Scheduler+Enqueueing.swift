@@ -121,7 +121,7 @@ extension Scheduler {
         let key = try resolve(reference)
         guard let entry = sessionIndex[key] else { return }
         guard !entry.state.isEnded else { throw invalidTransition(entry, "given more items") }
-        guard !items.isEmpty else { throw QueueError(.invalidRequest, "No items to add to the session \(entry.id). Give at least one.") }
+        guard !items.isEmpty else { throw QueueError(.invalidRequest, "No items to add to the session \(entry.id). Add at least one.") }
         mutate(key) { entry, details in
             if details.run != 0 { entry.conditions.insert(.hasNewItems) }
         }

@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 
 extension Scheduler {
-    /// The present state for a forecast, without bytes and rates.
+    /// The current state for a forecast, without bytes and rates.
     package struct Outlook: Sendable {
         package var queue: Forecast.Limits
         package var accounts: [AccountKey: Forecast.Limits]

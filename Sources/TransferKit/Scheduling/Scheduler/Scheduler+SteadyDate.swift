@@ -32,7 +32,7 @@ extension Scheduler {
         steadyOpening = (0...Self.longestAbsence).contains(absence) ? steady.addingTimeInterval(absence) : steady
     }
 
-    /// A date that an earlier process stored, or the present date if it is in the future or too far in the past.
+    /// A date that an earlier process stored, or the current date if it is in the future or too far in the past.
     func plausible(_ date: Date) -> Date {
         guard let present = steadyOpening ?? settings.openedAt?.date else { return date }
         return date > present || date < present - Self.longestPast ? present : date

@@ -55,7 +55,7 @@ package struct Entry: SessionTableElement, Equatable {
         conditions.contains(.stopping) ? .running : state
     }
 
-    /// The reason for which a session goes before the order of the queue. Lower values go first.
+    /// The reason why a session goes before the order of the queue. Lower values go first.
     package enum StartPriority: UInt8, Sendable, Codable, Comparable {
         /// The app ran or resumed the session.
         case now = 0
@@ -93,7 +93,7 @@ package struct Entry: SessionTableElement, Equatable {
         static let noSpace = Conditions(rawValue: 32)
         /// Its run was interrupted and has not ended yet.
         package static let stopping = Conditions(rawValue: 64)
-        /// Its incomplete content stays at the server after it was cancelled.
+        /// Its incomplete content stays on the server after it was cancelled.
         package static let keepsPartial = Conditions(rawValue: 128)
         /// Its transport is connected in the current run.
         static let connected = Conditions(rawValue: 256)

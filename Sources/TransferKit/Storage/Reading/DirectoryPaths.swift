@@ -3,7 +3,7 @@ import GRDB
 import SystemPackage
 import TransferCore
 
-/// Makes the paths of the files in a session's manifest. It looks up each folder once, regardless of the number of its files.
+/// Builds the paths of the files in a session's manifest. It looks up each folder once, regardless of the number of its files.
 struct DirectoryPaths {
     struct Location {
         var source: [UInt8]

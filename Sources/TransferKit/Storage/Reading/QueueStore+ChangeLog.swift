@@ -7,7 +7,7 @@ extension QueueStore {
     /// The approximate largest size of the log in the store, in bytes, regardless of the number of events.
     private static let maximumWeight: Int64 = 64 << 20
 
-    /// The most events and bytes that a reader gets in one page, unless one change of the order is larger.
+    /// The maximum number of events and bytes that a reader gets in one page, unless one change of the order is larger.
     private static let pageCount = 512
     private static let pageWeight: Int64 = 1 << 20
 
@@ -47,7 +47,7 @@ extension QueueStore {
             target = max(target, (kept ?? last) - 1)
         }
         guard target > 0 else { return }
-        // The rest begins with a complete change of the order and is never empty, as the numbers of later events follow its last.
+        // The rest begins with a complete change of the order and is never empty, because the numbers of later events follow its last.
         try execute(
             db,
             """

@@ -13,9 +13,9 @@ package struct PendingFile: Sendable {
     /// The size in bytes; nil while it is unknown.
     package var size: Int64?
     package var generation: Int64
-    /// The most bytes that a checkpoint at any endpoint covers.
+    /// The largest number of bytes that a checkpoint at any endpoint covers.
     package var confirmed: Int64
-    /// The URL of an existing upload at the server.
+    /// The URL of an existing upload on the server.
     package var uploadPlace: Capability?
     package var kind = ItemKind.file
     /// The links that may lead to a file found in a folder; nil if all links may.

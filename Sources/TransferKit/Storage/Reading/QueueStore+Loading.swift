@@ -13,8 +13,8 @@ extension QueueStore {
             let least = try SessionKey.fetchOne(db, sql: "SELECT min(session) FROM schedule") ?? 0
             return try least / 2 + (SessionKey.fetchOne(db, sql: "SELECT max(session) FROM schedule") ?? 0) / 2
         }
-        // One reader takes the lower half of the rows and another one the rest, as there may be very many. No connection writes yet, so both read
-        // the same state.
+        // One reader takes the lower half of the rows and another one the rest, because there may be very many. No connection writes yet, so both
+        // read the same state.
         async let rest = read { db in Locked<LoadedRows?>(try LoadedRows(ScheduleScan(db, (middle + 1)...(.max)))) }
         let lower = try await read { db in
             var scheduler = Scheduler(settings)
@@ -27,7 +27,7 @@ extension QueueStore {
         }
         let upper = try await rest
         let (scheduler, unreadable, recovery) = try await read { db in
-            // Taken instead of copied, as a copy would be large.
+            // Taken instead of copied, because a copy would be large.
             var (scheduler, unreadable) = lower.withLock { $0.take() } ?? (Scheduler(settings), [])
             upper.withLock { $0.take() }?.forEach { Self.load($0, $1, $2, into: &scheduler, &unreadable) }
             scheduler.reserveKeys(through: try Self.lastSessionKey(in: db))

@@ -86,7 +86,7 @@ extension QueueStore {
         }
     }
 
-    /// The most bytes of a session. It bounds damaged values, so that sums don't overflow.
+    /// The maximum number of bytes of a session. It bounds damaged values, so that sums don't overflow.
     static let mostBytes = FileSize.sessionMaximum
     /// More attempts than any session makes. A greater number can only be damage.
     static let mostAttempts: Int64 = 1 << 31

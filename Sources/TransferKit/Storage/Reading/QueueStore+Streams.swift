@@ -19,7 +19,7 @@ struct LeftStream: Sendable {
 
     /// The offset from which the app must continue; for a complete stream, its length.
     var offset: Int64 {
-        // After a loss of power, any bytes that were not synced can be missing.
+        // After a power loss, any bytes that were not synced can be missing.
         let isOfThisBoot = Spool.wasMadeInThisBoot(name)
         return isWhole || isOfThisBoot ? max(size ?? 0, confirmed) : confirmed
     }

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import GRDBSQLite
 
-/// Reads the rows of the schedule directly with SQLite's functions, as there can be a million, and the opening waits for them.
+/// Reads the rows of the schedule directly with SQLite's functions, because there can be a million, and the opening waits for them.
 ///
 /// Valid only within the database access in which it was made.
 struct ScheduleScan {
@@ -34,7 +34,7 @@ struct ScheduleScan {
         }
     }
 
-    /// The columns of the present row (sqlite.org/c3ref/column_blob.html), valid until the next step.
+    /// The columns of the current row (sqlite.org/c3ref/column_blob.html), valid until the next step.
     @safe struct ScheduledRow {
         /// The greatest key, rank or mark. New ones are counted from stored ones, so a damaged row must leave room for them.
         private static let greatestNumber: Int64 = 1 << 62
@@ -90,7 +90,7 @@ struct ScheduleScan {
             unsafe sqlite3_column_text(handle, column).map { unsafe String(cString: $0) }
         }
 
-        /// Compares the first letter before it makes a string, as a million strings take time.
+        /// Compares the first letter before it makes a string, because a million strings take time.
         private func state(_ column: Int32) -> SessionState? {
             guard let text = unsafe sqlite3_column_text(handle, column) else { return nil }
             if unsafe text[0] == UInt8(ascii: "w"),

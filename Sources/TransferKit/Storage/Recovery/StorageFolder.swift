@@ -10,7 +10,7 @@ import TransferCore
 
 /// The storage folder of a queue.
 package enum StorageFolder {
-    /// Makes the folder, accessible only to its owner, as upload URLs in the store are capabilities. Blocks.
+    /// Creates the folder, accessible only to its owner, because upload URLs in the store are capabilities. Blocks.
     ///
     /// - Throws: ``QueueError`` with the code `storageUnavailable`, also if another user could change the folder, or if one of its files is a
     ///   symbolic link.
@@ -31,9 +31,9 @@ package enum StorageFolder {
             if unsafe made.withPlatformString({ unsafe stat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFDIR { continue }
             throw QueueError(
                 .storageUnavailable,
-                "Cannot make the storage folder \(folder): \(Errno(rawValue: code)). Choose another folder, or fix its permissions.")
+                "Cannot create the storage folder \(folder): \(Errno(rawValue: code)). Choose another folder, or fix its permissions.")
         }
-        // Also for an existing folder, as the process that made it may have ended before its sync.
+        // Also for an existing folder, because the process that made it may have ended before its sync.
         sync(folder.removingLastComponent())
         var status = stat()
         if unsafe folder.withPlatformString({ unsafe stat($0, &status) }) == 0, status.st_mode & S_IFMT != S_IFDIR {
@@ -138,7 +138,7 @@ package enum StorageFolder {
         bytes.reduce(0) { $0 << 8 | Int32($1) }
     }
 
-    /// Makes the database before SQLite does, accessible only to its owner. SQLite gives its other files the same mode. Otherwise other users could
+    /// Creates the database before SQLite does, accessible only to its owner. SQLite gives its other files the same mode. Otherwise other users could
     /// read them in a folder that existed before.
     static func makePrivate(_ path: FilePath) {
         // SQLite meets any error next and reports it better.

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import GRDBSQLite
 
-/// Inserts rows with one prepared statement, and binds values directly with SQLite's functions, as one call can add 100,000 sessions.
+/// Inserts rows with one prepared statement, and binds values directly with SQLite's functions, because one call can add 100,000 sessions.
 ///
 /// Valid only within the database access in which it was made.
 struct RowInsertion {

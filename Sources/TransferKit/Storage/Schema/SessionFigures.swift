@@ -10,7 +10,7 @@ package struct SessionFigures: Sendable, Equatable {
 
     package init() {}
 
-    /// Makes figures from the columns of a row, from its second column.
+    /// Creates figures from the columns of a row, from its second column.
     init(_ row: StoredRow) throws {
         files = try row.decode(atIndex: 1)
         filesDone = try row.decode(atIndex: 2)
@@ -61,7 +61,7 @@ package struct SessionFigures: Sendable, Equatable {
     /// Like ``selection``, without the bytes covered by checkpoints, for which SQLite would read a row for each checkpoint.
     static let selectionWithoutCheckpoints = "SELECT state, \(ownColumns) FROM session JOIN schedule ON schedule.session = session.key"
 
-    /// The most bytes that a checkpoint of a file covers.
+    /// The largest number of bytes that any checkpoint of a file covers.
     static let mostConfirmed = clamped("max(confirmed)")
 
     private static let ownColumns = "\(counts), \(clamped("bytes_done")) AS bytes_done"

@@ -128,7 +128,7 @@ struct SessionRow {
         return min(bytes, QueueStore.mostBytes)
     }
 
-    /// Returns a bounded number, as it will be added to others.
+    /// Returns a bounded number, because it will be added to others.
     private func count(_ column: Column) throws -> Int {
         Int(min(max(0, try value(column, as: Int64.self)), 1 << 40))
     }

@@ -35,7 +35,7 @@ extension SessionID {
         return Data([a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p])
     }
 
-    /// Makes an ID from the 16 bytes of a UUID; nil for another length.
+    /// Creates an ID from the 16 bytes of a UUID; nil for another length.
     init?(data: Data) {
         guard data.count == 16 else { return nil }
         let b = [UInt8](data)

@@ -77,7 +77,7 @@ struct StoredRow {
     var columns: [(name: String, value: DatabaseValue)] { row.map { ($0.0, $0.1) } }
 }
 
-/// The error for a column of a stored row that is missing, or contains a value of another type. It names no values, as they may be secret.
+/// The error for a column of a stored row that is missing, or contains a value of another type. It names no values, because they may be secret.
 struct UnreadableColumn: Error, CustomStringConvertible {
     var name: String
     var type: String

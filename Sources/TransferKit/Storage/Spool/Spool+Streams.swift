@@ -23,7 +23,7 @@ extension Spool {
         return !boot.isEmpty && String(decoding: name, as: UTF8.self).hasSuffix("-\(boot)")
     }
 
-    /// Makes an empty file, and the folder if necessary. Blocks.
+    /// Creates an empty file, and the folder if necessary. Blocks.
     static func make(_ path: FilePath) throws -> FileDescriptor {
         try Spool(folder: path.removingLastComponent()).makeFolder()
         return try FileDescriptor.open(
@@ -42,7 +42,7 @@ extension Spool {
         return file
     }
 
-    /// Makes a complete stream durable, and then the mark of completeness. Blocks.
+    /// Makes a complete stream durable, and then its completion mark. Blocks.
     static func seal(_ file: FileDescriptor, in folder: FilePath) throws {
         guard fsync(file.rawValue) == 0, fchmod(file.rawValue, S_IRUSR) == 0, fsync(file.rawValue) == 0 else {
             throw Errno(rawValue: errno)

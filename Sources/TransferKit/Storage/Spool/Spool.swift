@@ -47,7 +47,7 @@ package struct Spool: Sendable {
         }
     }
 
-    /// Makes the folder and its name durable. It syncs an existing folder, too, as the process that made it may have ended before its sync.
+    /// Makes the folder and its name durable. Also syncs an existing folder, because the process that created it may have ended before its sync.
     func makeFolder() throws {
         if unsafe folder.withPlatformString({ unsafe mkdir($0, 0o700) }) != 0 {
             guard errno == EEXIST else { throw Errno(rawValue: errno) }

@@ -62,7 +62,7 @@ extension QueueStore {
         transaction.leavesRows = true
     }
 
-    /// Deletes the mark, as the session's checkpoints stay or were all moved.
+    /// Deletes the mark, because the session's checkpoints stay or were all moved.
     static func endDiscard(of key: SessionKey, in db: Database) throws {
         try execute(db, "DELETE FROM setting WHERE name = ?", [discardMark(of: key)])
     }
@@ -120,7 +120,7 @@ extension QueueStore {
 
     private static func discard(_ rows: [StoredRow], of key: SessionKey, isHeld: Bool, at now: Date, in db: Database) throws {
         guard !rows.isEmpty else { return }
-        // A download leaves nothing at a server, but perhaps a part file on this machine.
+        // A download leaves nothing on a server, but perhaps a part file on this machine.
         for row in rows {
             guard let place = (try? row.decode(String.self, atIndex: 0)).flatMap(LocalParts.place(at:)),
                 let data = try? row.decode(Data.self, atIndex: 1)

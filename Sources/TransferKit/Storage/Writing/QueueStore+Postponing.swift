@@ -45,7 +45,7 @@ extension QueueStore {
         try Bool.fetchOne(db, sql: DiscardQuery.hasFar, arguments: [farthestAttempt(now)]) ?? false
     }
 
-    /// Makes at most 10,000 removals due that are postponed beyond that date, as the clock was wrong when they were postponed.
+    /// Makes at most 10,000 removals due that are postponed beyond that date, because the clock was wrong when they were postponed.
     static func clampDiscards(at now: Date, in db: Database) throws {
         try execute(db, DiscardQuery.clamp, [farthestAttempt(now), StoreCoding.encode(now)])
     }

@@ -6,7 +6,7 @@ import TransferCore
 /// The removal of sessions. The transaction that removes a session takes it out of the queue. A session can have a million files, whose rows are
 /// deleted in several later transactions, over restarts.
 extension QueueStore {
-    /// The most rows of sessions that the transaction of a removal deletes, and that each later one deletes.
+    /// The maximum number of rows of sessions that the transaction of a removal deletes, and that each later one deletes.
     package static let sweptRows = 10_000
 
     /// The account of removed sessions, so that their original account can be deleted.

@@ -99,7 +99,7 @@ extension QueueStore {
             db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM setting WHERE name = ?)"), arguments: [mark(of: key)]) == true
     }
 
-    /// Makes failed files pending again. Unreadable folders are read again, and changed files are sent with their present content. Stand-ins
+    /// Makes failed files pending again. Unreadable folders are read again, and changed files are sent with their current content. Stand-ins
     /// for files stay failed.
     private static func retryFailedItems(of key: SessionKey, in positions: ClosedRange<Int64>, at now: Date, in db: Database) throws {
         let range: StatementArguments = [key, positions.lowerBound, positions.upperBound]
@@ -125,7 +125,7 @@ extension QueueStore {
             """, range)
     }
 
-    /// Restarts files that changed after a part of them was sent, as a person who retries such a file wants its present content.
+    /// Restarts files that changed after a part of them was sent, because a user who retries such a file wants its current content.
     private static func restartChangedFiles(_ range: StatementArguments, of key: SessionKey, at now: Date, in db: Database) throws {
         let positions = try Int64.fetchAll(
             db,

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import TransferCore
 
-/// The restoring and dropping of sessions in quarantine, at a person's request. Each takes several transactions if there are many rows.
+/// The restoring and dropping of sessions in quarantine, at the user's request. Each takes several transactions if there are many rows.
 extension QueueStore {
     /// The tables of a session's rows, each after the tables to which it refers.
     private static let restoredTables = ["file", "directory", "item", "checkpoint", "session_tag"]

@@ -1,13 +1,13 @@
 import GRDB
 import TransferCore
 
-/// The limits for stored rows that only a person, or a server that may be unreachable, removes. The oldest rows are deleted first.
+/// The limits for stored rows that only a user, or a server that may be unreachable, removes. The oldest rows are deleted first.
 package struct StoreLimits: Sendable {
-    /// The most sessions in quarantine.
+    /// The maximum number of sessions in quarantine.
     package var quarantined = 1_000
-    /// The most rows of them, unless one session alone has more.
+    /// The maximum number of quarantined rows, unless one session alone has more.
     package var quarantinedRows: Int64 = 2_000_000
-    /// The most removals that wait for servers. The content at the servers of deleted ones expires.
+    /// The maximum number of removals that wait for servers. If a removal is deleted, its content on the server expires.
     package var discards: Int64 = 1_000_000
 
     package init() {}

@@ -7,7 +7,7 @@ struct SessionInsertion {
     private var session: RowInsertion
     private var schedule: RowInsertion
     private var file: RowInsertion
-    /// The encoded options of the last session, as many sessions have the same options.
+    /// The encoded options of the last session, because many sessions have the same options.
     private var lastOptions: (options: SessionOptions, text: String)?
 
     init(_ db: Database) throws {

@@ -39,17 +39,17 @@ package enum StoreWrite: Sendable {
     case continueDiscard(SessionKey)
     /// Records a checkpoint that the run of a removed session saved before it ended.
     case holdDiscard(SessionKey, position: Int64, Checkpoint, Endpoint)
-    /// Drops an entry, as the run of a removed session completed the file, which must not be removed.
+    /// Drops an entry, because the run of a removed session completed the file, which must not be removed.
     case dropDiscard(SessionKey, position: Int64, Endpoint)
-    /// Releases the entries of a removed session, as its run has ended.
+    /// Releases the entries of a removed session, because its run has ended.
     case releaseDiscards(SessionKey)
     case discarded(Int64)
     case discardFailed(Int64, nextAttempt: Date, leftAloneUntil: Date?)
     case postponeDiscards(DiscardPostponement)
-    /// Makes at most 10,000 removals due that are due in the far future, as the clock was wrong when they were postponed.
+    /// Makes at most 10,000 removals due that are due in the far future, because the clock was wrong when they were postponed.
     case clampDiscards
 
-    /// Stores the present date and steady date.
+    /// Stores the current date and steady date.
     case clock(seen: Date, steady: Date)
 
     /// Appends to the change log, which keeps this number of last events.
@@ -70,7 +70,7 @@ extension StoreWrite {
 }
 
 extension StoreWrite {
-    /// The session that the change concerns; nil without one, or if the session does not exist before the change.
+    /// The session that the change concerns; nil if there is none, or if the session does not exist before the change.
     var session: SessionKey? {
         switch self {
         case .schedule(let row): row.entry.key
