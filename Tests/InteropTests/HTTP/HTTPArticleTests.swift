@@ -5,12 +5,12 @@ import TransportHTTP
 
 /// The article on plain HTTP shows code that compiles, and the settings that there are.
 @Suite struct HTTPArticleTests {
-    private let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
 
     private var article: String {
         get throws {
-            let folder = tests.appending(path: "../../Plugins/HTTP/TransportHTTP/TransportHTTP.docc")
-            return try String(contentsOf: folder.appending(path: "PlainHTTP.md"), encoding: .utf8)
+            let article = folder.appending(path: "../../../Plugins/HTTP/TransportHTTP/TransportHTTP.docc/PlainHTTP.md")
+            return try String(contentsOf: article, encoding: .utf8)
         }
     }
 
@@ -22,7 +22,7 @@ import TransportHTTP
         let shown = try article.components(separatedBy: "```swift\n").dropFirst().map {
             Self.lines($0.components(separatedBy: "```")[0])
         }
-        let source = try String(contentsOf: tests.appending(path: "HTTPArticle.swift"), encoding: .utf8)
+        let source = try String(contentsOf: folder.appending(path: "HTTPArticle.swift"), encoding: .utf8)
         let compiled = source.components(separatedBy: "// ARTICLE\n").dropFirst().map {
             Self.lines($0.components(separatedBy: "// END\n")[0])
         }
