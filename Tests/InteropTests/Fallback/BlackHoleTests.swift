@@ -8,7 +8,7 @@ import TransferKit
 import TransportHTTP
 import TransportTUS
 
-/// Servers that accept connections and never answer: they are left after the stall timeout, and the next endpoint gets the file.
+/// Servers that accept connections and never respond. After the stall timeout, the next endpoint gets the file.
 @Suite(.timeLimit(.minutes(5))) struct BlackHoleTests {
     private let workshop: Workshop
 
@@ -23,7 +23,7 @@ import TransportTUS
         case form = "FORM"
     }
 
-    /// - Parameter size: Also of an empty file, whose last byte is sent before anything is asked.
+    /// - Parameter size: 0 for an empty file, whose last byte counts as sent before the first request.
     private func check(_ silence: Silence, size: Int) async throws {
         let asked = AsyncStream.makeStream(of: Void.self)
         let hole = try ScriptedServer { request, _ in
@@ -57,7 +57,7 @@ import TransportTUS
         try await queue.start()
         for await _ in asked.stream { break }
         let failing = Task { await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } } }
-        // The queue looks ten times a second whether anything moves. More than the stall timeout passes, and less than the response timeout.
+        // The queue checks for progress ten times a second. More time passes than the stall timeout, and less than the response timeout.
         let looking = Task {
             var passed = Duration.zero
             for await wait in waits where wait == .milliseconds(100) && passed < .seconds(70) {
@@ -77,11 +77,13 @@ import TransportTUS
         next.stop()
     }
 
-    @Test(arguments: [0, 1_000]) func aSilenceAfterOPTIONS(size: Int) async throws { try await check(.options, size: size) }
+    @Test(arguments: [0, 1_000]) func leavesServerSilentAfterOPTIONS(size: Int) async throws { try await check(.options, size: size) }
 
-    @Test(arguments: [0, 1_000, 1 << 20]) func aSilenceAfterACreation(size: Int) async throws { try await check(.creation, size: size) }
+    @Test(arguments: [0, 1_000, 1 << 20]) func leavesServerSilentAfterPOST(size: Int) async throws {
+        try await check(.creation, size: size)
+    }
 
-    @Test(arguments: [0, 1_000, 1 << 20]) func aSilenceAfterASmallPUT(size: Int) async throws { try await check(.put, size: size) }
+    @Test(arguments: [0, 1_000, 1 << 20]) func leavesServerSilentAfterSmallPUT(size: Int) async throws { try await check(.put, size: size) }
 
-    @Test(arguments: [0, 1_000]) func aSilenceAfterASmallForm(size: Int) async throws { try await check(.form, size: size) }
+    @Test(arguments: [0, 1_000]) func leavesServerSilentAfterSmallForm(size: Int) async throws { try await check(.form, size: size) }
 }

@@ -3,12 +3,12 @@ import Locking
 import TransferCore
 import TransferKit
 
-/// The machine's time, which a test moves on when somebody waits for longer than a test should.
+/// The machine's time. A test advances it when the queue would sleep longer than a test should.
 final class FallbackClock: Sendable {
     private struct Sleeper {
         let deadline: Duration
         let continuation: CheckedContinuation<Void, any Error>
-        /// Wakes whoever the test does not wake.
+        /// Wakes the sleeper if the test does not.
         let alarm: Task<Void, any Error>
     }
 
@@ -20,7 +20,7 @@ final class FallbackClock: Sendable {
     }
 
     private let state = Locked(State())
-    /// Both times move on together, whatever becomes of the machine's date.
+    /// Date and uptime advance together, even if the machine's date changes.
     private let beginning = (date: EngineClock.system.date(), uptime: EngineClock.system.now())
 
     var engineClock: EngineClock {
@@ -30,7 +30,7 @@ final class FallbackClock: Sendable {
     var now: Duration { EngineClock.system.now() + state.withLock { $0.passedOver } }
     var date: Date { beginning.date.addingTimeInterval((now - beginning.uptime).inSeconds) }
 
-    /// Moves time on, and wakes whoever is due.
+    /// Advances the time, and wakes the sleepers that are due.
     func jump(by duration: Duration) {
         guard duration > .zero else { return }
         let due = state.withLock { state in
@@ -43,7 +43,7 @@ final class FallbackClock: Sendable {
         for sleeper in due { wake(sleeper) }
     }
 
-    /// Moves time on in steps that the stall watch does not take for a suspended machine. The watch takes a sample every 100 ms.
+    /// Advances the time in steps that the stall watch does not take for a suspended machine. The watch takes a sample every 100 ms.
     func pass(_ duration: Duration) async {
         let end = now + duration
         while now < end && !Task.isCancelled {
@@ -56,14 +56,14 @@ final class FallbackClock: Sendable {
         jump(by: .seconds(date.timeIntervalSince(self.date)))
     }
 
-    /// For how long somebody begins to sleep from now on.
+    /// The duration of each sleep that begins from now on.
     var waits: AsyncStream<Duration> {
         let (waits, watcher) = AsyncStream.makeStream(of: Duration.self)
         state.withLock { $0.watchers.append(watcher) }
         return waits
     }
 
-    /// Returns once somebody began to sleep for so long, so often.
+    /// Returns after the given number of sleeps of this duration have begun.
     func waits(for duration: Duration, times: Int) async {
         var left = times
         for await wait in waits where wait == duration {
@@ -90,7 +90,7 @@ final class FallbackClock: Sendable {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let watchers = state.withLock { state -> [AsyncStream<Duration>.Continuation]? in
-                    // The handler below may already have run and found nobody asleep.
+                    // The cancellation handler below may already have run and found no sleeper.
                     guard !Task.isCancelled else { return nil }
                     let alarm = Task {
                         try await Task.sleep(for: duration, clock: .continuous)

@@ -10,13 +10,13 @@ import TransferKit
 import TransportSFTP
 import TransportTUS
 
-/// An account that prefers a tus server, and has an SFTP server to fall back on.
+/// An account that prefers a tus server, and falls back on an SFTP server.
 final class FallbackFixture: Sendable {
-    /// What became of a file's first attempt at the SFTP server.
+    /// A file's first attempt at the SFTP server.
     struct Arrival: Sendable {
         let time: Date
         let checkpoint: Checkpoint?
-        /// How many bytes of it the tus server had then.
+        /// The number of the file's bytes that the tus server had at that time.
         let leftBehind: Int64
     }
 
@@ -26,20 +26,20 @@ final class FallbackFixture: Sendable {
     let account: Account
     let queue: TransferQueue
     let log = RecordedLog()
-    /// How many bytes each discarded checkpoint vouched for.
+    /// The confirmed bytes of each discarded checkpoint.
     let discards: AsyncStream<Int64>
     private let arrivals = Locked<[String: Arrival]>([:])
     private let failures = Locked<[String: Date]>([:])
-    /// What the SFTP server has.
+    /// The folder of the SFTP server.
     let files: URL
 
-    /// One for all: it ends with the tests.
+    /// One server for all tests. It ends with the test process.
     private static let ssh = Task { try await SSHServerProcess.start() }
 
     /// - Parameters:
-    ///   - address: Of the tus server, or of what is before it.
+    ///   - address: The address of the tus server, or of the relay in front of it.
     ///   - server: The tus server itself.
-    ///   - rules: Made of the addresses of both, the tus server's first.
+    ///   - rules: Makes the rules from the two addresses, the tus server's first.
     init(
         _ workshop: Workshop, at address: String, server: TUSLoopbackServer, rules: ([String]) -> [EndpointRule] = { _ in [] }
     ) async throws {
@@ -84,7 +84,7 @@ final class FallbackFixture: Sendable {
 
     /// Enqueues files of these names and sizes.
     func enqueue(_ files: [(name: String, size: Int)]) async throws -> TransferSession {
-        // What hangs is found by moving time on, and nothing else may seem to hang by that.
+        // A test finds hangs by advancing the clock, and no other transfer may seem to hang because of that.
         let options = SessionOptions(
             retry: RetryPolicy(maximumAttempts: 1_000), stallTimeout: Self.stallTimeout, responseTimeout: Self.stallTimeout)
         return try await queue.enqueue(
@@ -93,7 +93,7 @@ final class FallbackFixture: Sendable {
 
     static let stallTimeout = Duration.seconds(200)
 
-    /// Goes through the events until the session ends, and moves time on to each next attempt.
+    /// Reads events until the session ends, and advances the clock to each next attempt.
     func finish(_ session: TransferSession, _ events: QueueEvents) async -> [QueueEvent] {
         var seen: [QueueEvent] = []
         for await event in events {
@@ -105,15 +105,15 @@ final class FallbackFixture: Sendable {
         return seen
     }
 
-    /// What is known of a file's first attempt at the SFTP server; nil if there was none.
+    /// A file's first attempt at the SFTP server, or nil if there was none.
     func arrival(of name: String) -> Arrival? { arrivals.withLock { $0[name] } }
 
-    /// When an attempt of a file failed first at the tus server.
+    /// The time of the first failed attempt for a file at the tus server.
     func firstFailure(of name: String) -> Date? { failures.withLock { $0[name] } }
 
     func isAtPreferred(_ item: ItemStatus) -> Bool { item.remoteURL?.hasPrefix(tusAddress) == true }
 
-    /// Checks that each file is complete and intact where the queue says that it is.
+    /// Checks that each file is complete and intact at the server that the queue reports.
     func checkContent(of session: TransferSession, at server: TUSLoopbackServer) async throws {
         for item in try await queue.items(of: session.id) {
             #expect(item.state == .completed)

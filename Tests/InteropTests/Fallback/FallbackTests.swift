@@ -8,9 +8,9 @@ import TransferCore
 import TransferKit
 import TransportSFTP
 
-/// An account whose preferred server, a tus server, fails in the middle of a batch, and whose other one, an SFTP server, takes over.
+/// An account whose preferred tus server fails in the middle of a session, so that its SFTP server takes over.
 @Suite(.timeLimit(.minutes(10))) struct SFTPFallbackTests {
-    /// What becomes of the preferred server.
+    /// The fault of the preferred server.
     enum Fault: CaseIterable {
         case refusesConnections
         case hangs
@@ -24,11 +24,11 @@ import TransportSFTP
     }
 
     private static let small = (0..<49).map { (name: "small-\($0)", size: 20_000 + $0) }
-    /// Ten small files, a large one, which is sent alone, and the others.
+    /// Ten small files, a large one, which is sent alone, and the other small files.
     private static let batch = Array(small[..<10]) + [(name: "large", size: 3_000_000)] + Array(small[10...])
 
     @Test(arguments: Fault.allCases)
-    func aBatchGoesOnAtTheNextEndpoint(fault: Fault) async throws {
+    func continuesAtNextEndpoint(fault: Fault) async throws {
         let server = workshop.loopbackServer()
         let port = UInt16(try #require(try await server.start().port))
         let relay = try CuttingRelay(to: Int(port))
@@ -46,7 +46,7 @@ import TransportSFTP
             for await number in requests where number >= known {
                 repeat {
                     known = other.requests.count
-                    // The stall watch takes a sample every 100 ms: two of them were taken of all that hangs.
+                    // The stall watch takes a sample every 100 ms: it has taken two of each hanging request.
                     await clock.waits(for: .milliseconds(100), times: 2)
                 } while known != other.requests.count && !Task.isCancelled
                 await clock.pass(FallbackFixture.stallTimeout + .seconds(1))
@@ -61,18 +61,18 @@ import TransportSFTP
         let first = checkStory(story, of: session, fixture).prefix(10)
         try await checkEnd(of: session, first, fixture, server)
         let large = try #require(fixture.arrival(of: "large"))
-        #expect(large.checkpoint == nil, "at another endpoint, a file begins anew")
-        #expect(large.leftBehind >= 1_000_000, "what the first endpoint has of it is kept until it is elsewhere")
+        #expect(large.checkpoint == nil, "at another endpoint, a file starts from byte 0")
+        #expect(large.leftBehind >= 1_000_000, "the first endpoint keeps its bytes until the file is complete at another one")
         let failure = try #require(fixture.firstFailure(of: "large"))
-        // A date has a microsecond less of precision than an uptime.
+        // A date is a microsecond less precise than an uptime.
         let patience = fixture.account.fallbackAfter.inSeconds - 0.000_01
-        #expect(large.time.timeIntervalSince(failure) >= patience, "it is given time to come back")
+        #expect(large.time.timeIntervalSince(failure) >= patience, "the first endpoint has time to come back")
         let others = try (10..<49).map { try #require(fixture.arrival(of: "small-\($0)")) }
-        #expect(others.contains { $0.time < large.time }, "without bytes at the first endpoint, a file does not wait")
+        #expect(others.contains { $0.time < large.time }, "a file without bytes at the first endpoint does not wait")
         if fault != .refusesConnections {
             relay.turn(.led(to: port))
             try await checkReturn(fixture, server)
-            // A login page is no answer to a DELETE.
+            // A login page is not a valid response to DELETE.
             await checkDiscard(fixture, server)
         }
         await queue.shutdown()
@@ -81,9 +81,9 @@ import TransportSFTP
         await server.stop()
     }
 
-    @Test func aServerThatIsStoppedIsReturnedTo() async throws {
+    @Test func returnsToRestartedServer() async throws {
         let folder = FilePath(workshop.folder.appending(path: "server").path)
-        // Slow enough that it is not done before it is stopped.
+        // So slow that it is stopped before it is complete.
         let first = TUSLoopbackServer(folder: folder, options: LoopbackOptions(bytesPerSecond: 1_000_000))
         let url = try await first.start()
         let fixture = try await FallbackFixture(workshop, at: "http://127.0.0.1:\(url.port ?? 0)/files/", server: first)
@@ -110,8 +110,8 @@ import TransportSFTP
         await again.stop()
     }
 
-    /// By size and direction, and where no rule fits, by preference.
-    @Test func rulesSendFilesElsewhere() async throws {
+    /// Selects the endpoint by size and direction, and by preference if no rule matches.
+    @Test func appliesEndpointRules() async throws {
         let server = workshop.loopbackServer()
         let url = try await server.start()
         let fixture = try await FallbackFixture(workshop, at: "http://127.0.0.1:\(url.port ?? 0)/files/", server: server) { addresses in
@@ -140,9 +140,9 @@ import TransportSFTP
         await server.stop()
     }
 
-    // MARK: What must hold
+    // MARK: Invariants
 
-    /// - Parameter finishedBefore: The positions of those that were complete when the server failed.
+    /// - Parameter finishedBefore: The positions of the files that were complete when the server failed.
     private func checkEnd(
         of session: TransferSession, _ finishedBefore: some Collection<Int64>, _ fixture: FallbackFixture, _ server: TUSLoopbackServer
     ) async throws {
@@ -152,18 +152,18 @@ import TransportSFTP
         #expect(status.transport == .sftp)
         #expect(status.endpoint == fixture.account.endpoints[1].address)
         try await fixture.checkContent(of: session, at: server)
-        let told = fixture.log.metadata(of: "An attempt failed: ")
+        let logged = fixture.log.metadata(of: "An attempt failed: ")
         let preferred = fixture.account.endpoints[0].location
-        #expect(told.contains { $0["endpoint"] == preferred && $0["item"] != nil && $0["decision"] != nil }, "\(told)")
+        #expect(logged.contains { $0["endpoint"] == preferred && $0["item"] != nil && $0["decision"] != nil }, "\(logged)")
         let moves = fixture.log.metadata(of: "A session continues at another endpoint.")
         #expect(moves.first?["from"] == preferred && moves.first?["endpoint"] == fixture.account.endpoints[1].location, "\(moves)")
         let items = try await fixture.queue.items(of: session.id)
         #expect(finishedBefore.count == 10)
-        #expect(finishedBefore.allSatisfy { fixture.isAtPreferred(items[Int($0)]) }, "what is complete stays where it is")
+        #expect(finishedBefore.allSatisfy { fixture.isAtPreferred(items[Int($0)]) }, "complete files stay where they are")
         #expect(items.contains { !fixture.isAtPreferred($0) })
     }
 
-    /// - Returns: The positions of the files in the order in which they were complete.
+    /// - Returns: The positions of the files, in the order of their completion.
     private func checkStory(_ story: [QueueEvent], of session: TransferSession, _ fixture: FallbackFixture) -> [Int64] {
         var completed: [Int64] = []
         var changes: [[String?]] = []
@@ -175,13 +175,13 @@ import TransportSFTP
             default: break
             }
         }
-        #expect(completed.sorted() == Array(0..<50), "each file is complete once")
+        #expect(completed.sorted() == Array(0..<50), "each file completes once")
         let endpoints = fixture.account.endpoints.map(\.location)
         #expect(changes.first == [endpoints[0], endpoints[1]])
         return completed
     }
 
-    /// Once the breaker lets a probe through, the preferred endpoint serves what comes later.
+    /// Once the breaker permits a probe, the preferred endpoint serves later sessions.
     private func checkReturn(_ fixture: FallbackFixture, _ server: TUSLoopbackServer) async throws {
         fixture.clock.jump(by: .seconds(3_600))
         let events = fixture.queue.events
@@ -192,12 +192,12 @@ import TransportSFTP
         try await fixture.checkContent(of: later, at: server)
     }
 
-    /// What was left behind is removed as soon as the server can be asked.
+    /// The unfinished upload is removed as soon as the server is reachable.
     private func checkDiscard(_ fixture: FallbackFixture, _ server: TUSLoopbackServer) async {
         let waits = fixture.clock.waits
         fixture.clock.jump(by: .seconds(100))
         let patience = Task {
-            // Shorter than a discard may take.
+            // Shorter than the time limit of a discard.
             for await wait in waits where wait >= .seconds(1) { fixture.clock.jump(by: .seconds(100)) }
         }
         for await confirmed in fixture.discards where confirmed > 0 { break }

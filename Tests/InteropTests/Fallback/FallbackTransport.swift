@@ -1,6 +1,6 @@
 import TransferCore
 
-/// Tells what a transport is asked for, and lets it do that.
+/// Reports the calls of a transport, and forwards them to it.
 struct FallbackTransport<Base: Transport & PartialDiscarding>: Transport, PartialDiscarding {
     let base: Base
     var willBegin: @Sendable (FileAttempt) -> Void = { _ in }

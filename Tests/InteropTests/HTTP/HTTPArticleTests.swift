@@ -3,7 +3,7 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// The article on plain HTTP shows code that compiles, and the settings that there are.
+/// The code of the article on plain HTTP compiles, and its tables list all settings.
 @Suite struct HTTPArticleTests {
     private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
 
@@ -18,7 +18,7 @@ import TransportHTTP
         text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
     }
 
-    @Test func theCodeIsWhatCompiles() throws {
+    @Test func codeCompiles() throws {
         let shown = try article.components(separatedBy: "```swift\n").dropFirst().map {
             Self.lines($0.components(separatedBy: "```")[0])
         }
@@ -36,7 +36,7 @@ import TransportHTTP
         return Set(cells.flatMap { $0.split(separator: ",") }.map { $0.trimmingCharacters(in: CharacterSet(charactersIn: " `")) })
     }
 
-    /// The names that a refusal lists.
+    /// The valid names, from the message about an unknown one.
     private func known(_ error: TransferError?) throws -> Set<String> {
         let message = try #require(error?.message)
         let list = try #require(
@@ -44,12 +44,12 @@ import TransportHTTP
         return Set(list.dropLast().components(separatedBy: ", "))
     }
 
-    @Test func allSettingsOfAccountsAreListed() throws {
+    @Test func listsAllAccountSettings() throws {
         let error = #expect(throws: TransferError.self) { try HTTPTransport.validate(.http("https+put://host/", settings: ["?": ""])) }
         #expect(try names(below: "Settings of accounts") == known(error))
     }
 
-    @Test func allSettingsOfSessionsAreListed() throws {
+    @Test func listsAllSessionSettings() throws {
         let error = #expect(throws: TransferError.self) {
             try HTTPTransport.validate(AttemptOptions(settings: ["?": ""]), for: .upload, at: .http("https+put://host/"))
         }

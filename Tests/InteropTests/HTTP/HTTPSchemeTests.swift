@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Addresses whose scheme is that of another kind of server, and servers that say too early that all is well.
+/// Addresses with the wrong scheme for their server, and servers that report success too early.
 @Suite struct HTTPSchemeTests {
     private struct NoCredentials: CredentialProvider {
         func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }
@@ -27,7 +27,7 @@ import TransportHTTP
         return await #expect(throws: TransferError.self) { try await transport.perform(attempt, reporting: reporter) }
     }
 
-    @Test func nginxWithTLSIsAskedWithoutIt() async throws {
+    @Test func rejectsHTTPToNginxWithTLS() async throws {
         let proxy = try await NginxProxy.start(in: workshop.folder.appending(path: "proxy"), before: 1)
         defer { withExtendedLifetime(proxy) {} }
         for mode in ["put", "form"] {
@@ -42,7 +42,7 @@ import TransportHTTP
         await transport.shutdown()
     }
 
-    @Test(arguments: PlainServer.Kind.allCases) func aServerWithoutTLSIsAskedWithIt(kind: PlainServer.Kind) async throws {
+    @Test(arguments: PlainServer.Kind.allCases) func rejectsHTTPSToServerWithoutTLS(kind: PlainServer.Kind) async throws {
         let server = try await PlainServer.start(kind, in: workshop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let error = try await failure(9, at: .http("https+put://127.0.0.1:\(server.port)/"))
@@ -51,20 +51,20 @@ import TransportHTTP
         await transport.shutdown()
     }
 
-    /// Flask answers, and closes without having read the body.
-    @Test func whatIsCalledDoneBeforeItCameIsNot() async throws {
+    /// Flask responds and closes the connection without reading the body.
+    @Test func rejectsSuccessBeforeEndOfBody() async throws {
         let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let relay = try CuttingRelay(to: server.port)
         defer { relay.stop() }
         let error = try #require(try await failure(30 << 20, at: .http("http+form://127.0.0.1:\(relay.port)/hasty")))
         #expect(error.failureClass == .permanent && error.code == .badAnswer, "\(error)")
-        #expect(relay.connectionCount == 1, "there may be a record already")
+        #expect(relay.connectionCount == 1, "the server may have recorded the upload, so it is not repeated")
         await transport.shutdown()
     }
 
-    /// Nobody waits for a folder that is not there, or a handler that takes no files.
-    @Test func anAddressThatTakesNothingIsLeftAtOnce() async throws {
+    /// Fails immediately if the folder is missing or the handler takes no files.
+    @Test func rejectsAddressThatTakesNoFiles() async throws {
         let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         for (mode, path) in [("put", "/nowhere/"), ("form", "/nowhere"), ("put", "/upload"), ("form", "/page/done")] {

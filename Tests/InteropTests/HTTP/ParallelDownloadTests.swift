@@ -6,7 +6,7 @@ import TransferKit
 import TransportHTTP
 import TransportTUS
 
-/// Several parts of one file at once, by the queue and from nginx.
+/// Parallel ranges of one file, through the queue and from nginx.
 @Suite struct ParallelDownloadTests {
     private static let size = 2 << 20
 
@@ -21,14 +21,14 @@ import TransportTUS
 
     /// nginx with one file.
     ///
-    /// - Parameter limits: How many requests it answers at once, and how many bytes a second go out by each.
+    /// - Parameter limits: The number of requests that nginx serves in parallel, and the bytes per second of each.
     private func startServer(_ limits: String...) async throws -> PythonProcess {
         let server = workshop.folder.appending(path: "server")
         let process = try await PythonProcess.start { try PythonProcess("nginx_files.py", [server.path] + limits) }
         let file = try workshop.file("large", size: Self.size)
         let place = server.appending(path: "files/large")
         try FileManager.default.copyItem(atPath: file.string, toPath: place.path)
-        // Not of the second in which it is asked for, as nginx tells versions by that.
+        // Not the second of the request, because nginx identifies versions by modification time.
         try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSince1970: 1_700_000_000)], ofItemAtPath: place.path)
         return process
     }
@@ -64,8 +64,8 @@ import TransportTUS
     private static let settings = ["parallelThreshold": "250000"]
 
     @Test(arguments: [HTTPTransport(), TUSTransport()] as [any Transport])
-    func theyComeByConnectionsOfTheirOwn(transport: any Transport) async throws {
-        // Slow enough that one connection does not bring all before the others are there.
+    func usesSeparateConnections(transport: any Transport) async throws {
+        // So slow that one connection does not receive the whole file before the others are open.
         let server = try await startServer("100", "100k")
         defer { withExtendedLifetime(server) {} }
         let rest = "://127.0.0.1:\(server.port)/"
@@ -76,10 +76,10 @@ import TransportTUS
         let requests = try requests
         #expect(requests.allSatisfy { $0.status == 206 })
         #expect(Set(requests.map(\.connection)).count > 1)
-        #expect(Set(requests.map(\.range)).count == requests.count, "no piece is asked for twice")
+        #expect(Set(requests.map(\.range)).count == requests.count, "no range is requested twice")
     }
 
-    @Test func theyGoOnAfterCuts() async throws {
+    @Test func resumesAfterCuts() async throws {
         let server = try await startServer()
         defer { withExtendedLifetime(server) {} }
         let relay = try CuttingRelay(to: server.port)
@@ -89,12 +89,12 @@ import TransportTUS
         #expect(try requests.allSatisfy { $0.status == 206 })
     }
 
-    @Test func aServerThatAnswersTwoAtOnceIsEnough() async throws {
+    @Test func adaptsToLimitOfTwoRequests() async throws {
         let server = try await startServer("2", "100k")
         defer { withExtendedLifetime(server) {} }
         try await download(from: .http("http+get://127.0.0.1:\(server.port)/", settings: Self.settings), HTTPTransport())
         let statuses = try requests.map(\.status)
         #expect(statuses.contains(206))
-        #expect(statuses.count { $0 == 503 } <= 2, "whoever is refused does not come again")
+        #expect(statuses.count { $0 == 503 } <= 2, "a refused connection sends no further request")
     }
 }

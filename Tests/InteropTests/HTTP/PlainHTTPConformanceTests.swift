@@ -5,15 +5,15 @@ import TransferCore
 import TransportHTTP
 import TransportTesting
 
-/// The transport for plain HTTP keeps the promises that every transport makes; of uploads, that they start over cleanly.
+/// The transport for plain HTTP keeps the promises of every transport. Its uploads do not resume, but restart cleanly.
 @Suite struct PlainHTTPConformanceTests {
     @Test(arguments: TransportPromise.allCases)
-    func keeps(_ promise: TransportPromise) async throws {
+    func keepsPromise(_ promise: TransportPromise) async throws {
         try await PlainFixture.with(.put) { try await promise.verify($0) }
     }
 
-    /// One after the other with one server, as it takes long to start.
-    @Test func keepsThemWithForms() async throws {
+    /// In turn with one server, because it starts slowly.
+    @Test func keepsPromisesWithForms() async throws {
         let workshop = try Workshop()
         let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
@@ -22,12 +22,12 @@ import TransportTesting
     }
 
     @Test(arguments: StreamPromise.allCases)
-    func keeps(_ promise: StreamPromise) async throws {
+    func keepsPromise(_ promise: StreamPromise) async throws {
         try await PlainFixture.with(.put) { try await promise.verify($0) }
     }
 
     @Test(arguments: DownloadPromise.allCases, [1, 4])
-    func keeps(_ promise: DownloadPromise, parallel: Int) async throws {
+    func keepsPromise(_ promise: DownloadPromise, parallel: Int) async throws {
         let workshop = try Workshop()
         let server = try await FilesFixture.startServer(in: workshop)
         let fixture = try FilesFixture(
@@ -84,7 +84,7 @@ private struct PlainFixture: TransportFixture {
         self.site = site
         relay = try CuttingRelay(to: site.port)
         endpoint = .http(site.address(port: Int(relay.port)), credentials: .bearer(.environment("TOKEN")))
-        // Port 1 (tcpmux) is one that nobody listens on.
+        // No process listens on port 1 (tcpmux).
         unreachableEndpoint = .http(site.address(port: 1), credentials: .bearer(.environment("TOKEN")))
         folder = FilePath(workshop.folder.appending(path: "sources").path)
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)

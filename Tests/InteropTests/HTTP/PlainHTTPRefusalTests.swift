@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// What nginx and Flask refuse, and when: before the body, while it goes out, and by way of a proxy with TLS.
+/// Refusals by nginx and Flask: before the body, during the body, and through a TLS proxy.
 @Suite struct PlainHTTPRefusalTests {
     private struct Passphrase: CredentialProvider {
         func secret(for reference: CredentialReference) async throws -> Secret { Secret(ClientIdentity.passphrase) }
@@ -40,14 +40,14 @@ import TransportHTTP
         await #expect(throws: TransferError.self) { try await upload(path, to: endpoint, number: number) }
     }
 
-    /// How many bytes the requests had that nginx answered.
+    /// The number of bytes in each request that nginx answered.
     private func received() throws -> [Int] {
         try String(contentsOf: workshop.folder.appending(path: "server/access.log"), encoding: .utf8).split(separator: "\n").compactMap {
             $0.split(separator: " ").last.flatMap { Int($0) }
         }
     }
 
-    @Test func whatIsTooLargeForNginxIsNotEvenSent() async throws {
+    @Test func doesNotSendBodyTooLargeForNginx() async throws {
         let server = try await startServer(.put, largestBody: 1 << 20)
         defer { withExtendedLifetime(server) {} }
         let error = await refusal(of: try workshop.file("large", size: 30 << 20), at: .http(server.address()))
@@ -56,8 +56,8 @@ import TransportHTTP
         await transport.shutdown()
     }
 
-    /// A body that is not announced goes out before the answer comes in.
-    @Test func nginxIsHeardWhenTheBodyIsOnItsWay() async throws {
+    /// Sent without `Expect: 100-continue`, so the body is on its way before the response arrives.
+    @Test func readsNginxRefusalDuringBody() async throws {
         let server = try await startServer(.put, largestBody: 1_000)
         defer { withExtendedLifetime(server) {} }
         let path = try workshop.file("small", size: 200_000)
@@ -66,7 +66,7 @@ import TransportHTTP
         await transport.shutdown()
     }
 
-    @Test(arguments: [100_000, 30 << 20]) func flaskIsHeardWhileTheBodyGoesOut(size: Int) async throws {
+    @Test(arguments: [100_000, 30 << 20]) func readsFlaskRefusalDuringBody(size: Int) async throws {
         let server = try await startServer(.form)
         defer { withExtendedLifetime(server) {} }
         let error = await refusal(of: try workshop.file("file", size: size), at: .http("http+form://127.0.0.1:\(server.port)/refused"))
@@ -76,7 +76,7 @@ import TransportHTTP
         await transport.shutdown()
     }
 
-    @Test(arguments: ["1.1", "2"], [false, true]) func formsGoOverTLS(version: String, streams: Bool) async throws {
+    @Test(arguments: ["1.1", "2"], [false, true]) func sendsFormsOverTLS(version: String, streams: Bool) async throws {
         let server = try await startServer(.form)
         defer { withExtendedLifetime(server) {} }
         var options = NginxProxy.Options()
@@ -91,12 +91,12 @@ import TransportHTTP
         #expect(error?.code == .tooLarge)
         let requests = try await proxy.requests
         #expect(requests.map(\.status) == [201, 413])
-        #expect((requests.last?.length ?? 0) < 10_000, "it was announced, and not sent")
+        #expect((requests.last?.length ?? 0) < 10_000, "the body was announced, but not sent")
         await transport.shutdown()
     }
 
-    @Test func aProxyWithoutAServerIsAskedAgainLater() async throws {
-        // Port 1 (tcpmux) is one that nobody listens on.
+    @Test func retriesProxyWithoutServer() async throws {
+        // No process listens on port 1 (tcpmux).
         let proxy = try await startProxy(before: 1)
         let endpoint = Endpoint.http("https+put://127.0.0.1:\(proxy.port)/", settings: ["caFile": proxy.certificate])
         #expect(await refusal(of: try workshop.file("file", size: 3 << 20), at: endpoint)?.failureClass == .transient)
@@ -104,7 +104,7 @@ import TransportHTTP
     }
 
     @Test(arguments: PlainServer.Kind.allCases, [false, true])
-    func aRedirectIsFollowedWhereItMayLead(kind: PlainServer.Kind, isListed: Bool) async throws {
+    func followsRedirectToListedOrigin(kind: PlainServer.Kind, isListed: Bool) async throws {
         let server = try await startServer(kind)
         defer { withExtendedLifetime(server) {} }
         let other = try await startProxy("other", before: server.port)
@@ -132,7 +132,7 @@ import TransportHTTP
 
     // MARK: Client certificates
 
-    @Test(arguments: ["https+put", "https+form"]) func whoHasNoCertificateIsAskedForOne(scheme: String) async throws {
+    @Test(arguments: ["https+put", "https+form"]) func requiresClientCertificate(scheme: String) async throws {
         let server = try await startServer(.put)
         defer { withExtendedLifetime(server) {} }
         let client = try await ClientIdentity.make("client", in: workshop.folder)
@@ -158,7 +158,7 @@ import TransportHTTP
     }
 
     /// A URL that was signed for one file, at a server that the endpoint does not name.
-    @Test(arguments: [false, true]) func anotherOriginSeesTheCertificateOnlyWhereItIsListed(isListed: Bool) async throws {
+    @Test(arguments: [false, true]) func showsCertificateOnlyToListedOrigins(isListed: Bool) async throws {
         let server = try await startServer(.put)
         defer { withExtendedLifetime(server) {} }
         let client = try await ClientIdentity.make("client", in: workshop.folder)

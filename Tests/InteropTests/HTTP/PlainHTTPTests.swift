@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportHTTP
 
-/// The queue and the transport for plain HTTP with nginx that takes files by PUT, and with a form handler in Flask.
+/// The queue and the transport for plain HTTP, with an nginx that receives files by PUT, and with a form handler in Flask.
 @Suite struct PlainHTTPTests {
     private let workshop: Workshop
 
@@ -22,7 +22,7 @@ import TransportHTTP
         SessionOptions(metadata: metadata, retry: RetryPolicy(maximumAttempts: 1_000))
     }
 
-    @Test(arguments: PlainServer.Kind.allCases) func filesOfManySizesArrive(kind: PlainServer.Kind) async throws {
+    @Test(arguments: PlainServer.Kind.allCases) func transfersFilesOfManySizes(kind: PlainServer.Kind) async throws {
         let server = try await PlainServer.start(kind, in: workshop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let queue = try await openQueue(.http(server.address()))
@@ -37,7 +37,7 @@ import TransportHTTP
         await queue.shutdown()
     }
 
-    @Test(arguments: PlainServer.Kind.allCases) func aFileThatIsCutTwiceArrives(kind: PlainServer.Kind) async throws {
+    @Test(arguments: PlainServer.Kind.allCases) func completesAfterTwoCuts(kind: PlainServer.Kind) async throws {
         let server = try await PlainServer.start(kind, in: workshop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let relay = try CuttingRelay(to: server.port)
@@ -54,7 +54,7 @@ import TransportHTTP
         await queue.shutdown()
     }
 
-    @Test func aFormHandlerReadsWhatWasSent() async throws {
+    @Test func sendsFormFields() async throws {
         struct Answer: Decodable {
             struct File: Decodable, Equatable {
                 var field: String
@@ -82,8 +82,8 @@ import TransportHTTP
         await queue.shutdown()
     }
 
-    /// The account puts files; its sessions fill in a form, and name the checksum of what they get back.
-    @Test func aSessionHasSettingsAndAChecksumOfItsOwn() async throws {
+    /// The account uses PUT. Its sessions send a form instead, and expect a checksum of their downloads.
+    @Test func appliesSessionSettingsAndChecksum() async throws {
         let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let queue = try await openQueue(.http(server.address().replacing("http+form:", with: "http+put:")))
@@ -113,7 +113,7 @@ import TransportHTTP
                 .download(
                     items: [.remote(try RemotePath("local"))], from: "real", to: folder,
                     options: SessionOptions(retry: RetryPolicy(maximumAttempts: 1), expectedChecksum: "sha256:\(checksum)")))
-            // It throws what the session failed with.
+            // Throws the error of a failed session.
             _ = try? await received.value
             #expect(try await received.status.state == state)
             #expect(FileManager.default.fileExists(atPath: folder.appending("local").string) == (state == .completed))
@@ -126,7 +126,7 @@ import TransportHTTP
         await downloads.shutdown()
     }
 
-    @Test func aFormHandlerReadsSeveralFiles() async throws {
+    @Test func sendsSeveralFilesInForm() async throws {
         struct Answer: Decodable {
             struct File: Decodable, Equatable {
                 var field: String
@@ -164,7 +164,7 @@ import TransportHTTP
         await queue.shutdown()
     }
 
-    @Test func aPageThatIsShownNextIsASuccess() async throws {
+    @Test func acceptsRedirectToPageAsSuccess() async throws {
         let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let queue = try await openQueue(.http("http+form://127.0.0.1:\(server.port)/page?path={name}"))
@@ -175,8 +175,9 @@ import TransportHTTP
         await queue.shutdown()
     }
 
-    /// Longer than it may be silent, but never silent so long; and behind the last byte longer than that, as it may.
-    @Test func aSlowServerIsWaitedFor() async throws {
+    /// The response takes longer than the stall timeout. Data never stalls that long; only the wait after the last byte does, as the
+    /// response timeout permits.
+    @Test func waitsForSlowServer() async throws {
         let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let queue = try await openQueue(.http("http+form://127.0.0.1:\(server.port)/slow"))
@@ -189,7 +190,7 @@ import TransportHTTP
         await queue.shutdown()
     }
 
-    @Test(arguments: PlainServer.Kind.allCases) func aFileThatIsTooLargeFailsAlone(kind: PlainServer.Kind) async throws {
+    @Test(arguments: PlainServer.Kind.allCases) func failsOnlyTooLargeFile(kind: PlainServer.Kind) async throws {
         let server = try await PlainServer.start(kind, in: workshop.folder.appending(path: "server"), largestBody: 1 << 20)
         defer { withExtendedLifetime(server) {} }
         let queue = try await openQueue(.http(server.address()))
@@ -203,7 +204,7 @@ import TransportHTTP
         await queue.shutdown()
     }
 
-    @Test(arguments: ["1.1", "2"]) func filesGoOverTLS(version: String) async throws {
+    @Test(arguments: ["1.1", "2"]) func transfersFilesOverTLS(version: String) async throws {
         let server = try await PlainServer.start(.put, in: workshop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let proxy = try await NginxProxy.start(
@@ -228,7 +229,7 @@ import TransportHTTP
         await queue.shutdown()
     }
 
-    @Test func aCertificateOfNobodyIsRefused() async throws {
+    @Test func rejectsUntrustedCertificate() async throws {
         let server = try await PlainServer.start(.put, in: workshop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let proxy = try await NginxProxy.start(in: workshop.folder.appending(path: "proxy"), before: server.port, largestBody: "1m")

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Servers that want to know by TLS who asks them, and keys that a server must have, through nginx.
+/// Servers that require a client certificate, and pinned server keys, through nginx.
 @Suite struct NginxClientCertificateTests {
     private let workshop: Workshop
     private let server: TUSLoopbackServer
@@ -39,7 +39,7 @@ import TransportTUS
         await server.stop()
     }
 
-    @Test(arguments: ["1.1", "2"]) func whoIsKnownIsLetIn(version: String) async throws {
+    @Test(arguments: ["1.1", "2"]) func authenticatesWithCertificate(version: String) async throws {
         let port = try #require(try await server.start().port)
         let client = try await ClientIdentity.make("client", in: workshop.folder)
         let proxy = try await startProxy(before: port, NginxProxy.Options(clients: client.certificate))
@@ -56,8 +56,8 @@ import TransportTUS
         await close()
     }
 
-    /// Nothing of the file goes there, and once the certificate is right, what the server can do is asked anew.
-    @Test(arguments: [false, true]) func whoIsNotKnownIsNot(hasAnother: Bool) async throws {
+    /// The refused client sends no content. With the right certificate, the transport requests the server's features again.
+    @Test(arguments: [false, true]) func rejectsUnknownClient(hasAnother: Bool) async throws {
         let port = try #require(try await server.start().port)
         let client = try await ClientIdentity.make("client", in: workshop.folder)
         let stranger = try await ClientIdentity.make("stranger", in: workshop.folder)
@@ -77,8 +77,8 @@ import TransportTUS
         await close()
     }
 
-    /// A certificate that expires while an upload is under way: the first request is a `HEAD` then, whose answer says nothing of the reason.
-    @Test func anUploadThatWasBegunIsNotGivenUp() async throws {
+    /// The client certificate expires during an upload. The first request is a `HEAD`, whose response gives no reason.
+    @Test func keepsUploadWithoutCertificate() async throws {
         let port = try #require(try await server.start().port)
         let client = try await ClientIdentity.make("client", in: workshop.folder)
         let proxy = try await startProxy(before: port, NginxProxy.Options(clients: client.certificate))
@@ -89,12 +89,12 @@ import TransportTUS
         let error = await #expect(throws: TransferError.self) { try await upload.run(path) }
         #expect(error?.failureClass == .credentials, "\(String(describing: error))")
         let atProxy = try await proxy.requests
-        #expect(atProxy.map(\.method) == ["HEAD", "HEAD", "OPTIONS"], "the answer to HEAD may come from a cut")
+        #expect(atProxy.map(\.method) == ["HEAD", "HEAD", "OPTIONS"], "a cut may cause the same response to HEAD")
         #expect(server.statistics.requests.isEmpty)
         await close()
     }
 
-    @Test func aServerWithAnotherKeyIsNotTrusted() async throws {
+    @Test func rejectsServerWithOtherKey() async throws {
         let port = try #require(try await server.start().port)
         let proxy = try await startProxy(before: port, NginxProxy.Options())
         let other = Data(repeating: 1, count: 32).base64EncodedString()
@@ -110,8 +110,8 @@ import TransportTUS
         await close()
     }
 
-    /// An upload that is kept elsewhere: that server gets nothing, and sees no certificate, unless the endpoint's settings name it.
-    @Test(arguments: [false, true]) func anotherOriginSeesTheCertificateOnlyWhereItIsListed(isListed: Bool) async throws {
+    /// An upload stored at another origin. That server receives no bytes and no certificate, unless the endpoint's settings name it.
+    @Test(arguments: [false, true]) func showsCertificateOnlyToListedOrigins(isListed: Bool) async throws {
         let port = try #require(try await server.start().port)
         let client = try await ClientIdentity.make("client", in: workshop.folder)
         let other = try await startProxy("other", before: port, NginxProxy.Options(clients: client.certificate, asks: "optional"))
@@ -133,8 +133,8 @@ import TransportTUS
         await close()
     }
 
-    /// A redirect never takes it along, wherever it may lead.
-    @Test(arguments: [false, true]) func aRedirectDoesNotCarryItAway(isListed: Bool) async throws {
+    /// A redirect never passes the certificate on, even to a listed origin.
+    @Test(arguments: [false, true]) func doesNotShowCertificateAfterRedirect(isListed: Bool) async throws {
         let port = try #require(try await server.start().port)
         let client = try await ClientIdentity.make("client", in: workshop.folder)
         let other = try await startProxy("other", before: port, NginxProxy.Options(clients: client.certificate, asks: "optional"))
@@ -155,7 +155,7 @@ import TransportTUS
         await close()
     }
 
-    /// A file of the certificates of both.
+    /// A file with the certificates of several proxies.
     private func trust(_ proxies: NginxProxy...) throws -> String {
         let file = workshop.folder.appending(path: "trusted.pem")
         try proxies.map { try String(contentsOfFile: $0.certificate, encoding: .utf8) }.joined().write(

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// The tus transport over TLS and HTTP/2 through nginx, to servers that are not ours.
+/// The tus transport over TLS and HTTP/2 through nginx, to independent servers.
 @Suite struct NginxHTTP2Tests {
     private let workshop: Workshop
     private let transport = TUSTransport()
@@ -44,7 +44,7 @@ import TransportTUS
     }
 
     @Test(arguments: RealServer.Kind.allCases, [true, false])
-    func cutsAreMended(kind: RealServer.Kind, streams: Bool) async throws {
+    func resumesAfterCuts(kind: RealServer.Kind, streams: Bool) async throws {
         let cuts = Locked<CuttingRelay?>(nil)
         let site = try await open(kind, streams: streams) { port in
             let relay = try CuttingRelay(to: port)
@@ -63,37 +63,37 @@ import TransportTUS
         checkOffsets(try site.server.requests)
         let requests = try await site.proxy.requests
         #expect(requests.allSatisfy { $0.version == "HTTP/2.0" })
-        #expect(requests.count { $0.method == "POST" } == 1, "it goes on, and does not begin anew")
+        #expect(requests.count { $0.method == "POST" } == 1, "the upload resumes and does not restart")
         #expect(requests.count { $0.method == "OPTIONS" } == 1)
         let patches = requests.filter { $0.method == "PATCH" }
-        // A server may still be busy with what was cut, and then know better than what it said.
+        // The server may still process bytes from before the cut, and then report a larger offset.
         let conflicts = patches.count { $0.status == 409 }
         #expect(patches.count { $0.status != 204 } == 2 + conflicts)
-        // One after each of these, and one with which each further attempt begins.
+        // One after each of these, and one at the start of each further attempt.
         #expect(requests.count { $0.method == "HEAD" } == 2 + conflicts + failures)
-        // With what HTTP/2 has around it.
-        #expect(patches.filter { $0.status == 204 }.map(\.length).reduce(0, +) < 21 << 20, "what was answered is not sent again")
+        // Includes the overhead of HTTP/2.
+        #expect(patches.filter { $0.status == 204 }.map(\.length).reduce(0, +) < 21 << 20, "acknowledged bytes are not sent again")
         await transport.shutdown()
     }
 
-    /// Bodies are kept back by nginx until they are whole, and may have 1 MiB.
-    @Test(arguments: RealServer.Kind.allCases) func aSmallLargestBodyIsFound(kind: RealServer.Kind) async throws {
+    /// nginx buffers each body until it is complete, and accepts at most 1 MiB.
+    @Test(arguments: RealServer.Kind.allCases) func adaptsToBodyLimit(kind: RealServer.Kind) async throws {
         let site = try await open(kind, largestBody: "1m")
         let path = try workshop.file("large", size: 10 << 20 + 1)
         let (receipt, failures) = try await site.upload.complete(path)
-        #expect(failures == 0, "it is found within one attempt")
+        #expect(failures == 0, "one attempt finds the limit")
         try site.checkContent(receipt, path, workshop)
         checkOffsets(try site.server.requests)
         let patches = try await site.proxy.requests.filter { $0.method == "PATCH" }
-        // Half as much each time, from 10 MiB to 640 KiB.
+        // Halved each time, from 10 MiB to 640 KiB.
         #expect(patches.count { $0.status == 413 } == 4)
         #expect(patches.count { $0.status == 204 } == 17)
         #expect(patches.filter { $0.status == 204 }.allSatisfy { $0.length < 1 << 20 })
         await transport.shutdown()
     }
 
-    /// What goes through the proxy is TLS to nginx, and nothing that it could read.
-    @Test func aProxyLeadsThereWithoutSeeingIt() async throws {
+    /// The CONNECT proxy sees only TLS to nginx.
+    @Test func tunnelsThroughProxy() async throws {
         let site = try await open()
         let port = site.proxy.port
         let started = try await PythonProcess.start { try PythonProcess("connect_proxy.py", ["\(port)"]) }
@@ -105,15 +105,15 @@ import TransportTUS
         let requests = try await site.proxy.requests
         #expect(requests.map(\.method) == ["OPTIONS", "POST", "PATCH"])
         #expect(requests.allSatisfy { $0.version == "HTTP/2.0" })
-        // All of it went that way.
+        // All traffic used the proxy.
         started.kill()
         await #expect(throws: TransferError.self) { try await upload.run(path) }
         await transport.shutdown()
     }
 
-    /// One connection carries all; what is cancelled leaves it to the others.
+    /// One connection carries all uploads. A cancelled upload does not close it.
     @Test(arguments: [RealServer.Kind.resumableUpload, .aiohttpTUS], [true, false])
-    func oneIsCancelledWhileOthersGoOn(kind: RealServer.Kind, streams: Bool) async throws {
+    func cancelsOneOfSeveralUploads(kind: RealServer.Kind, streams: Bool) async throws {
         let site = try await open(kind, streams: streams)
         let first = try workshop.file("first", size: 10 << 20)
         let others = try (1...3).map { try workshop.file("other-\($0)", size: 5 << 20) }
@@ -162,7 +162,7 @@ import TransportTUS
             return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
         }
         for path in others { try site.checkContent(try #require(receipts[path]), path, workshop) }
-        // The connection is good for more, also for what was cancelled.
+        // The connection remains usable, also for the cancelled file.
         let (receipt, failures) = try await site.upload.complete(first)
         #expect(failures == 0)
         try site.checkContent(receipt, first, workshop)
@@ -173,10 +173,10 @@ import TransportTUS
         await transport.shutdown()
     }
 
-    @Test func whatACancelledSessionLeftIsRemoved() async throws {
+    @Test func removesUploadOfCancelledSession() async throws {
         let site = try await open(settings: ["chunkSize": "1000000"])
         let queue = try await workshop.openQueue(Account("real", endpoints: [site.upload.endpoint]))
-        // Slow enough that it can't be complete before it is cancelled.
+        // So slow that it is cancelled before it is complete.
         let session = try await queue.enqueue(
             try .upload([workshop.file("large", size: 20 << 20)], to: "real", options: SessionOptions(rateLimit: 2_000_000)))
         try await queue.start()
@@ -192,7 +192,7 @@ import TransportTUS
     }
 
     @Test(arguments: [RealServer.Kind.resumableUpload, .tuspyserver])
-    func partsAreSentAtOnce(kind: RealServer.Kind) async throws {
+    func sendsSegmentsInParallel(kind: RealServer.Kind) async throws {
         let site = try await open(kind, settings: ["parallelThreshold": "1000000"], AttemptOptions(parallel: 4))
         let path = try workshop.file("large", size: 8 << 20 + 3)
         let receipt = try await site.upload.run(path)
@@ -213,9 +213,9 @@ import TransportTUS
         var parts: [Part]
     }
 
-    /// All parts break off at once with the connection that they share, and each goes on by itself.
+    /// All segments break off together with their shared connection, and each resumes separately.
     @Test(arguments: [RealServer.Kind.resumableUpload, .tuspyserver])
-    func partsThatBreakOffTogetherGoOn(kind: RealServer.Kind) async throws {
+    func resumesSegmentsAfterSharedCut(kind: RealServer.Kind) async throws {
         let cuts = Locked<CuttingRelay?>(nil)
         let site = try await open(
             kind, streams: true, settings: ["parallelThreshold": "1000000"], AttemptOptions(parallel: 4)
@@ -229,7 +229,7 @@ import TransportTUS
         relay.cut(.fromClient, inAllAfter: 5 << 20)
         let path = try workshop.file("large", size: 16 << 20 + 3)
         var upload = site.upload
-        // Not before each part is known to be there: one whose creation is cut is made once more.
+        // Not before all segments are known to exist: one whose creation is cut is created again.
         upload.allowance = { [upload] limit in
             let kept = upload.checkpoint(of: path).flatMap { try? JSONDecoder().decode(Parts.self, from: $0.data) }
             let areThere = kept?.parts.count == 4 && kept?.parts.allSatisfy { $0.url != nil } == true
@@ -239,13 +239,13 @@ import TransportTUS
         #expect(relay.connectionCount > 1)
         try site.checkContent(receipt, path, workshop)
         let requests = try site.server.requests
-        #expect(requests.count { $0.concat == "partial" } == 4, "no part begins anew")
+        #expect(requests.count { $0.concat == "partial" } == 4, "no segment restarts")
         checkOffsets(requests.filter { $0.concat?.hasPrefix("final;") != true })
         await transport.shutdown()
     }
 
-    /// Fields behind a body are for HTTP/1.1, and nginx drops them there, so each request has its checksum before its content.
-    @Test(arguments: [true, false], ["1.1", "2"]) func checksumsAreCompared(offersTrailers: Bool, httpVersion: String) async throws {
+    /// Trailers require HTTP/1.1, and nginx drops them, so each request has its checksum before its content.
+    @Test(arguments: [true, false], ["1.1", "2"]) func verifiesChecksums(offersTrailers: Bool, httpVersion: String) async throws {
         let site = try await open(
             streams: offersTrailers, server: "{\"checksum_algorithms\": [\"sha256\"], \"supports_checksum_trailer\": \(offersTrailers)}",
             settings: ["httpVersion": httpVersion], AttemptOptions(verification: .checksum))

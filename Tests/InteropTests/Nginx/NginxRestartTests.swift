@@ -7,7 +7,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Programs that are killed and started again, behind an nginx that keeps request bodies back until they are whole.
+/// Programs that are killed and restarted, with an nginx that buffers each request body until it is complete.
 @Suite(.timeLimit(.minutes(5))) struct NginxRestartTests {
     private let workshop: Workshop
 
@@ -19,7 +19,7 @@ import TransportTUS
         func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }
     }
 
-    /// What a checkpoint tells of a request that was not answered.
+    /// The part of a checkpoint about an unanswered request.
     private struct Stored: Decodable {
         struct Request: Decodable {
             var taken: Int
@@ -29,13 +29,14 @@ import TransportTUS
 
     private enum Event: Sendable {
         case stored(Checkpoint)
-        /// The program sent all that it ever will.
+        /// The program has sent all bytes that it may.
         case sent
     }
 
-    /// One life of a program that sends so much and is then killed, once what the network took of its request is stored.
+    /// Runs a program that sends a limited number of bytes. Kills it once its checkpoint includes the bytes that the network took of the
+    /// request.
     ///
-    /// - Returns: Its last checkpoint, and whether it came to the file's end.
+    /// - Returns: The last checkpoint, and whether the upload completed.
     private func run(
         _ path: FilePath, to endpoint: Endpoint, from start: Checkpoint?, sending limit: Int
     ) async throws -> (checkpoint: Checkpoint?, isComplete: Bool) {
@@ -68,7 +69,7 @@ import TransportTUS
                 taken = try JSONDecoder().decode(Stored.self, from: saved.data).unanswered?.taken ?? 0
             case .sent: hasSent = true
             }
-            // Half of the truth, or what is not worth a checkpoint.
+            // At least half of the sent bytes, or too few for a checkpoint.
             let sent = limit - Int((checkpoint?.confirmed ?? 0) - (start?.confirmed ?? 0))
             guard hasSent, 2 * taken >= sent || sent <= 1 << 20 else { continue }
             program.cancel()
@@ -79,7 +80,7 @@ import TransportTUS
         return (checkpoint, (try? result.get()) != nil)
     }
 
-    @Test func eachOneGetsFurther() async throws {
+    @Test func eachRunMakesProgress() async throws {
         let server = workshop.loopbackServer(LoopbackOptions(usesRelativeLocation: true))
         let port = try #require(try await server.start().port)
         let proxy = try await NginxProxy.start(in: workshop.folder.appending(path: "proxy"), before: port)
@@ -94,7 +95,7 @@ import TransportTUS
             confirmed.append(checkpoint?.confirmed ?? 0)
         }
         #expect(isComplete)
-        #expect(confirmed.first == 0, "nothing of the whole file in one request came through")
+        #expect(confirmed.first == 0, "nginx passed on no byte of the first request, which had the whole file")
         #expect(zip(confirmed.dropFirst(), confirmed).allSatisfy { $0 > $1 }, "\(confirmed)")
         #expect(server.statistics.bytesStored == size)
         await server.stop()

@@ -7,7 +7,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// The queue and the tus transport through nginx: TLS, HTTP/1.1 and HTTP/2, small bodies, and bodies that are kept back until they are whole.
+/// The queue and the tus transport through nginx: TLS, HTTP/1.1 and HTTP/2, small body limits, and buffered bodies.
 @Suite struct NginxTests {
     private let workshop: Workshop
 
@@ -48,7 +48,7 @@ import TransportTUS
     }
 
     @Test(arguments: [("1.1", "HTTP/1.1"), ("2", "HTTP/2.0")])
-    func filesOfManySizesArrive(version: String, spoken: String) async throws {
+    func transfersFilesOfManySizes(version: String, spoken: String) async throws {
         let site = try await open(version)
         let session = try await upload([0, 1, 5_000, 20 << 20], to: site)
         #expect(try await session.value.state == .completed)
@@ -60,13 +60,13 @@ import TransportTUS
         await close(site)
     }
 
-    @Test(arguments: ["1.1", "2"]) func aSmallLargestBodyIsFound(version: String) async throws {
+    @Test(arguments: ["1.1", "2"]) func adaptsToBodyLimit(version: String) async throws {
         let site = try await open(version, largestBody: "1m")
         let session = try await upload([20 << 20, 20 << 20 + 1], to: site)
         #expect(try await session.value.state == .completed)
         try await workshop.checkContent(of: session, on: site.server)
         let requests = try await site.proxy.requests
-        // Half as much each time, from 20 MiB to 640 KiB; the second file begins with what works.
+        // Halved each time, from 20 MiB to 640 KiB. The second file starts with the size that worked.
         #expect(requests.count { $0.method == "PATCH" && $0.status == 413 } == 5)
         #expect(requests.count { $0.method == "HEAD" } == 5)
         #expect(requests.count { $0.method == "PATCH" && $0.status == 204 } == 32 + 33)
@@ -75,7 +75,7 @@ import TransportTUS
         await close(site)
     }
 
-    @Test func smallFilesThatAreTooLargeForTheProxyGoInChunks() async throws {
+    @Test func splitsFilesTooLargeForProxy() async throws {
         let site = try await open("1.1", largestBody: "600k")
         let session = try await upload([1_000_000, 999_999, 400_000], to: site)
         #expect(try await session.value.state == .completed)
@@ -83,13 +83,13 @@ import TransportTUS
         let requests = try await site.proxy.requests
         #expect(
             requests.map(\.method) == ["OPTIONS", "POST", "POST", "PATCH", "PATCH", "POST", "PATCH", "PATCH", "POST"],
-            "only the first creation brings too much")
+            "only the first creation is too large")
         #expect(requests.count { $0.status == 413 } == 1)
         #expect(site.server.statistics.bytesStored == 2_399_999)
         await close(site)
     }
 
-    @Test(arguments: ["1.1", "2"]) func aProxyThatKeepsBodiesBackIsGivenSmallerOnes(version: String) async throws {
+    @Test(arguments: ["1.1", "2"]) func sendsSmallerBodiesToBufferingProxy(version: String) async throws {
         let cuts = Locked<CuttingRelay?>(nil)
         let site = try await open(version) { port in
             let relay = try CuttingRelay(to: port)
@@ -105,7 +105,7 @@ import TransportTUS
         #expect(relay.hasCutAll)
         try await workshop.checkContent(of: session, on: site.server)
         let requests = try #require(site.server.statistics.uploads.first).requests
-        // Nothing of what was cut came through.
+        // No byte of the cut requests arrived.
         #expect(site.server.statistics.bytesStored == 20 << 20)
         #expect(requests.filter { $0.method == "HEAD" }.map(\.offset).first == 0)
         let patches = requests.filter { $0.method == "PATCH" }
@@ -114,7 +114,7 @@ import TransportTUS
         await close(site)
     }
 
-    @Test func aServerThatDoesNotKnowOfTLSIsNotFollowedWithoutIt() async throws {
+    @Test func rejectsUploadURLWithoutTLS() async throws {
         let site = try await open("1.1", options: LoopbackOptions())
         let session = try await upload([20 << 20], to: site)
         let error = await #expect(throws: TransferError.self) { try await session.value }
@@ -122,13 +122,13 @@ import TransportTUS
             error?.message
                 == "The server https://127.0.0.1:\(site.proxy.port) requires the content to be sent to an http address, without TLS. For a server after a proxy, configure the proxy to pass on https (X-Forwarded-Proto). The new upload remains there until it expires."
         )
-        // Nothing else was asked, with or without TLS.
+        // No other request was sent, with or without TLS.
         #expect(site.server.statistics.requests == ["OPTIONS": 1, "POST": 1])
         #expect(site.server.statistics.bytesStored == 0)
         await close(site)
     }
 
-    @Test func aCertificateOfNobodyIsRefused() async throws {
+    @Test func rejectsUntrustedCertificate() async throws {
         let site = try await open("2")
         try await site.queue.save(Account("real", endpoints: [.tus("https://127.0.0.1:\(site.proxy.port)/files/")]))
         let session = try await site.queue.enqueue(try .upload([workshop.file("file", size: 9)], to: "real"))
@@ -136,7 +136,7 @@ import TransportTUS
         try await site.queue.start()
         let error = await events.first { if case .accountBlocked("real", let error) = $0 { error } else { nil } }
         #expect(error?.failureClass == .trust)
-        // Its key says nothing about whom to trust; its certificate is its own issuer's.
+        // A pinned key does not make a certificate trusted. This certificate is its own issuer's.
         #expect(
             error?.message
                 == "The certificate of https://127.0.0.1:\(site.proxy.port) is not trusted, or is for another name. If it is right, name a file with its issuer's certificate, or with a self-signed certificate itself, in the setting caFile (transferq: --ca-file). A key in pinnedPublicKeys does not make a certificate trusted."

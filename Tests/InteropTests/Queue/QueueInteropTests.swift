@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The whole stack: what the queue's operations mean at a server.
+/// The effects of the queue's operations on a server.
 @Suite struct QueueInteropTests {
     private let workshop: Workshop
     private let server: TUSLoopbackServer
@@ -15,9 +15,9 @@ import TransferKit
         server = workshop.loopbackServer()
     }
 
-    /// A session that takes a few seconds, so that something can be done to it meanwhile.
+    /// A session that takes a few seconds, so that a test can operate on it.
     private static let large = 12 << 20
-    /// Not complete before it is interrupted, however late that is; then ``atFullSpeed`` is what it goes on with.
+    /// So slow that it is interrupted before it is complete. Afterwards it continues with ``atFullSpeed``.
     private static let slowly = SessionOptions(rateLimit: 256 << 10)
     private static let atFullSpeed = SessionUpdate(rateLimit: 0)
 
@@ -30,22 +30,22 @@ import TransferKit
         await server.stop()
     }
 
-    /// What was asked about a file's only upload.
+    /// The requests of a file's only upload.
     private func requests(_ name: String) throws -> [LoopbackStatistics.Request] {
         let uploads = server.statistics.uploads.filter { $0.filename == name }
-        #expect(uploads.count == 1, "\(name) was begun once")
+        #expect(uploads.count == 1, "\(name) was created once")
         return try #require(uploads.first).requests
     }
 
-    /// Checks that a file was interrupted so often, and went on where the server stood.
+    /// Checks that a file was interrupted this many times and resumed at the server's offset.
     private func checkResumed(_ name: String, times: Int) throws {
         let requests = try requests(name)
         #expect(requests.map(\.method) == ["POST", "PATCH"] + Array(repeating: ["HEAD", "PATCH"], count: times).joined())
         for (head, patch) in zip(requests, requests.dropFirst()) where head.method == "HEAD" { #expect(patch.offset == head.offset) }
-        #expect(requests.dropFirst(2).allSatisfy { $0.offset ?? 0 > 0 }, "it went on, and did not begin anew")
+        #expect(requests.dropFirst(2).allSatisfy { $0.offset ?? 0 > 0 }, "the upload resumed and did not restart")
     }
 
-    @Test func aSessionThatIsRunGoesFirstAndTheOtherOneGoesOn() async throws {
+    @Test func runNowPreemptsAndOtherSessionResumes() async throws {
         let queue = try await openQueue()
         let events = queue.events
         let large = try await queue.enqueue(try .upload([workshop.file("large", size: Self.large)], to: "real", options: Self.slowly))
@@ -67,7 +67,7 @@ import TransferKit
         await close(queue)
     }
 
-    @Test func aHeldSessionLetsOthersBeforeItAndGoesOnWhenItIsReleased() async throws {
+    @Test func heldSessionYieldsAndResumesWhenReleased() async throws {
         let queue = try await openQueue()
         let large = try await queue.enqueue(try .upload([workshop.file("large", size: Self.large)], to: "real", options: Self.slowly))
         let next = try await queue.enqueue(try .upload([workshop.file("next", size: 1_000)], to: "real"))
@@ -85,7 +85,7 @@ import TransferKit
         await close(queue)
     }
 
-    @Test func aPausedSessionKeepsItsSlot() async throws {
+    @Test func pausedSessionKeepsSlot() async throws {
         let queue = try await openQueue()
         let events = queue.events
         let large = try await queue.enqueue(try .upload([workshop.file("large", size: Self.large)], to: "real", options: Self.slowly))
@@ -93,7 +93,7 @@ import TransferKit
         try await queue.start()
         await large.waitUntilSent(1 << 20)
         #expect(try await large.pause() == .paused)
-        // Whatever is done to it, the one behind does not get the slot.
+        // Whatever happens to the next session, it does not get the slot.
         try await next.hold()
         try await next.release()
         #expect(try await next.status.state == .waiting)
@@ -114,7 +114,7 @@ import TransferKit
         await close(queue)
     }
 
-    @Test func filesInFlightShareConnectionsAndStartInOrder() async throws {
+    @Test func sharesConnectionsAndStartsFilesInOrder() async throws {
         let port = try #require(try await server.start().port)
         let relay = try CuttingRelay(to: port)
         defer { relay.stop() }
@@ -131,12 +131,12 @@ import TransferKit
         #expect(server.statistics.requests == ["OPTIONS": 1, "POST": 60])
         let numbers = server.statistics.uploads.compactMap { $0.filename?.split(separator: "-").last.flatMap { Int($0) } }
         #expect(numbers.sorted() == Array(0..<60))
-        // Those in flight at the same time may overtake each other on their way, and no others.
+        // Only files in flight at the same time may overtake each other.
         for (place, number) in numbers.enumerated() { #expect(abs(place - number) < inFlight) }
         await close(queue)
     }
 
-    @Test func aFolderKeepsItsStructure() async throws {
+    @Test func keepsFolderStructure() async throws {
         let queue = try await openQueue()
         let folder = workshop.folder.appending(path: "reel")
         try FileManager.default.createDirectory(at: folder.appending(path: "sub/empty"), withIntermediateDirectories: true)
@@ -157,7 +157,7 @@ import TransferKit
         return record?["metadata"] as? [String: String] ?? [:]
     }
 
-    @Test func bytesFromMemoryArrive() async throws {
+    @Test func uploadsDataItems() async throws {
         let queue = try await openQueue()
         let contents = [Data(), Data("x".utf8), try workshop.content(workshop.file("model", size: 5 << 20))]
         let items = try contents.enumerated().map { TransferItem.data($1, as: try RemotePath("data-\($0)")) }
@@ -171,7 +171,7 @@ import TransferKit
         await close(queue)
     }
 
-    @Test func aLongWayChangesNothing() async throws {
+    @Test func toleratesLatency() async throws {
         let port = try #require(try await server.start().port)
         let relay = try CuttingRelay(to: port, delay: .milliseconds(200))
         defer { relay.stop() }
@@ -184,7 +184,7 @@ import TransferKit
         #expect(try await large.value.state == .completed)
         #expect(relay.hasCutAll)
         for session in [small, large] { try await workshop.checkContent(of: session, on: server) }
-        // One HEAD says what became of the PATCH that was cut, the other one begins the next attempt.
+        // One HEAD finds the offset after the cut PATCH, the other one starts the next attempt.
         #expect(server.statistics.requests == ["OPTIONS": 1, "POST": 13, "HEAD": 2, "PATCH": 2])
         #expect(server.statistics.bytesStored == 8 << 20 + 12 * 30_000)
         await close(queue)

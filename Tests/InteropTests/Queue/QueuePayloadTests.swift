@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// Streams and downloads by way of the queue, at servers that are not ours.
+/// Streams and downloads through the queue, with independent servers.
 @Suite struct QueuePayloadTests {
     private let workshop: Workshop
 
@@ -13,8 +13,8 @@ import TransportTUS
         workshop = try Workshop()
     }
 
-    /// Some of them want to know the length first.
-    @Test(arguments: RealServer.Kind.allCases) func aStreamArrives(kind: RealServer.Kind) async throws {
+    /// Some servers require the length when an upload is created.
+    @Test(arguments: RealServer.Kind.allCases) func uploadsStream(kind: RealServer.Kind) async throws {
         let options = kind == .aiohttpTUS ? "{\"client_max_size\": 100000000}" : "{}"
         let server = try await RealServer.start(kind, in: workshop.folder.appending(path: "server"), options: options)
         let queue = try await workshop.openQueue(server.endpoint)
@@ -33,7 +33,7 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    @Test func downloadsGoOnAfterACutAndARestart() async throws {
+    @Test func resumesDownloadsAfterCutAndRestart() async throws {
         let server = try await FilesFixture.startServer(in: workshop)
         let fixture = try FilesFixture(workshop, port: server.port)
         let account = Account("real", endpoints: [.tus(fixture.endpoint.address)])
@@ -46,7 +46,7 @@ import TransportTUS
         var queue = try await workshop.openQueue(account)
         let session = try await queue.enqueue(try .download(items: items, from: "real", to: fixture.folder))
         try await queue.start()
-        // Once more than what came before the cut is there.
+        // More bytes have arrived than before the cut.
         await session.waitUntilSent(10 << 20)
         await queue.shutdown()
         queue = try await workshop.openQueue(account)

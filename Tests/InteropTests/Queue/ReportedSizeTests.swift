@@ -11,16 +11,17 @@ import TransportHTTP
 import TransportSFTP
 import TransportTUS
 
-/// Servers that report any size for a file, to a whole queue: nothing traps, no session counts as damaged, and each one that fails has an error.
+/// Servers that report arbitrary file sizes to a whole queue. The queue never traps, quarantines no session, and gives each failed session
+/// an error.
 @Suite(.timeLimit(.minutes(10)))
 struct ReportedSizeTests {
-    /// What reports the size.
+    /// The field with the size.
     enum Field: CaseIterable, Sendable {
         case contentLength
         case contentRange
         /// `Content-Length` of a download, `Upload-Offset` of an upload.
         case tus
-        /// Attributes of a file.
+        /// The attributes of a file.
         case sftp
     }
 
@@ -28,7 +29,7 @@ struct ReportedSizeTests {
     /// Later than the local files.
     private static let modified = (date: "Sat, 01 Jan 2050 00:00:00 GMT", seconds: 2_524_608_000)
 
-    /// The numbers of files of the sessions. 200 only where no server is at fault: where one is, each file waits for the endpoint's breaker.
+    /// The numbers of files per session. 200 only if no endpoint fails; otherwise each file waits for the endpoint's breaker.
     private static func counts(_ policy: OverwritePolicy, _ size: Int64) -> [Int] {
         policy == .skip && size <= FileSize.maximum ? [1, 17, 200] : [1, 17]
     }
@@ -54,7 +55,7 @@ struct ReportedSizeTests {
         }
     }
 
-    /// Plain HTTP reports no size of what was uploaded.
+    /// Plain HTTP reports no size of an upload.
     @Test(arguments: [Field.tus, .sftp], OverwritePolicy.allCases)
     func sizesOfUploads(_ field: Field, _ policy: OverwritePolicy) async throws {
         try await transfer(field, policy) { queue, workshop, size, count, options in
@@ -66,7 +67,7 @@ struct ReportedSizeTests {
         }
     }
 
-    /// Runs a session of each size and number of files, all in one queue, and opens the store once more.
+    /// Runs a session of each size and number of files in one queue, and reopens the store.
     private func transfer(
         _ field: Field, _ policy: OverwritePolicy,
         enqueue: (TransferQueue, Workshop, Int64, Int, SessionOptions) async throws -> TransferSession,
@@ -78,7 +79,7 @@ struct ReportedSizeTests {
         let accounts = Self.sizes.map { Account("\($0)", endpoints: [server.endpoint($0)]) }
         var queue = try await workshop.openQueue(accounts[0], transports: [server.transport], clock: clock.engineClock)
         for account in accounts.dropFirst() { try await queue.save(account) }
-        // All files of 17 at once: those that come later would each wait for the endpoint's breaker.
+        // All 17 files are in flight at the same time; later ones would each wait for the endpoint's breaker.
         let options = SessionOptions(
             retry: RetryPolicy(base: .zero, maximumAttempts: 1), filesInFlight: 17, parallel: field == .contentRange ? 4 : 1,
             overwrite: policy)
@@ -112,13 +113,13 @@ struct ReportedSizeTests {
         server.stop()
     }
 
-    /// Whether a session may still get somewhere. One that this disk has no room for waits for a person.
+    /// Whether a session may still make progress. One that lacks space on this disk waits for the user.
     private static func isUnderWay(_ status: SessionStatus) -> Bool {
         if case .noSpace? = status.why { return false }
         return status.state != .completed && status.state != .failed
     }
 
-    /// A server that reports for each file the size that its path begins with.
+    /// A server that reports the size at the start of each file's path.
     private struct Server {
         let transport: any Transport
         let endpoint: (Int64) -> Endpoint
@@ -140,7 +141,7 @@ struct ReportedSizeTests {
             stop = { server.stop() }
         }
 
-        /// Whether the server sends any content: of a file that may have room on this disk, all of the room would be reserved.
+        /// Whether the server sends content. If this disk may have room for the file, the download would reserve all of it.
         static func sendsContent(_ size: Int64, _ policy: OverwritePolicy) -> Bool { policy == .skip || size >= (1 << 56) - 1 }
 
         private static func answer(_ request: ReceivedRequest, _ field: Field, _ policy: OverwritePolicy) -> [ServerStep] {
@@ -162,7 +163,7 @@ struct ReportedSizeTests {
         }
     }
 
-    /// Each connection leads to a server of its own.
+    /// Each connection leads to its own server.
     private struct SizeConnector: SFTPConnector {
         let policy: OverwritePolicy
 

@@ -7,9 +7,9 @@ import TransferCore
 import TransferKit
 import TransportHTTP
 
-/// The queue's stall watch and the tus transport together: a server that falls silent is left, asked, and gone on with.
+/// The queue's stall watch and the tus transport together: the transfer leaves a silent server, reads the offset and resumes.
 @Suite struct StallTests {
-    @Test func aSilentServerIsAskedWhereItStands() async throws {
+    @Test func readsOffsetFromSilentServer() async throws {
         let workshop = try Workshop()
         let size = 1 << 20
         let hasBeenSilent = Locked(false)
@@ -29,7 +29,7 @@ import TransportHTTP
         defer { server.stop() }
         let queue = try await workshop.openQueue(server.url())
         let events = queue.events
-        // On a busy machine other requests may seem to hang too, and are left and repeated just the same.
+        // On a busy machine other requests may also seem to hang. They are repeated in the same way.
         let options = SessionOptions(
             retry: RetryPolicy(maximumAttempts: 1_000), stallTimeout: .milliseconds(500), responseTimeout: .milliseconds(500))
         let session = try await queue.enqueue(try .upload([workshop.file("large", size: size)], to: "real", options: options))
@@ -38,15 +38,16 @@ import TransportHTTP
         #expect(failure?.code == .stalled)
         #expect(try await session.value.state == .completed)
         let methods = server.requests.map(\.method)
-        #expect(methods.count { $0 == "PATCH" } >= 2, "the silent one and another")
+        #expect(methods.count { $0 == "PATCH" } >= 2, "the silent one and another one")
         for (earlier, later) in zip(methods, methods.dropFirst()) where later == "PATCH" {
-            #expect(earlier != "PATCH", "no PATCH without a word of the server before it: \(methods)")
+            #expect(earlier != "PATCH", "a response precedes each PATCH: \(methods)")
         }
         await queue.shutdown()
     }
 
-    /// A form comes with its length, and so when the app has produced all of it: until then nothing moves, and nobody is to blame.
-    @Test func aProducerThatTakesItsTimeIsNoStall() async throws {
+    /// A form needs its length, so the request starts when the app has produced all data. Until then there is no progress, which is not a
+    /// stall.
+    @Test func toleratesSlowProducer() async throws {
         let workshop = try Workshop()
         let server = try ScriptedServer { _, _ in [.answer(201)] }
         defer { server.stop() }
@@ -64,7 +65,7 @@ import TransportHTTP
         let (events, failures) = (queue.events, queue.events)
         try await queue.start()
         for await event in events where event.session == session.id { if case .didActivate = event.kind { break } }
-        // So often the queue looks whether anything moves: for far longer than a server may take.
+        // The queue checks for progress this many times, for much longer than the timeouts.
         let looking = Task {
             var looks = 0
             for await wait in waits where wait == .milliseconds(100) {
@@ -75,7 +76,7 @@ import TransportHTTP
             return looks
         }
         let failing = Task { if await failures.firstFailure() != nil { looking.cancel() } }
-        #expect(await looking.value == 1_000, "an attempt was left")
+        #expect(await looking.value == 1_000, "an attempt stalled")
         continuation.yield(Data("and the rest".utf8))
         continuation.finish()
         #expect(try await session.value.state == .completed)
@@ -84,8 +85,8 @@ import TransportHTTP
         await failing.value
     }
 
-    /// No data at all for a while, before, in or behind what is sent or received: the transfer is left, and done by the next attempt.
-    @Test(arguments: ["put", "form", "get"]) func aSilentWebServerIsLeft(mode: String) async throws {
+    /// No data for a while before, during or after a body: the next attempt completes the transfer.
+    @Test(arguments: ["put", "form", "get"]) func leavesSilentWebServer(mode: String) async throws {
         let workshop = try Workshop()
         let server = try ScriptedServer { request, number in
             switch (mode, number) {

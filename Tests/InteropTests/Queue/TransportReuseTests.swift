@@ -9,7 +9,7 @@ import TransportHTTP
 import TransportSFTP
 import TransportTUS
 
-/// One transport value that several queues open with.
+/// Several queues open one after another with the same transport value.
 @Suite struct TransportReuseTests {
     private let workshop: Workshop
 
@@ -46,14 +46,14 @@ import TransportTUS
         #expect(try await session.value.state == .completed, "\(name)")
     }
 
-    @Test func queuesOpenWithOneTUSTransport() async throws {
+    @Test func reusesTUSTransport() async throws {
         let server = workshop.loopbackServer()
         try await checkReuse(of: TUSTransport(), at: .tus(try await server.start().absoluteString))
         #expect(server.statistics.uploads.count { $0.isComplete } == 4)
         await server.stop()
     }
 
-    @Test func queuesOpenWithOneHTTPTransport() async throws {
+    @Test func reusesHTTPTransport() async throws {
         let server = try await PlainServer.start(.put, in: workshop.folder.appending(path: "server"))
         try await checkReuse(of: HTTPTransport(), at: .http(server.address()))
         for name in ["1", "2", "3", "4"] {
@@ -61,7 +61,7 @@ import TransportTUS
         }
     }
 
-    @Test func queuesOpenWithOneSFTPTransport() async throws {
+    @Test func reusesSFTPTransport() async throws {
         let folder = try await SFTPServerFolder()
         try await checkReuse(of: SFTPTransport(), at: try folder.endpoint())
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.files.path).sorted() == ["1", "2", "3", "4"])

@@ -3,7 +3,7 @@ import SSHFixture
 import Testing
 import TransferCore
 
-/// The time and the permissions of a file, at OpenSSH's server.
+/// Times and permissions of files, with OpenSSH's server.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPAttributeTests {
     private static let time = Date(timeIntervalSince1970: 1_234_567_890)
@@ -13,7 +13,7 @@ struct SFTPAttributeTests {
         return (found[.modificationDate] as? Date, found[.posixPermissions] as? Int)
     }
 
-    @Test(arguments: [true, false], [true, false]) func comeAlongWhereThatIsWanted(isUpload: Bool, areKept: Bool) async throws {
+    @Test(arguments: [true, false], [true, false]) func keepsAttributesIfConfigured(isUpload: Bool, areKept: Bool) async throws {
         let folder = try await SFTPServerFolder()
         let endpoint = try folder.endpoint(["keepTimes": "\(areKept)", "keepModes": "\(areKept)"])
         let (from, to) = isUpload ? (folder.local, folder.files) : (folder.files, folder.local)
@@ -25,19 +25,19 @@ struct SFTPAttributeTests {
                 isUpload ? .upload(try folder.source("file")) : .download(folder.destination("file")), "file", at: endpoint)
             #expect(receipt.warnings.isEmpty, "\(receipt.warnings)")
             let got = try Self.attributes(target)
-            // Those of any new file: the shell's at either end is that of who runs the tests.
+            // The permissions of any new file: the server and the tests run as the same user, with the same umask.
             let plain = folder.local.appending(path: "plain")
             try Data().write(to: plain)
-            // A file that is sent never gets more than its source has.
+            // An uploaded file never gets more permissions than its source has.
             let usual = try Self.attributes(plain).mode.map { isUpload ? $0 & mode : $0 }
             #expect(got.mode == (areKept ? mode : usual), "\(String(mode, radix: 8))")
-            #expect((got.time == Self.time) == (areKept || !isUpload), "a download has the time always")
+            #expect((got.time == Self.time) == (areKept || !isUpload), "a download always keeps the time")
             for file in [source, target, plain] { try FileManager.default.removeItem(at: file) }
         }
         await folder.close()
     }
 
-    @Test func foldersAreMade() async throws {
+    @Test func createsFolders() async throws {
         let folder = try await SFTPServerFolder()
         try Data("abc".utf8).write(to: folder.local.appending(path: "source"))
         let receipt = try await folder.move(.upload(try folder.source("source")), "new/it's new/file")

@@ -11,9 +11,9 @@ import TransportSFTP
 /// Sessions of one account that share the connections to OpenSSH's server.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPBusyConnectionTests {
-    /// A path that comes to a halt for one connection, and not for others.
+    /// A network path that holds up one connection and no others.
     private final class Halt: Sendable {
-        /// Yields when the connection is held up.
+        /// Yields when a connection is held up.
         let begun: AsyncStream<Void>
         private let begin: AsyncStream<Void>.Continuation
         private let direction: RawServer.Direction
@@ -22,14 +22,14 @@ struct SFTPBusyConnectionTests {
         private let end = DispatchSemaphore(value: 0)
 
         /// - Parameters:
-        ///   - direction: Which way bytes no longer get through.
-        ///   - isDue: Whether the connection that brings some now is the one that is held up.
+        ///   - direction: The direction that is held up.
+        ///   - isDue: Whether to hold up the connection that passes bytes now.
         init(_ direction: RawServer.Direction, when isDue: @escaping @Sendable () -> Bool) {
             (self.direction, self.isDue) = (direction, isDue)
             (begun, begin) = AsyncStream.makeStream()
         }
 
-        /// For ``RawServer/relay(to:limit:clientLimit:bufferSize:greets:hears:passes:)``, whose threads may block.
+        /// The `passes` of ``RawServer/relay(to:limit:clientLimit:bufferSize:greets:hears:passes:)``, whose threads may block.
         func passes(_ way: RawServer.Direction, _: Int) -> Bool {
             guard way == direction, isDue() else { return true }
             let isFirst = isTaken.withLock { isTaken in
@@ -45,8 +45,8 @@ struct SFTPBusyConnectionTests {
         func lift() { end.signal() }
     }
 
-    /// The large file's bytes wait in line on the path, and all that is asked over the same connection waits behind them.
-    @Test(arguments: [true, false]) func smallFilesOfASessionPassALargeOneOfAnother(isUpload: Bool) async throws {
+    /// The large file's bytes wait on the path, and all later requests on the same connection wait after them.
+    @Test(arguments: [true, false]) func smallFilesOvertakeLargeFile(isUpload: Bool) async throws {
         let workshop = try Workshop()
         let folder = try await SFTPServerFolder()
         let (source, target) = isUpload ? (folder.local, folder.files) : (folder.files, folder.local)

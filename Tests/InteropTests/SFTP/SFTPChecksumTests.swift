@@ -4,31 +4,31 @@ import TransferCore
 import TransferKit
 import TransportSFTP
 
-/// How OpenSSH's server lets checksums be computed, or does not.
+/// Checksums on OpenSSH servers with and without a shell.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPChecksumTests {
-    /// SHA-256 of `abc` (FIPS 180-4, and its examples).
+    /// SHA-256 of `abc` (FIPS 180-4, examples).
     private static let digest = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
-    @Test func aShellComputesThem() async throws {
+    @Test func computesChecksumsInShell() async throws {
         try await expect(warnings: 0)
     }
 
-    /// The server says that it runs the command, and runs another.
-    @Test func anAccountWithoutAShellHasItsFilesReadBack() async throws {
+    /// The server reports that it runs the command, and runs another one.
+    @Test func readsFilesBackWithoutShell() async throws {
         try await expect(warnings: 1, options: ["ForceCommand internal-sftp"])
     }
 
-    @Test func aServerWithoutAChannelToSpareHasItsFilesReadBack() async throws {
+    @Test func readsFilesBackWithoutSpareChannel() async throws {
         try await expect(warnings: 1, options: ["MaxSessions 1"])
     }
 
-    @Test func aCheckTellsTheHostKey() async throws {
+    @Test func checkReportsHostKey() async throws {
         let folder = try await SFTPServerFolder()
         let report = try await folder.transport.check(try folder.endpoint(), credentials: ReferencedCredentials())
         let key = try #require(report.hostKeyFingerprint)
         #expect(key.hasPrefix("SHA256:"))
-        // The only key that is trusted is that one.
+        // Trusts only this key.
         _ = try await folder.transport.check(try folder.endpoint(["hostKey": key]), credentials: ReferencedCredentials())
         await folder.close()
     }

@@ -2,20 +2,20 @@ import Testing
 import TransferCore
 import TransportTesting
 
-/// The SFTP transport keeps the promises that every transport makes, with OpenSSH's own server.
+/// The SFTP transport keeps the promises of every transport, with OpenSSH's server.
 @Suite struct SFTPConformanceTests {
     @Test(arguments: TransportPromise.allCases, [1, 3])
-    func keeps(_ promise: TransportPromise, parallel: Int) async throws {
+    func keepsPromise(_ promise: TransportPromise, parallel: Int) async throws {
         try await withFixture(cutting: .fromClient, parallel: parallel) { try await promise.verify($0) }
     }
 
     @Test(arguments: StreamPromise.allCases)
-    func keeps(_ promise: StreamPromise) async throws {
+    func keepsPromise(_ promise: StreamPromise) async throws {
         try await withFixture(cutting: .fromClient) { try await promise.verify($0) }
     }
 
     @Test(arguments: DownloadPromise.allCases, [1, 3])
-    func keeps(_ promise: DownloadPromise, parallel: Int) async throws {
+    func keepsPromise(_ promise: DownloadPromise, parallel: Int) async throws {
         try await withFixture(cutting: .fromServer, parallel: parallel) { try await promise.verify($0) }
     }
 

@@ -7,17 +7,17 @@ import TransferCore
 import TransferKit
 import TransportSFTP
 
-/// What is left at OpenSSH's server by a session that is cancelled, or whose last answer was lost.
+/// The remains of a session on OpenSSH's server after a cancellation or a lost response.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPDiscardTests {
-    /// How long the queue gives a server for one removal. A jump by it would end each removal before the server has answered.
+    /// The queue's time limit for one removal. A clock jump of this duration would end the removal before the server responds.
     private static let removalTimeout = Duration.seconds(120)
 
-    /// Where an upload is when it is cancelled: how many bytes of its part are there.
-    @Test(arguments: [0, 3 << 20]) func aCancelledUploadLeavesNoPart(at limit: Int64) async throws {
+    /// - Parameter limit: The number of bytes in the part file when the upload is cancelled.
+    @Test(arguments: [0, 3 << 20]) func cancelledUploadLeavesNoPart(at limit: Int64) async throws {
         let workshop = try Workshop()
         let folder = try await SFTPServerFolder()
-        // At 0, the server has made the part, and its answer does not come through.
+        // At 0, the server has created the part file, and its response is lost.
         let gate = TransferGate(of: folder.files, at: limit)
         let relay = try RawServer.relay(to: folder.server.port, passes: gate.passes)
         let (discards, didDiscard) = AsyncStream.makeStream(of: Int64.self)
@@ -31,7 +31,7 @@ struct SFTPDiscardTests {
         for await _ in gate.holds { break }
         #expect(TransferGate.partSize(in: folder.files) != nil)
         try await queue.cancel(session.id)
-        // What was held up never gets there.
+        // The bytes that were held up never arrive.
         gate.open()
         relay.cut()
         let impatience = Task {
@@ -46,14 +46,14 @@ struct SFTPDiscardTests {
         await folder.close()
     }
 
-    /// The connection lives on, and its server works off what it got before it is told to remove it.
-    @Test func aCancelledUploadLeavesNoPartOnTheSameConnection() async throws {
+    /// The connection stays open, and the server handles the received bytes before the request to remove the part file.
+    @Test func cancelledUploadLeavesNoPartOnSameConnection() async throws {
         let workshop = try Workshop()
         let folder = try await SFTPServerFolder()
         let (discards, didDiscard) = AsyncStream.makeStream(of: Int64.self)
         let transport = FallbackTransport(base: SFTPTransport(), didDiscard: { didDiscard.yield($0.confirmed) })
         let queue = try await workshop.openQueue(Account("real", endpoints: [try folder.endpoint()]), transports: [transport])
-        // Too slow to be complete before it is cancelled, however late that is.
+        // So slow that it is cancelled before it is complete.
         try await queue.setRateLimit(1 << 20)
         let large = FilePath(folder.local.appending(path: "large").path)
         let file = try FileDescriptor.open(large, .writeOnly, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
@@ -68,8 +68,8 @@ struct SFTPDiscardTests {
         await folder.close()
     }
 
-    /// The server gave the file its name, and nobody heard of it.
-    @Test func aRenameWhoseAnswerIsLostIsSettled() async throws {
+    /// The server renamed the file, and the client does not receive the response.
+    @Test func settlesRenameAfterLostResponse() async throws {
         let folder = try await SFTPServerFolder()
         let final = folder.files.appending(path: "file")
         let gate = TransferGate { !FileManager.default.fileExists(atPath: final.path) }
@@ -90,7 +90,7 @@ struct SFTPDiscardTests {
             #expect(error?.failureClass == .transient && error?.code == .connectionLost, "\(error?.description ?? "")")
             _ = gate.takeCount(.fromClient)
             let checkpoint = try #require(checkpoints.withLock { $0.last })
-            // Not by way of the relay, which still holds everything up.
+            // Not through the relay, which still holds up all bytes.
             let receipt = try await folder.move(.upload(source), "file", from: checkpoint, AttemptOptions(overwrite: policy))
             #expect(receipt.bytes == Int64(content.count) && receipt.warnings.isEmpty)
             #expect(gate.takeCount(.fromClient) == 0)

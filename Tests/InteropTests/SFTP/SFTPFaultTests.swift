@@ -6,11 +6,11 @@ import TransferCore
 import TransferKit
 import TransportSFTP
 
-/// OpenSSH's server when its parts fail.
+/// Failures of the processes of OpenSSH's server.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPFaultTests {
-    /// As a start file of a login shell does that waits for something.
-    @Test func aSubsystemThatNeverAnswersIsGivenUp() async throws {
+    /// As with a login shell whose start file waits for something.
+    @Test func timesOutSilentSubsystem() async throws {
         var policy = PoolPolicy()
         policy.beginTime = .milliseconds(200)
         let folder = try await SFTPServerFolder(subsystems: ["sftp": "exec sleep 600"], policy: policy)
@@ -23,8 +23,8 @@ struct SFTPFaultTests {
         await folder.close()
     }
 
-    /// The connection and its SSH server live on.
-    @Test(arguments: [true, false]) func theServersProcessIsKilledInTheMiddle(isUpload: Bool) async throws {
+    /// The connection and its SSH server stay alive.
+    @Test(arguments: [true, false]) func resumesAfterServerProcessIsKilled(isUpload: Bool) async throws {
         let folder = try await SFTPServerFolder()
         let content = Data((0..<(16 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) })
         try content.write(to: isUpload ? folder.local.appending(path: "source") : folder.files.appending(path: "file"))
@@ -33,7 +33,7 @@ struct SFTPFaultTests {
         let killed = Locked(0)
         let error = await #expect(throws: TransferError.self) {
             try await folder.move(payload, "file", telling: checkpoints) { sent in
-                // More than is on its way at once, so that it is at work.
+                // More than the bytes in flight, so that the process has started to work.
                 guard sent > 6 << 20, killed.withLock({ $0 }) == 0 else { return }
                 killed.withLock { $0 = folder.server.kill(named: "sftp-server") }
             }

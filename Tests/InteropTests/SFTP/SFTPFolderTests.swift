@@ -16,11 +16,11 @@ extension SSHFilesFixture: ListingFixture {
     }
 }
 
-/// Folders that OpenSSH's server has, with the queue and all.
+/// Folders on OpenSSH's server, with the whole queue.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPFolderTests {
     @Test(arguments: ListingPromise.allCases)
-    func keeps(_ promise: ListingPromise) async throws {
+    func keepsPromise(_ promise: ListingPromise) async throws {
         let fixture = try await SSHFilesFixture(cutting: .fromServer)
         do {
             try await promise.verify(fixture)
@@ -31,7 +31,7 @@ struct SFTPFolderTests {
         await fixture.close()
     }
 
-    /// All files below a folder, whatever their names are, by the paths that `find` tells.
+    /// All files in a folder, with arbitrary names, by the paths that `find` prints.
     private static func tree(_ folder: URL) throws -> [Data: Data] {
         var files: [Data: Data] = [:]
         let root = FilePath(folder.path)
@@ -82,7 +82,7 @@ struct SFTPFolderTests {
         Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8 &+ seed) })
     }
 
-    @Test func theWholeTreeArrives() async throws {
+    @Test func downloadsWholeTree() async throws {
         let folder = try await SFTPServerFolder()
         let trip = folder.files.appending(path: "some/trip")
         try FileManager.default.createDirectory(at: trip.appending(path: "empty"), withIntermediateDirectories: true)
@@ -114,8 +114,8 @@ struct SFTPFolderTests {
         await folder.close()
     }
 
-    /// The server's own process may die at any time while it lists or sends.
-    @Test(arguments: [2_000, 10_000, 60_000]) func aConnectionThatBreaksCostsNoFile(after bytes: Int) async throws {
+    /// The server's process may end at any time while it lists or sends.
+    @Test(arguments: [2_000, 10_000, 60_000]) func losesNoFileWhenConnectionBreaks(after bytes: Int) async throws {
         let folder = try await SFTPServerFolder()
         for number in 0..<120 {
             try Self.write(Self.content(500, number), to: Array("trip-\(number / 30)/\(number)".utf8), in: folder.files)
@@ -142,7 +142,7 @@ struct SFTPFolderTests {
         await folder.close()
     }
 
-    @Test func whatIsNoFolderIsToldApart() async throws {
+    @Test func distinguishesFilesFromFolders() async throws {
         let folder = try await SFTPServerFolder()
         try Data("abc".utf8).write(to: folder.files.appending(path: "file"))
         try Self.write(Data("inside".utf8), to: Array("folder/inside".utf8), in: folder.files)
@@ -162,7 +162,7 @@ struct SFTPFolderTests {
             messages == [
                 "file is a file at \(server), not a folder.", "\(server) has no folder gone.",
             ])
-        // What is named as a file and is a folder is received as one.
+        // A folder that is named as a file is received as a folder.
         #expect(try Self.tree(target) == [Data("folder/inside".utf8): Data("inside".utf8)])
         await queue.shutdown()
         await folder.close()

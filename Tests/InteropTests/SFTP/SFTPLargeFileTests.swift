@@ -5,10 +5,10 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// Files that are large enough for what happens only to those.
+/// Effects that occur only with large files.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPLargeFileTests {
-    @Test func keysChangeWhileAFileIsOnItsWay() async throws {
+    @Test func exchangesKeysDuringTransfer() async throws {
         let folder = try await SFTPServerFolder(options: ["RekeyLimit 512K", "LogLevel DEBUG1"])
         let content = Data.unlike(4 << 20)
         try content.write(to: folder.local.appending(path: "source"))
@@ -16,21 +16,21 @@ struct SFTPLargeFileTests {
         #expect(try Data(contentsOf: folder.files.appending(path: "file")) == content)
         _ = try await folder.move(.download(folder.destination("received")), "file")
         #expect(try Data(contentsOf: folder.local.appending(path: "received")) == content)
-        // The server tells of each change at this level; the first is that of the beginning.
+        // The server logs each key exchange at this level, including the first one.
         #expect(folder.server.log.components(separatedBy: "rekey").count > 10, "\(folder.server.log.suffix(2000))")
         await folder.close()
     }
 
-    /// Beyond 4 GiB, where a number of 32 bits would begin anew: only the end is moved, as a checkpoint vouches for what is before. Keys change
-    /// all the while.
-    @Test func filesMayHaveMoreThanFourGibibytes() async throws {
+    /// Beyond 4 GiB, where 32-bit numbers would overflow. Only the last bytes are transferred, because the checkpoint covers the bytes
+    /// before them. The keys change frequently.
+    @Test func transfersBeyondFourGibibytes() async throws {
         let folder = try await SFTPServerFolder(options: ["RekeyLimit 256K", "LogLevel DEBUG1"])
         let (before, size): (Int64, Int64) = ((4 << 30) - 1_000_000, (4 << 30) + 1_000_000)
         let end = Data.unlike(Int(size - before))
         let source = folder.local.appending(path: "source")
         try make(source, size: size, end: end)
         let checkpoints = Locked<[Checkpoint]>([])
-        // Made for a small file, as all that it says of the file is its names.
+        // The checkpoint of a small file also fits, because it describes a file only by its names.
         try Data("abc".utf8).write(to: folder.local.appending(path: "small"))
         _ = try await folder.move(.upload(folder.source("small")), "file", telling: checkpoints)
         try FileManager.default.removeItem(at: folder.files.appending(path: "file"))
@@ -50,7 +50,7 @@ struct SFTPLargeFileTests {
         await folder.close()
     }
 
-    /// Makes a file of holes, but for its end.
+    /// Creates a sparse file that ends with the given bytes.
     private func make(_ url: URL, size: Int64, end: Data = Data()) throws {
         let file = try FileDescriptor.open(
             FilePath(url.path), .writeOnly, options: [.create, .truncate, .closeOnExec], permissions: .ownerReadWrite)
@@ -67,8 +67,8 @@ struct SFTPLargeFileTests {
         return try file.readToEnd()
     }
 
-    /// Each range of a file has a connection of its own, and goes on by itself after all of them broke.
-    @Test func rangesGoOnAfterACut() async throws {
+    /// Each range of the file has its own connection, and resumes separately after all connections broke.
+    @Test func resumesRangesAfterCut() async throws {
         let folder = try await SFTPServerFolder()
         let relay = try CuttingRelay(to: Int(folder.server.port))
         defer { relay.stop() }
@@ -77,7 +77,7 @@ struct SFTPLargeFileTests {
         let source = try folder.source("source")
         let endpoint = try folder.endpoint(port: relay.port, ["maxConnections": "2", "parallelThreshold": "1"])
         let checkpoints = Locked<[Checkpoint]>([])
-        // More than one range, so that both are on their way.
+        // More than one range, so that both are in flight.
         relay.cut(.fromClient, inAllAfter: 4 << 20)
         let options = AttemptOptions(verification: .checksum, parallel: 2)
         let error = await #expect(throws: TransferError.self) {

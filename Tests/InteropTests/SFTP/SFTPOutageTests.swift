@@ -7,11 +7,12 @@ import TransferCore
 import TransferKit
 import TransportSFTP
 
-/// OpenSSH's server that dies with all its connections, and comes back; and a queue that is shut down, and opened again.
+/// OpenSSH's server crashes with all its connections and restarts, or the queue shuts down and reopens.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPOutageTests {
     private static let size = 100 << 20
-    /// Where a transfer is held, behind its first checkpoint, which is made after 64 MiB at the latest. What is on its way then comes on top.
+    /// The position at which a transfer is held up: after its first checkpoint, which follows after at most 64 MiB, plus the bytes in
+    /// flight.
     private static let end = 80 << 20
 
     private enum End {
@@ -19,11 +20,11 @@ struct SFTPOutageTests {
         case ofTheQueue
     }
 
-    @Test(arguments: [true, false]) func aServerThatDiesAndComesBackIsGoneOnWith(isUpload: Bool) async throws {
+    @Test(arguments: [true, false]) func resumesAfterServerCrash(isUpload: Bool) async throws {
         try await move(isUpload: isUpload, through: .ofTheServer)
     }
 
-    @Test(arguments: [true, false]) func aQueueThatIsOpenedAgainGoesOn(isUpload: Bool) async throws {
+    @Test(arguments: [true, false]) func resumesAfterQueueReopens(isUpload: Bool) async throws {
         try await move(isUpload: isUpload, through: .ofTheQueue)
     }
 
@@ -51,7 +52,7 @@ struct SFTPOutageTests {
 
         var queue = try await openQueue(workshop, account)
         let (events, failures) = (queue.events, queue.events)
-        // A breaker leaves a dead server alone for 30 s, and more with each attempt.
+        // A breaker blocks a dead server for 30 s, and longer after each attempt.
         let impatience = Task { [clock] in
             for await event in failures {
                 if case .attemptFailed = event.kind { clock.jump(by: .seconds(3_600)) }
@@ -69,7 +70,7 @@ struct SFTPOutageTests {
             try await server.crash()
             let error = await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } }
             #expect(error?.failureClass == .transient && error?.code == .connectionLost, "\(error?.description ?? "")")
-            // Those that meet nobody there are not the last, either.
+            // Attempts that can't connect do not use up the last one, either.
             _ = await events.first {
                 if case .attemptFailed(_, let error, _) = $0, error.failureClass == .unreachable { true } else { nil }
             }
@@ -86,7 +87,7 @@ struct SFTPOutageTests {
             try await queue.start()
         }
         #expect(try await queue.handle(id).value.state == .completed)
-        #expect(gate.takeCount(direction) <= (Int64(Self.size) - done) * 17 / 16, "a checkpoint is gone on from")
+        #expect(gate.takeCount(direction) <= (Int64(Self.size) - done) * 17 / 16, "the transfer resumes from a checkpoint")
         #expect(try Data(contentsOf: target.appending(path: "reel")) == content)
         await queue.shutdown()
         #expect(try FileManager.default.contentsOfDirectory(atPath: target.path) == ["reel"])
@@ -95,10 +96,10 @@ struct SFTPOutageTests {
         await folder.close()
     }
 
-    // MARK: Paths that break
+    // MARK: Broken paths
 
-    /// More often than a file may fail, and always before the first regular checkpoint.
-    @Test(arguments: [true, false]) func aPathThatKeepsBreakingLeadsToTheEnd(isUpload: Bool) async throws {
+    /// More cuts than a file may have failures, and always before the first regular checkpoint.
+    @Test(arguments: [true, false]) func completesOverUnreliablePath(isUpload: Bool) async throws {
         let (size, life) = (64 << 20, 4 << 20)
         let workshop = try Workshop()
         let folder = try await SFTPServerFolder()
@@ -141,8 +142,9 @@ struct SFTPOutageTests {
         await folder.close()
     }
 
-    /// Each connection is cut after little more than may be unacknowledged: the client has the acknowledgements of the rest by then.
-    @Test func eachShortConnectionGetsAnUploadOn() async throws {
+    /// Each connection is cut after slightly more than the limit of unacknowledged bytes. The client has the acknowledgements of the others
+    /// by then.
+    @Test func eachShortConnectionMakesProgress() async throws {
         let (size, window, life) = (64 << 20, 4 << 20, 5 << 20)
         let workshop = try Workshop()
         let folder = try await SFTPServerFolder()

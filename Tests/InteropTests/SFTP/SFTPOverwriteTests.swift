@@ -4,10 +4,10 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// What happens, with OpenSSH's server, to a file that has the name already.
+/// Transfers to OpenSSH's server, and from it, when the target name is taken.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPOverwriteTests {
-    /// What is there already, next to the file that is moved.
+    /// The existing file, compared with the transferred one.
     enum Found: CaseIterable {
         case nothing
         case same
@@ -35,7 +35,7 @@ struct SFTPOverwriteTests {
         }
     }
 
-    /// By the table of `OverwritePolicy`.
+    /// The table in the documentation of `OverwritePolicy`.
     private static func replaces(_ policy: OverwritePolicy, _ found: Found) -> Bool {
         switch policy {
         case .always: true
@@ -45,7 +45,7 @@ struct SFTPOverwriteTests {
         }
     }
 
-    @Test(arguments: OverwritePolicy.allCases, [true, false]) func holds(policy: OverwritePolicy, isUpload: Bool) async throws {
+    @Test(arguments: OverwritePolicy.allCases, [true, false]) func appliesPolicy(policy: OverwritePolicy, isUpload: Bool) async throws {
         let folder = try await SFTPServerFolder()
         let (from, to) = isUpload ? (folder.local, folder.files) : (folder.files, folder.local)
         for found in Found.allCases {
@@ -76,7 +76,7 @@ struct SFTPOverwriteTests {
             let isReplaced = found == .nothing || Self.replaces(policy, found)
             #expect(try Data(contentsOf: target) == (isReplaced ? Self.content : before), "\(found)")
             let numbered = policy == .rename && found != .nothing ? ["\(found) (1).bin"] : []
-            // The queue removes the parts of downloads.
+            // The queue removes the part files of downloads.
             let names = try FileManager.default.contentsOfDirectory(atPath: to.path).filter { isUpload || !$0.hasSuffix(".part") }
             #expect(names.sorted() == ([name] + numbered).sorted(), "\(found)")
             for name in [name] + numbered { try FileManager.default.removeItem(at: to.appending(path: name)) }

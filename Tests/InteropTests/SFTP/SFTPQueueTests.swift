@@ -6,14 +6,14 @@ import TransferCore
 import TransferKit
 import TransportSFTP
 
-/// What the queue sends to OpenSSH's server besides single files.
+/// Sessions of the whole queue with OpenSSH's server.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPQueueTests {
     private func openQueue(_ workshop: Workshop, _ folder: SFTPServerFolder, port: UInt16? = nil) async throws -> TransferQueue {
         try await workshop.openQueue(Account("real", endpoints: [try folder.endpoint(port: port)]), transports: [SFTPTransport()])
     }
 
-    @Test func aThousandFilesArriveThereAndBack() async throws {
+    @Test func transfersThousandFilesBothWays() async throws {
         let workshop = try Workshop()
         let folder = try await SFTPServerFolder()
         let queue = try await openQueue(workshop, folder)
@@ -37,15 +37,15 @@ struct SFTPQueueTests {
             #expect(try Set(FileManager.default.contentsOfDirectory(atPath: place.path)) == Set(contents.keys))
             for (name, content) in contents { #expect(try Data(contentsOf: place.appending(path: name)) == content, "\(name)") }
         }
-        // All of them share the connections that there may be.
+        // They share the permitted number of connections.
         let logins = folder.server.log.components(separatedBy: "Accepted publickey").count - 1
         #expect((1...2).contains(logins), "\(logins)")
         await queue.shutdown()
         await folder.close()
     }
 
-    /// Of a length that nobody knows before its end; the connection breaks in its middle.
-    @Test func aStreamArrives() async throws {
+    /// The length is unknown until the end. The connection breaks in the middle.
+    @Test func uploadsStream() async throws {
         let workshop = try Workshop()
         let folder = try await SFTPServerFolder()
         let relay = try CuttingRelay(to: Int(folder.server.port))
@@ -53,7 +53,7 @@ struct SFTPQueueTests {
         let queue = try await openQueue(workshop, folder, port: relay.port)
         let events = queue.events
         let content = Data.unlike(5_000_000)
-        // What the server confirmed is gone from here, so that it can only be gone on from.
+        // The buffer drops the bytes that the server confirmed, so the upload can only resume after them.
         let (stream, writer) = TransferItem.stream(as: try RemotePath("stream.bin"), ahead: 400_000)
         let session = try await queue.enqueue(try .upload(items: [stream], to: "real"))
         try await queue.start()
@@ -71,8 +71,8 @@ struct SFTPQueueTests {
         await folder.close()
     }
 
-    /// What is there is left, whatever its size, and the session is done with.
-    @Test(arguments: [OverwritePolicy.skip, .newer]) func whatIsLeftIsDone(policy: OverwritePolicy) async throws {
+    /// The existing file is kept, whatever its size, and the session completes.
+    @Test(arguments: [OverwritePolicy.skip, .newer]) func completesWithKeptFile(policy: OverwritePolicy) async throws {
         let workshop = try Workshop()
         let folder = try await SFTPServerFolder()
         let queue = try await openQueue(workshop, folder)
@@ -90,8 +90,8 @@ struct SFTPQueueTests {
         await folder.close()
     }
 
-    /// It can't be compared, and is not promised and left undone.
-    @Test func theChecksumOfAStreamIsRefusedBeforeTheFirstByte() async throws {
+    /// The checksum can't be compared, so the session fails before it sends anything.
+    @Test func rejectsChecksumOfStreamBeforeFirstByte() async throws {
         let workshop = try Workshop()
         let folder = try await SFTPServerFolder()
         let queue = try await openQueue(workshop, folder)
@@ -112,7 +112,7 @@ struct SFTPQueueTests {
     @Test(arguments: [
         ("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", true), (String(repeating: "0", count: 64), false),
     ])
-    func theChecksumThatASessionNamesIsCompared(digits: String, isRight: Bool) async throws {
+    func comparesExpectedChecksum(digits: String, isRight: Bool) async throws {
         let workshop = try Workshop()
         let folder = try await SFTPServerFolder()
         try Data("abc".utf8).write(to: folder.files.appending(path: "file"))
@@ -128,7 +128,7 @@ struct SFTPQueueTests {
             let error = await #expect(throws: TransferError.self) { try await session.value }
             #expect(error?.code == .checksumMismatch, "\(error?.description ?? "")")
         }
-        // A part goes after that.
+        // A mismatch leaves a part file, which is removed afterwards.
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.local.path).filter { !$0.hasSuffix(".part") }
         #expect(names == (isRight ? ["file"] : []))
         await queue.shutdown()

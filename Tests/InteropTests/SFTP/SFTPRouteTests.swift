@@ -7,10 +7,10 @@ import TransferCore
 import TransferKit
 import TransportSFTP
 
-/// Ways to OpenSSH's server that are no connections of our own.
+/// Indirect routes to OpenSSH's server: commands, proxies and jump hosts.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPRouteTests {
-    /// Sends a file to the server under a name that can't be resolved, so that only the way that is asked for leads there.
+    /// Uploads a file to a host name that does not resolve, so that only the configured route can reach the server.
     private func send(_ settings: (SFTPServerFolder) async throws -> [String: String]) async throws {
         let folder = try await SFTPServerFolder()
         let key = try #require(
@@ -24,7 +24,7 @@ struct SFTPRouteTests {
         await folder.close()
     }
 
-    /// A program that copies between its input and output and a port of this machine.
+    /// A command that connects its input and output with a port of this machine.
     private static func relay(_ arguments: String) -> String {
         let script = """
             import os, socket, sys, threading
@@ -39,11 +39,11 @@ struct SFTPRouteTests {
         return "python3 -c '\(script)' \(arguments)"
     }
 
-    @Test func aCommandLeadsThere() async throws {
+    @Test func connectsThroughCommand() async throws {
         try await send { _ in ["proxyCommand": Self.relay("%p %h %r %%")] }
     }
 
-    @Test func aCommandThatEndsAtOnceIsTold() async throws {
+    @Test func reportsCommandThatExits() async throws {
         let folder = try await SFTPServerFolder()
         let endpoint = try folder.endpoint(["proxyCommand": "false"])
         let error = await #expect(throws: TransferError.self) {
@@ -53,7 +53,7 @@ struct SFTPRouteTests {
         await folder.close()
     }
 
-    @Test func whatMakesNoSenseIsRefused() async throws {
+    @Test func rejectsInvalidRoutes() async throws {
         let folder = try await SFTPServerFolder()
         for settings in [
             ["proxyCommand": "nc %h %p %x"], ["proxyCommand": "nc %h %"], ["proxyCommand": "nc %h %p", "proxy": "http://127.0.0.1:1"],
@@ -70,7 +70,7 @@ struct SFTPRouteTests {
         await folder.close()
     }
 
-    @Test func aProxyLeadsThere() async throws {
+    @Test func connectsThroughHTTPProxy() async throws {
         var proxy: PythonProcess?
         try await send { folder in
             let port = folder.server.port
@@ -81,7 +81,7 @@ struct SFTPRouteTests {
         proxy?.kill()
     }
 
-    @Test func aProxyThatRefuses() async throws {
+    @Test func reportsProxyRefusal() async throws {
         let proxy = try ScriptedServer { _, _ in [.raw("HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n"), .close] }
         let folder = try await SFTPServerFolder()
         let endpoint = try folder.endpoint(["proxy": "http://127.0.0.1:\(proxy.port)"])
@@ -95,8 +95,8 @@ struct SFTPRouteTests {
         await folder.close()
     }
 
-    /// By OpenSSH's own client and another of its servers (ssh(1), `-W`).
-    @Test func anotherServerLeadsThere() async throws {
+    /// Through OpenSSH's client and another of its servers (ssh(1), `-W`).
+    @Test func connectsThroughJumpHost() async throws {
         let jump = try await SSHServerProcess.start(options: ["LogLevel DEBUG1"])
         let folder = try await SFTPServerFolder()
         let command =
@@ -118,8 +118,8 @@ struct SFTPRouteTests {
         await folder.close()
     }
 
-    /// The proxy is told the name, and resolves it.
-    @Test func aSOCKSProxyLeadsThere() async throws {
+    /// The proxy receives the name and resolves it.
+    @Test func connectsThroughSOCKSProxy() async throws {
         let asked = Locked<[String]>([])
         var proxy: RawServer?
         try await send { folder in
@@ -138,7 +138,7 @@ struct SFTPRouteTests {
         proxy?.stop()
     }
 
-    @Test func connectionsLeaveFromTheAddressThatIsNamed() async throws {
+    @Test func usesInterfaceAndAddressFamily() async throws {
         let folder = try await SFTPServerFolder()
         func check(_ settings: [String: String], host: String = "127.0.0.1") async throws {
             var endpoint = try folder.endpoint(settings)
@@ -151,7 +151,7 @@ struct SFTPRouteTests {
         #expect(folder.server.log.contains("Connection from 127.0.0.2"), "\(folder.server.log)")
         let known = ["hostKey": "accept-new", "knownHosts": folder.local.appending(path: "known").path]
         try await check(known.merging(["addressFamily": "ipv4"]) { $1 }, host: "localhost")
-        // It has ::1, too, where nobody listens on this port.
+        // localhost is also ::1, where no process listens on this port.
         let error = await #expect(throws: TransferError.self) {
             try await check(known.merging(["addressFamily": "ipv6"]) { $1 }, host: "localhost")
         }

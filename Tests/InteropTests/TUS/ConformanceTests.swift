@@ -6,10 +6,10 @@ import TransferCore
 import TransportTUS
 import TransportTesting
 
-/// The tus transport keeps the promises that every transport makes.
+/// The tus transport keeps the promises of every transport.
 @Suite struct ConformanceTests {
     @Test(arguments: TransportPromise.allCases)
-    func keeps(_ promise: TransportPromise) async throws {
+    func keepsPromise(_ promise: TransportPromise) async throws {
         let fixture = try await LoopbackFixture()
         do {
             try await promise.verify(fixture)
@@ -21,7 +21,7 @@ import TransportTesting
     }
 
     @Test(arguments: StreamPromise.allCases)
-    func keeps(_ promise: StreamPromise) async throws {
+    func keepsPromise(_ promise: StreamPromise) async throws {
         let fixture = try await LoopbackFixture(isRelayed: true)
         do {
             try await promise.verify(fixture)
@@ -32,9 +32,9 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// Where the server wants to know the length first.
+    /// With a server that requires the length when an upload is created.
     @Test(arguments: StreamPromise.allCases)
-    func keepsWithoutDeferredLength(_ promise: StreamPromise) async throws {
+    func keepsPromiseWithoutDeferredLength(_ promise: StreamPromise) async throws {
         let fixture = try await LoopbackFixture(LoopbackOptions(extensions: [.termination]), isRelayed: true)
         do {
             try await promise.verify(fixture)
@@ -46,7 +46,7 @@ import TransportTesting
     }
 
     @Test(arguments: DownloadPromise.allCases)
-    func keeps(_ promise: DownloadPromise) async throws {
+    func keepsPromise(_ promise: DownloadPromise) async throws {
         let workshop = try Workshop()
         let server = try await FilesFixture.startServer(in: workshop)
         let fixture = try FilesFixture(workshop, port: server.port)
@@ -75,7 +75,7 @@ private struct LoopbackFixture: TransportFixture {
     let secrets = ["hunter2-correct-horse"]
     let folder: FilePath
 
-    /// Breaks connections for streams, which are sent in many requests.
+    /// Breaks connections for streams, whose uploads consist of many requests.
     private let relay: CuttingRelay?
 
     init(_ options: LoopbackOptions = LoopbackOptions(), isRelayed: Bool = false) async throws {
@@ -85,7 +85,7 @@ private struct LoopbackFixture: TransportFixture {
         relay = isRelayed ? try CuttingRelay(to: address.port ?? 0) : nil
         let port = relay.map { Int($0.port) } ?? address.port ?? 0
         endpoint = .tus("http://127.0.0.1:\(port)\(address.path)/", credentials: .bearer(.environment("TOKEN")))
-        // Port 1 (tcpmux) is one that nobody listens on.
+        // No process listens on port 1 (tcpmux).
         unreachableEndpoint = .tus("http://127.0.0.1:1/files/", credentials: .bearer(.environment("TOKEN")))
         folder = FilePath(workshop.folder.appending(path: "sources").path)
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// The extensions of tus against a server that is not ours.
+/// The extensions of tus, with an independent server.
 @Suite struct ExtensionTests {
     private struct NoCredentials: CredentialProvider {
         func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }
@@ -37,7 +37,7 @@ import TransportTUS
     }
 
     @Test(arguments: [("[\"md5\", \"sha256\"]", "sha256:"), ("[\"sha1\"]", "sha1:"), ("[\"md5\"]", "md5:")])
-    func checksumsAreCompared(algorithms: String, prefix: String) async throws {
+    func verifiesChecksums(algorithms: String, prefix: String) async throws {
         let server = try await startServer(options: "{\"checksum_algorithms\": \(algorithms)}")
         let path = try workshop.file("large", size: 20 << 20)
         let receipt = try await upload(path, to: server, AttemptOptions(verification: .checksum))
@@ -47,7 +47,7 @@ import TransportTUS
         await transport.shutdown()
     }
 
-    @Test func aChecksumComesBehindTheContent() async throws {
+    @Test func sendsChecksumAfterContent() async throws {
         let server = try await startServer(options: "{\"checksum_algorithms\": [\"sha256\"], \"supports_checksum_trailer\": true}")
         let path = try workshop.file("large", size: 20 << 20)
         let receipt = try await upload(path, to: server, AttemptOptions(verification: .checksum))
@@ -57,7 +57,7 @@ import TransportTUS
         await transport.shutdown()
     }
 
-    @Test func aFileIsReadBack() async throws {
+    @Test func readsFileBack() async throws {
         let server = try await startServer(options: "{\"checksum_algorithms\": [], \"enable_downloads\": true}")
         let path = try workshop.file("large", size: 5 << 20)
         let receipt = try await upload(path, to: server, AttemptOptions(verification: .checksum))
@@ -66,20 +66,21 @@ import TransportTUS
         await transport.shutdown()
     }
 
-    @Test func whatCanNotBeVerifiedIsNotSent() async throws {
+    @Test func doesNotSendUnverifiableFile() async throws {
         let server = try await startServer(options: "{\"checksum_algorithms\": []}")
         let path = try workshop.file("large", size: 5 << 20)
         let error = await #expect(throws: TransferError.self) {
             try await upload(path, to: server, AttemptOptions(verification: .checksum))
         }
         #expect(error?.failureClass == .unsupported)
-        // It answers in the same way for an upload without content and for one that it does not give back, so an empty one is tried.
+        // The server responds to an empty upload in the same way as to one that it does not offer for download, so the transport tries an
+        // empty one.
         #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "GET", "POST", "GET", "DELETE", "DELETE"])
         await transport.shutdown()
     }
 
     @Test(arguments: [RealServer.Kind.tuspyserver, .aiohttpTUS])
-    func whatOtherServersCanNotVerifyIsNotSent(kind: RealServer.Kind) async throws {
+    func doesNotSendFileUnverifiableByOtherServers(kind: RealServer.Kind) async throws {
         let server = try await startServer(kind)
         let path = try workshop.file("large", size: 5 << 20)
         let error = await #expect(throws: TransferError.self) {
@@ -97,7 +98,7 @@ import TransportTUS
     }
 
     @Test(arguments: [RealServer.Kind.resumableUpload, .tuspyserver], [2, 4, 7])
-    func partsArePutTogether(kind: RealServer.Kind, count: Int) async throws {
+    func concatenatesSegments(kind: RealServer.Kind, count: Int) async throws {
         let server = try await startServer(kind)
         let path = try workshop.file("large", size: 7 << 20 + 5)
         let receipt = try await upload(
@@ -108,13 +109,13 @@ import TransportTUS
         #expect(requests.count { $0.concat == "partial" } == count)
         #expect(requests.count { $0.concat?.hasPrefix("final;/") == true } == 1)
         #expect(requests.count { $0.method == "PATCH" } == count)
-        // tuspyserver has removed them already, and answers 404.
+        // tuspyserver has already removed the partial uploads, and responds with 404.
         #expect(requests.count { $0.method == "DELETE" } == count)
         #expect(try server.storedFiles.count { !$0.contains("/") && !$0.hasSuffix(".db") } == 1)
         await transport.shutdown()
     }
 
-    @Test func withoutConcatenationAFileIsSentAsOne() async throws {
+    @Test func sendsOneUploadWithoutConcatenation() async throws {
         let server = try await startServer(.aiohttpTUS, options: "{\"client_max_size\": 100000000}")
         let path = try workshop.file("large", size: 7 << 20 + 5)
         try check(
@@ -123,7 +124,7 @@ import TransportTUS
         await transport.shutdown()
     }
 
-    @Test func aServerOfSmallChunksIsGivenSmallOnes() async throws {
+    @Test func adaptsToSmallChunks() async throws {
         let server = try await startServer(options: "{\"max_chunk_size\": 1000000}")
         let path = try workshop.file("large", size: 5 << 20)
         let receipt = try await upload(path, to: server, AttemptOptions())
@@ -131,7 +132,7 @@ import TransportTUS
         await transport.shutdown()
     }
 
-    @Test func anUploadWithAnExpiryArrives() async throws {
+    @Test func completesUploadWithExpiry() async throws {
         let server = try await startServer(options: "{\"upload_expiry\": 3600}")
         let path = try workshop.file("large", size: 3 << 20)
         try check(try await upload(path, to: server, AttemptOptions(chunkSize: 1 << 20)), path, on: server)

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// Servers that die in the middle, and come back.
+/// Servers that die during a transfer, and restart.
 @Suite struct OutageTests {
     private let workshop: Workshop
 
@@ -17,12 +17,12 @@ import TransportTUS
     private func startServer(
         _ name: String = "server", _ kind: RealServer.Kind = .resumableUpload, port: Int = 0
     ) async throws -> RealServer {
-        // aiohttp takes requests of up to 1 MiB where nothing is said.
+        // By default, aiohttp accepts requests of up to 1 MiB.
         let options = kind == .aiohttpTUS ? "{\"client_max_size\": 100000000}" : "{}"
         return try await RealServer.start(kind, in: workshop.folder.appending(path: name), port: port, options: options)
     }
 
-    /// Sends a file of 48 MiB, too slowly to be complete before a server is killed, however late that is.
+    /// Uploads 48 MiB so slowly that the server is killed before the file is complete.
     private func beginSlowly(_ queue: TransferQueue) async throws -> TransferSession {
         try await queue.setRateLimit(1 << 20)
         let session = try await queue.enqueue(
@@ -34,18 +34,18 @@ import TransportTUS
         return session
     }
 
-    /// Ends the first request by a pause, and has the next one bring two million bytes.
+    /// Ends the first request with a pause, and waits until the next one has sent two million bytes.
     private func sendInTwoRequests(_ session: TransferSession) async throws {
-        // The first request ends, and the server is alive: it has what came, and says so.
+        // The first request ends normally: the server stores the received bytes and reports the offset.
         #expect(try await session.pause() == .paused)
         let sent = try await session.status.statistics.bytesSent
         try await session.resume()
         await session.waitUntilSent(sent + 2_000_000)
     }
 
-    /// Starts a killed server again, without a rate limit.
+    /// Restarts a killed server, without a rate limit.
     ///
-    /// - Parameter restarts: Whether the queue is opened again before.
+    /// - Parameter restarts: Whether to reopen the queue first.
     private func startAgain(
         _ server: inout RealServer, _ queue: inout TransferQueue, _ session: inout TransferSession, restarts: Bool
     ) async throws {
@@ -60,13 +60,13 @@ import TransportTUS
         try await queue.setRateLimit(nil)
     }
 
-    /// `tuspyserver` then has bytes that it does not count, and appends to them whatever comes.
+    /// After its restart, `tuspyserver` has bytes that it does not count, and appends new ones to them.
     @Test(arguments: RealServer.Kind.allCases)
-    func aServerThatDiesInAFirstPatchMixesNothing(kind: RealServer.Kind) async throws {
+    func restartsAfterServerDiesInFirstPatch(kind: RealServer.Kind) async throws {
         var server = try await startServer("server", kind)
         let queue = try await workshop.openQueue(server.endpoint)
         let events = queue.events
-        // Too slow to be complete before the server is killed, however late that is.
+        // So slow that the server is killed before the file is complete.
         try await queue.setRateLimit(256 << 10)
         let session = try await queue.enqueue(
             try .upload(
@@ -84,8 +84,9 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    /// Behind the first bytes nothing is begun anew, as what was confirmed is not lost for good servers; what others may have done is told.
-    @Test(arguments: [false, true]) func aServerThatDiesInALaterPatchIsDoubted(restarts: Bool) async throws {
+    /// Bytes that a response confirmed are not sent again, because correct servers keep them. The file gets a warning about servers that do
+    /// not.
+    @Test(arguments: [false, true]) func warnsAfterServerDiesInLaterPatch(restarts: Bool) async throws {
         var server = try await startServer("server", .tuspyserver)
         var queue = try await workshop.openQueue(server.endpoint)
         let events = queue.events
@@ -98,15 +99,15 @@ import TransportTUS
         #expect(try server.requests.count { $0.method == "POST" } == 1)
         let item = try #require(try await queue.items(of: session.id).first)
         #expect(item.warnings.count == 1 && item.warnings.first?.contains("was gone") == true, "\(item.warnings.joined())")
-        // What is warned of. A version that does this no more needs no warning.
+        // The damage that the warning describes. A version of tuspyserver without it needs no warning.
         #expect(try server.content(of: try #require(item.remoteURL), named: "large").count > 48 << 20)
         await queue.shutdown()
     }
 
-    /// The server is killed before it sees that the session was paused, and is back before the session resumes: no request shows that it was gone.
-    /// `tuspyserver` has bytes then that it does not count. A first request begins again; after a later one the file is reported as unverified.
+    /// The server is killed before it sees the pause, and restarts before the session resumes, so that no request fails. `tuspyserver` then
+    /// has bytes that it does not count. A first request restarts the file; after a later one, the file is reported as unverified.
     @Test(arguments: [false, true], [false, true])
-    func aServerThatDiesInTheMomentOfAPauseIsDoubted(isLater: Bool, restarts: Bool) async throws {
+    func distrustsServerThatDiesDuringPause(isLater: Bool, restarts: Bool) async throws {
         var server = try await startServer("server", .tuspyserver)
         var queue = try await workshop.openQueue(server.endpoint)
         var session = try await beginSlowly(queue)
@@ -129,8 +130,8 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    /// Of a stream, whose bytes are kept as long as nobody confirmed them.
-    @Test func aServerThatDiesInTheFirstPatchOfAStreamMixesNothing() async throws {
+    /// A stream, whose bytes are kept until the server confirms them.
+    @Test func restartsStreamAfterServerDiesInFirstPatch() async throws {
         var server = try await startServer("server", .tuspyserver)
         let queue = try await workshop.openQueue(server.endpoint)
         let events = queue.events
@@ -153,7 +154,7 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    @Test func aPatchThatItsServerDiesInIsGoneOnWith() async throws {
+    @Test func resumesAfterServerDiesInPatch() async throws {
         var server = try await startServer()
         let queue = try await workshop.openQueue(server.endpoint, settings: ["chunkSize": "1000000"])
         let events = queue.events
@@ -173,19 +174,19 @@ import TransportTUS
         try await workshop.checkContent(of: session, on: server)
         let requests = try server.requests
         checkOffsets(requests)
-        #expect(requests.count { $0.method == "POST" } == 1, "it goes on, and does not begin anew")
+        #expect(requests.count { $0.method == "POST" } == 1, "the upload resumes and does not restart")
         let first = try #require(requests.dropFirst(before).first)
         #expect(first.method == "HEAD")
-        // Three chunks were confirmed before, if not more.
+        // At least three chunks were confirmed before.
         let offset = try #require(first.answeredOffset.flatMap { Int($0) })
         #expect(offset >= 3_000_000 && offset % 1_000_000 == 0)
         await queue.shutdown()
     }
 
-    @Test func theNextEndpointTakesOverAndTheFirstIsReturnedTo() async throws {
+    @Test func fallsBackAndReturnsToFirstEndpoint() async throws {
         var first = try await startServer("first")
         let second = try await startServer("second")
-        // A breaker leaves a dead server alone for 30 s, and more with each probe that fails.
+        // A breaker blocks a dead server for 30 s, and longer after each failed probe.
         let passed = Locked(Duration.zero)
         var clock = EngineClock.system
         clock.now = { EngineClock.system.now() + passed.withLock { $0 } }
@@ -209,14 +210,14 @@ import TransportTUS
         #expect(try await session.value.statistics.filesDone == 50)
         let items = try await queue.items(of: session.id)
         let atFirst = Set(items.filter { $0.remoteURL?.hasPrefix(first.endpoint) == true }.map(\.position))
-        #expect(done.isSubset(of: atFirst), "what was complete stays where it is")
+        #expect(done.isSubset(of: atFirst), "complete files stay where they are")
         #expect(atFirst.count < 50)
         for item in items {
             let server = atFirst.contains(item.position) ? first : second
             let url = try #require(item.remoteURL)
             #expect(try server.content(of: url, named: "") == (try workshop.content(item.source)))
         }
-        // Each file is created once, but for those that were in flight.
+        // Each file is created once, except those that were in flight.
         let atBoth = try first.requests.count { $0.method == "POST" } + second.requests.count { $0.method == "POST" }
         #expect(atBoth <= 50 + 6)
         #expect(try second.requests.count { $0.method == "POST" } == 50 - atFirst.count)

@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// The queue and the tus transport against servers that are not ours.
+/// The queue and the tus transport, with independent servers.
 @Suite struct RealServerTests {
     private let workshop: Workshop
 
@@ -17,11 +17,11 @@ import TransportTUS
         try await RealServer.start(kind, in: workshop.folder.appending(path: "server"), options: options)
     }
 
-    /// Lets aiohttp take more than 1 MiB at once.
+    /// Lets aiohttp accept requests of more than 1 MiB.
     private func large(_ kind: RealServer.Kind) -> String { kind == .aiohttpTUS ? "{\"client_max_size\": 100000000}" : "{}" }
 
     @Test(arguments: RealServer.Kind.allCases)
-    func filesOfManySizesArrive(kind: RealServer.Kind) async throws {
+    func uploadsFilesOfManySizes(kind: RealServer.Kind) async throws {
         let server = try await startServer(kind, large(kind))
         let queue = try await workshop.openQueue(server.endpoint)
         let sizes = [1, 5_000, 65_536, 1 << 20, 20 << 20]
@@ -32,7 +32,7 @@ import TransportTUS
         #expect(try await session.value.statistics.filesDone == sizes.count)
         try await workshop.checkContent(of: session, on: server)
         let requests = try server.requests
-        // One request a file, up to the size that goes along with the creation.
+        // One request for each file up to the size that is sent with the creation.
         let small = kind.takesContentInCreation ? ["POST"] : ["POST", "PATCH"]
         #expect(requests.map(\.method) == ["OPTIONS"] + small + small + small + small + ["POST", "PATCH"])
         let metadata = try #require(requests.dropFirst().first?.metadata)
@@ -41,18 +41,18 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    @Test(arguments: RealServer.Kind.allCases) func itIsKnownForATUSServer(kind: RealServer.Kind) async throws {
+    @Test(arguments: RealServer.Kind.allCases) func recognizesTUSServer(kind: RealServer.Kind) async throws {
         let server = try await startServer(kind)
         let transport = TUSTransport()
         let report = try await transport.check(.tus(server.endpoint), credentials: ReferencedCredentials())
         #expect(report.version == "1.0.0")
         #expect(report.features.contains("creation"))
-        #expect(try server.storedFiles.isEmpty, "nothing is made to find out")
+        #expect(try server.storedFiles.isEmpty, "the check creates no upload")
         await transport.shutdown()
     }
 
     @Test(arguments: RealServer.Kind.allCases)
-    func anEmptyFileIsAnUpload(kind: RealServer.Kind) async throws {
+    func uploadsEmptyFile(kind: RealServer.Kind) async throws {
         let server = try await startServer(kind)
         let queue = try await workshop.openQueue(server.endpoint)
         let session = try await queue.enqueue(try .upload([workshop.file("empty", size: 0)], to: "real"))
@@ -60,7 +60,7 @@ import TransportTUS
         #expect(try await session.value.state == .completed)
         #expect(try server.requests.map(\.method) == ["OPTIONS", "POST"])
         if kind == .aiohttpTUS {
-            // It completes uploads in PATCH only, and keeps a byte of its own for this one; no client can change that.
+            // It completes uploads only with PATCH, and keeps its own record of this one; no client can change that.
             #expect(try server.storedFiles.map { $0.hasPrefix(".resources/") } == [true])
         } else {
             try await workshop.checkContent(of: session, on: server)
@@ -69,13 +69,13 @@ import TransportTUS
     }
 
     @Test(arguments: RealServer.Kind.allCases)
-    func cutsAreMended(kind: RealServer.Kind) async throws {
+    func resumesAfterCuts(kind: RealServer.Kind) async throws {
         let server = try await startServer(kind, large(kind))
         let relay = try CuttingRelay(to: server.port)
         defer { relay.stop() }
         let queue = try await workshop.openQueue(server.endpoint(port: Int(relay.port)))
         let events = queue.events
-        // Within a PATCH, within the HEAD after it, and within a PATCH.
+        // During a PATCH, during the HEAD after it, and during another PATCH.
         for bytes in [2 << 20, 40, 3 << 20] { relay.cut(afterBytes: bytes) }
         let session = try await queue.enqueue(
             try .upload(
@@ -94,17 +94,17 @@ import TransportTUS
         checkOffsets(requests)
         #expect(requests.count { $0.method == "OPTIONS" } == 1)
         #expect(requests.count { $0.method == "POST" } == 2)
-        // A server may still be busy with what was cut, and then know better than what it said.
+        // The server may still process bytes from before the cut, and then report a larger offset.
         let conflicts = requests.count { $0.status == 409 }
-        // One after each PATCH that did not go well, and one with which each further attempt begins; one of them did not get there.
+        // One after each failed PATCH, and one at the start of each further attempt. One of them was cut.
         #expect(requests.count { $0.method == "HEAD" } == 2 + conflicts + failures - 1, "\(failures) attempts failed")
         #expect(Set(requests.map(\.method)) == ["OPTIONS", "POST", "HEAD", "PATCH"])
         await queue.shutdown()
     }
 
-    /// Each goes on by itself, and none begins anew.
+    /// Each segment resumes separately, and none restarts.
     @Test(arguments: RealServer.Kind.allCases.filter(\.hasConcatenation))
-    func partsThatAreCutGoOn(kind: RealServer.Kind) async throws {
+    func resumesSegmentsAfterCuts(kind: RealServer.Kind) async throws {
         let server = try await startServer(kind)
         let relay = try CuttingRelay(to: server.port)
         defer { relay.stop() }
@@ -120,17 +120,17 @@ import TransportTUS
         let requests = try server.requests
         #expect(requests.count { $0.concat == "partial" } == 4)
         #expect(requests.count { $0.concat?.hasPrefix("final;") == true } == 1)
-        // tuspyserver removes them by itself.
+        // tuspyserver removes them automatically.
         #expect(requests.filter { $0.method == "DELETE" }.map(\.status) == Array(repeating: kind == .tuspyserver ? 404 : 204, count: 4))
         checkOffsets(requests.filter { $0.concat?.hasPrefix("final;") != true })
         await queue.shutdown()
     }
 
     @Test(arguments: RealServer.Kind.allCases)
-    func whatACancelledSessionLeftIsRemoved(kind: RealServer.Kind) async throws {
+    func removesUploadOfCancelledSession(kind: RealServer.Kind) async throws {
         let server = try await startServer(kind)
         let queue = try await workshop.openQueue(server.endpoint, settings: ["chunkSize": "1000000"])
-        // Slow enough that it can't be complete before it is cancelled.
+        // So slow that it is cancelled before it is complete.
         let session = try await queue.enqueue(
             try .upload([workshop.file("large", size: 20 << 20)], to: "real", options: SessionOptions(rateLimit: 2_000_000)))
         try await queue.start()
@@ -145,8 +145,8 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    @Test func aLimitOfTheServersFrameworkIsFound() async throws {
-        // aiohttp takes requests of up to 1 MiB, and says so only by refusing larger ones.
+    @Test func adaptsToFrameworkLimit() async throws {
+        // aiohttp accepts requests of up to 1 MiB, and reports that limit only by rejecting larger ones.
         let server = try await startServer(.aiohttpTUS)
         let queue = try await workshop.openQueue(server.endpoint)
         let session = try await queue.enqueue(
@@ -164,10 +164,10 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    @Test func aNameThatTheServerHasAlreadyIsAnErrorOfTheFile() async throws {
+    @Test func reportsTakenName() async throws {
         let server = try await startServer(.aiohttpTUS)
         let queue = try await workshop.openQueue(server.endpoint)
-        // It compares names by what is before their extension, and finds none without one.
+        // It compares names without their extension, and finds no match for a name without one.
         let path = try workshop.file("file.bin", size: 1_000)
         let first = try await queue.enqueue(try .upload([path], to: "real"))
         try await queue.start()
@@ -178,7 +178,7 @@ import TransportTUS
         let refusal = "The server http://127.0.0.1:\(server.port) refused the upload; it may already have a file of that name"
         #expect(error?.message.hasPrefix(refusal) == true)
         #expect(error?.cause == "POST was answered with 409: 409: Conflict")
-        #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "PATCH", "POST"], "it is not tried again")
+        #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "PATCH", "POST"], "the upload is not retried")
         await queue.shutdown()
     }
 }

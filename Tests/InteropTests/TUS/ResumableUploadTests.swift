@@ -7,7 +7,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The queue and the tus transport against servers that die, and that lose what they had.
+/// The queue and the tus transport, with servers that die and servers that lose uploads.
 @Suite struct ResumableUploadTests {
     private let workshop: Workshop
 
@@ -19,7 +19,7 @@ import TransferKit
         try await RealServer.start(in: workshop.folder.appending(path: "server"), port: port)
     }
 
-    @Test func aServerThatDiesIsWaitedFor() async throws {
+    @Test func waitsForServer() async throws {
         var server = try await startServer()
         let queue = try await workshop.openQueue(server.endpoint)
         let events = queue.events
@@ -39,7 +39,7 @@ import TransferKit
         await queue.shutdown()
     }
 
-    @Test func aQueueThatEndsGoesOn() async throws {
+    @Test func continuesAfterQueueReopens() async throws {
         let server = try await startServer()
         var queue = try await workshop.openQueue(server.endpoint)
         let events = queue.events
@@ -61,7 +61,7 @@ import TransferKit
         await queue.shutdown()
     }
 
-    @Test func anUploadThatTheServerLostStartsOver() async throws {
+    @Test func restartsLostUpload() async throws {
         let server = try await startServer()
         let queue = try await workshop.openQueue(server.endpoint)
         let events = queue.events
@@ -69,7 +69,7 @@ import TransferKit
         try await queue.start()
         await session.waitUntilSent(1 << 20)
         try await queue.stopAndWait()
-        // It is removed behind the client's back.
+        // Another client removes the upload.
         let location = try #require(try server.requests.compactMap(\.location).first)
         try await curl("--request", "DELETE", "http://127.0.0.1:\(server.port)/files/\(location.split(separator: "/").last ?? "")")
         try await queue.update(session.id, SessionUpdate(rateLimit: 0))
@@ -78,15 +78,15 @@ import TransferKit
         try await workshop.checkContent(of: session, on: server)
         #expect(await events.restarts(until: session.id).map(\.code) == [.uploadGone])
         let requests = try server.requests
-        // The second DELETE is ours, of what may be left.
+        // The second DELETE is sent by the client, for a possible remainder.
         #expect(requests.prefix(5).map(\.method) == ["OPTIONS", "POST", "PATCH", "DELETE", "HEAD"])
         #expect(requests.dropFirst(5).compactMap(\.method).sorted() == ["DELETE", "PATCH", "POST"])
         #expect(requests.filter { $0.method == "HEAD" }.map(\.status) == [404])
         await queue.shutdown()
     }
 
-    /// By the server's clock, which is not the client's.
-    @Test func anUploadThatHasExpiredStartsOver() async throws {
+    /// By the server's clock, which differs from the client's.
+    @Test func restartsExpiredUpload() async throws {
         let time = Locked(Date(timeIntervalSince1970: 784_111_777))
         let server = TUSLoopbackServer(
             folder: FilePath(workshop.folder.appending(path: "server").path), options: LoopbackOptions(lifetime: .seconds(60)),
@@ -98,12 +98,12 @@ import TransferKit
         try await queue.start()
         await session.waitUntilSent(1 << 20)
         try await queue.stopAndWait()
-        // Not yet.
+        // Not expired yet.
         time.withLock { $0 += 59 }
         try await queue.start()
         await session.waitUntilSent(2 << 20)
         try await queue.stopAndWait()
-        // What is left of the last PATCH is over before the answer to this.
+        // The server has handled the last bytes of the PATCH when it responds to this request.
         let upload = try #require(server.statistics.uploads.first)
         try await curl("--head", address.appending(path: upload.id).absoluteString)
         time.withLock { $0 += 61 }
@@ -125,12 +125,12 @@ import TransferKit
 }
 
 extension SessionOptions {
-    /// Not complete before it is interrupted, however late that is.
+    /// So slow that it is interrupted before it is complete.
     fileprivate static let slowly = SessionOptions(rateLimit: 512 << 10)
 }
 
 extension QueueEvents {
-    /// Why files of a session began anew before it was completed.
+    /// The errors that made files of a session restart, until its completion.
     fileprivate func restarts(until session: SessionID) async -> [TransferError] {
         var restarts: [TransferError] = []
         for await event in self {
@@ -143,7 +143,7 @@ extension QueueEvents {
 
 extension [FilePath] {
     fileprivate func upload(to account: String) throws -> SessionRequest {
-        // As soon as the server is there again.
+        // Enough attempts to continue as soon as the server is back.
         try .upload(self, to: account, options: SessionOptions(retry: RetryPolicy(maximumAttempts: 100_000)))
     }
 }
