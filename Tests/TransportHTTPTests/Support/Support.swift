@@ -8,15 +8,15 @@ import TransferCore
 import TransportHTTP
 import TransportSupport
 
-/// Keeps what an attempt reports.
+/// Records the reports of an attempt.
 final class Recorder: Sendable {
-    /// Positions as they are reported.
+    /// The reported positions.
     let positions = AsyncStream.makeStream(of: Int64.self)
-    private let state = Locked<(checkpoints: [Checkpoint], progress: [(sent: Int64, confirmed: Int64)], signsOfLife: Int)>(([], [], 0))
+    private let state = Locked<(checkpoints: [Checkpoint], progress: [(sent: Int64, confirmed: Int64)], activity: Int)>(([], [], 0))
 
     var checkpoints: [Checkpoint] { state.withLock { $0.checkpoints } }
-    /// How often there was activity that is no progress.
-    var signsOfLife: Int { state.withLock { $0.signsOfLife } }
+    /// The number of reports of activity without progress.
+    var activity: Int { state.withLock { $0.activity } }
     var progress: [(sent: Int64, confirmed: Int64)] { state.withLock { $0.progress } }
 
     func reporter() -> AttemptReporter {
@@ -26,35 +26,35 @@ final class Recorder: Sendable {
                 self.positions.continuation.yield(sent)
             },
             checkpoint: { checkpoint in self.state.withLock { $0.checkpoints.append(checkpoint) } },
-            activity: { self.state.withLock { $0.signsOfLife += 1 } })
+            activity: { self.state.withLock { $0.activity += 1 } })
     }
 }
 
-/// One file on its way to or from one scripted server.
+/// A transfer of one file to or from a scripted server.
 struct TestTransfer {
     let transport: HTTPTransport
     let server: ScriptedServer
     let folder: FilePath
     let recorder: Recorder
-    /// Nil for a download.
+    /// The file to upload, or nil for a download.
     let file: TemporaryFile?
     var endpoint: Endpoint
     var credentials = FixedCredentials()
     var options = AttemptOptions()
     var remotePath = "a.bin"
-    /// What a download is to be called.
+    /// The local name of a download.
     var localName: FilePath = "file"
     var overwrite = OverwritePolicy.never
-    /// In place of the path, for names that are no text.
+    /// Replaces ``remotePath``, for names that are not text.
     var remoteBytes: [UInt8]?
     var number = 1
-    /// In place of the file.
+    /// Replaces ``file``.
     var source: UploadSource?
 
     /// - Parameters:
     ///   - mode: `put`, `form` or `get`.
-    ///   - size: Of the file to upload; nil to download.
-    ///   - wait: Lets so much time pass.
+    ///   - size: The size of the file to upload, or nil for a download.
+    ///   - wait: Waits for the given duration.
     init(
         _ mode: String, _ path: String = "/files/", size: Int? = nil, recorder: Recorder = Recorder(),
         headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4),
@@ -101,7 +101,7 @@ struct TestTransfer {
         }
     }
 
-    /// What was downloaded, complete or not.
+    /// The content of the downloaded file, or of its part file.
     var content: String? {
         for name in [".file.part", "file"] {
             if let data = FileManager.default.contents(atPath: folder.appending(name).string) {
