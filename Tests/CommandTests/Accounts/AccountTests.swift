@@ -213,7 +213,7 @@ import Testing
         (["https://one.example/", "--header", "X-Upload-Token: hunter2"], "--header-env"),
         (["https://one.example/", "--header", "X-A: hunter2\r\nX-B: 2"], "control"),
         (["https://one.example/", "--header", "hunter2"], "Name: value"),
-        (["https://one.example/", "--token-env", "hunter2 is no name"], "environment variable"),
+        (["https://one.example/", "--token-env", "hunter2 is invalid"], "environment variable"),
         (["https://one.example/", "--token-env", "A", "--token-file", "b"], "exclude each other"),
         (["https://one.example/", "--ca-file", "missing.pem"], "missing.pem"),
         (["https://one.example/", "--rate", "much"], "--rate"),

@@ -212,7 +212,7 @@ import TransferCore
         #expect(added.status == 0 && added.diagnostics.contains("separate files"), "\(added.testDescription)")
     }
 
-    /// A fallback that may never be used is no reason to reject a session that loses nothing there.
+    /// If a session loses no file at the fallback, which may never be used, the session is not rejected.
     @Test(arguments: [("sftp://me@two.example/", 0, "refused"), ("https+put://two.example/", 2, "replace the other")])
     func checksNamesAtFallback(address: String, status: Int32, words: String) async throws {
         let program = try program()

@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    /// Each redraw uses the present width and erases the previous drawing, even if the terminal has wrapped it into more rows.
+    /// Each redraw uses the current width and erases the previous drawing, even if the terminal has wrapped it into more rows.
     @Test func redrawsAfterResize() async throws {
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
             var program = studio.program

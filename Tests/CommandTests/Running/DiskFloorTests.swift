@@ -4,9 +4,9 @@
     import SystemPackage
     import Testing
 
-    /// A store on a disk that has less space than the floor.
+    /// A store on a disk with less free space than the floor.
     @Suite struct DiskFloorTests {
-        @Test func aRunWithoutADisplaySaysWhyNothingStarts() async throws {
+        @Test func runWithoutDisplayReportsLackOfSpace() async throws {
             let program = try TransferQ()
             guard let disk = SmallDisk(at: program.store) else { return }
             try program.folder.file("a", size: 1)
@@ -19,7 +19,7 @@
             withExtendedLifetime(disk) {}
         }
 
-        @Test func theDoctorSaysSo() async throws {
+        @Test func doctorReportsLackOfSpace() async throws {
             let program = try TransferQ()
             guard let disk = SmallDisk(at: program.store) else { return }
             let result = try await program.run("doctor", "--json")
@@ -29,7 +29,7 @@
             withExtendedLifetime(disk) {}
         }
 
-        /// A file system of 24 MiB (tmpfs(5)) as long as the object exists; nil where mounting is not permitted.
+        /// A file system of 24 MiB (tmpfs(5)) that exists as long as this object, or nil without the right to mount.
         private final class SmallDisk {
             private let path: String
 

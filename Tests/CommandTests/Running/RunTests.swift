@@ -211,10 +211,10 @@ import Testing
         #expect(try await program.run(["run"] + options).status == 2)
     }
 
-    @Test func anOutageThatLastsTooLongFailsTheSession() async throws {
+    @Test func longOutageFailsSession() async throws {
         let program = try TransferQ()
         try program.folder.file("a", size: 1)
-        // The port "discard", at which no server is.
+        // The discard port of this machine, where no process listens.
         try await program.succeed("account", "add", "gone", "http://127.0.0.1:9/files/")
         let id = try await program.succeed("add", "gone", "a", "--give-up-after", "0").lines[0]
         #expect(try await program.run("run", "--progress", "none").status == 1)

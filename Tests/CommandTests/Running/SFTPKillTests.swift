@@ -6,8 +6,8 @@ import Testing
 /// `KillTests` with an OpenSSH server: transfers resume from the bytes on its disk.
 @Suite(.timeLimit(.minutes(20))) struct SFTPKillTests {
     private static let size = 160 << 20
-    /// Large enough that no run completes before it is killed, and each run reaches its first checkpoint, which is made after at most 64 MiB. The
-    /// bytes in transit come on top.
+    /// Large enough that no run completes before it is killed, and that each run reaches its first checkpoint, which follows after at most
+    /// 64 MiB plus the bytes in transit.
     private static let end = 120 << 20
     private static let kills = max(TransferQ.kills / 2, 1)
 

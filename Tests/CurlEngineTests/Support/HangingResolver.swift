@@ -7,10 +7,10 @@ import TransferCore
     import Glibc
 #endif
 
-/// A stand-in for the C library's getaddrinfo(3), which libcurl calls on a thread for each look-up. It has to be there before the program starts
-/// (ld.so(8), LD_PRELOAD), so the tests that need it run in a process of their own.
+/// Replaces getaddrinfo(3), which libcurl calls on a thread for each look-up. It must be loaded before the program starts (ld.so(8),
+/// LD_PRELOAD), so tests with it run in a separate process.
 ///
-/// Look-ups of names that end in `.hangs.invalid` never return, and those of names that end in `.missing.invalid` find nothing.
+/// Look-ups of names that end in `.hangs.invalid` never return. Those of names that end in `.missing.invalid` find no address.
 enum HangingResolver {
     private static let program = """
         #define _GNU_SOURCE
@@ -46,10 +46,10 @@ enum HangingResolver {
         unsafe dlsym(nil, "transferkit_watch_lookups").map { unsafe unsafeBitCast($0, to: Watch.self) }
     }
 
-    /// Whether it is in this process.
+    /// Whether this process has loaded it.
     static var isPresent: Bool { unsafe dlsym(nil, "transferkit_watch_lookups") != nil }
 
-    /// Calls a function when the look-up of a name has begun that never ends.
+    /// Calls a function when a look-up of a hanging name has begun.
     static func onLookUp(of name: String, call body: @escaping @Sendable () -> Void) {
         arrivals.withLock { $0[name] = body }
         unsafe watch? { name in
@@ -58,9 +58,9 @@ enum HangingResolver {
         }
     }
 
-    /// Runs some tests of this program in a process with it.
+    /// Runs tests of this program in a process that has loaded it.
     ///
-    /// - Returns: Its exit code, and all that it printed.
+    /// - Returns: The exit status and the output of the process.
     static func run(testsNamed filter: String) throws -> (status: Int32, output: String) {
         struct DoesNotCompile: Error {}
         let folder = FileManager.default.temporaryDirectory.appending(path: "transferkit-resolver-\(UUID().uuidString)")
@@ -72,7 +72,7 @@ enum HangingResolver {
         guard try StartedProgram.run("cc", ["-shared", "-fPIC", "-o", library.path, source.path, "-ldl"]).status == 0 else {
             throw DoesNotCompile()
         }
-        // What waits for a look-up that never ends never ends itself, and is not to outlive the tests.
+        // A process that waits for a hanging look-up never ends, and must not outlive the tests.
         let arguments = [
             "-c", "exec \"$@\" 2>&1", "sh", "timeout", "--signal=KILL", "120",
             URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().path, "--testing-library", "swift-testing", "--filter", filter,

@@ -1,9 +1,9 @@
 import Testing
 
-/// Runs tests that start processes of the test runner itself one after the other.
+/// Runs tests that start a copy of the test runner one after another.
 ///
-/// Such a process inherits what is open in the runner, also the pipe by which another one tells its results. The runner reads that to its end on
-/// a thread of the pool that it needs for going on with the others: two at once can wait for each other for ever.
+/// Such a process inherits the open descriptors of the runner, including the pipe with which another one reports its results. The runner
+/// reads the pipe to its end on a thread that other tests need, so two such processes can wait for each other forever.
 struct OneProcessAtATime: SuiteTrait, TestTrait, TestScoping {
     private static let gate = Gate()
 

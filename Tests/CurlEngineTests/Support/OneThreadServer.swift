@@ -5,16 +5,16 @@ import TransportSupport
     import Glibc
 #endif
 
-/// A server that answers all requests in the same way, all connections on one thread, and remembers nothing: for counting what others use.
+/// A server with one thread and constant responses, which stores no requests: for measuring the resources of others.
 final class OneThreadServer: Sendable {
     let port: UInt16
     private let listener: CInt
-    /// How many requests must have arrived before any is answered.
+    /// The number of requests that must arrive before the first response.
     private let crowd: Int
     private let answer: [UInt8]
     private let onCrowd: @Sendable () -> Void
 
-    /// - Parameter content: What it answers to each request; nil for 204 without any.
+    /// - Parameter content: The content of each response, or nil for 204 without content.
     init(crowd: Int = 1, content: [UInt8]? = nil, onCrowd: @escaping @Sendable () -> Void = {}) throws {
         struct CannotListen: Error {}
         self.crowd = crowd

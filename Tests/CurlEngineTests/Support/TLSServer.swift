@@ -3,14 +3,13 @@ import Glibc
 import ProcessFixture
 import TransportSupport
 
-/// A server that speaks TLS on a free port of the loopback interface, with a certificate for `localhost` of its own. Answers 200 to everything,
-/// and tells in the headers `X-Connection` which of its connections it is, from 1, and in `X-Client` the client's certificate, if it asked for
-/// one.
+/// A TLS server on a free port of the loopback interface, with its own certificate for `localhost`. It always responds with 200. The header
+/// `X-Connection` is the number of the connection, from 1, and `X-Client` is the client certificate, if the server requires one.
 final class TLSServer: Sendable {
     let port: Int
-    /// The certificate, in a file (PEM).
+    /// The certificate file (PEM).
     let certificate: String
-    /// Its private key, in a file (PEM).
+    /// The private key file (PEM).
     let key: String
     private let server: StartedProgram
     private let folder: URL
@@ -80,12 +79,12 @@ final class TLSServer: Sendable {
         """
 
     /// - Parameters:
-    ///   - version: The only version that it speaks, in Python's words, for example `TLSv1_3`.
-    ///   - protocols: What it agrees to speak inside, for example `h2` (RFC 7301).
-    ///   - clientAuthority: A file with the certificates that clients must have one of, or nil to let everybody in.
+    ///   - version: The only supported version, as named by Python, for example `TLSv1_3`.
+    ///   - protocols: The supported application protocols, for example `h2` (RFC 7301).
+    ///   - clientAuthority: A file with the accepted client certificates, or nil to accept all clients.
     static func start(version: String = "TLSv1_3", protocols: String = "http/1.1", clientAuthority: String? = nil) async throws -> TLSServer
     {
-        // Waits for two programs.
+        // Waits for two child processes.
         try await WorkerThreads(limit: 1).run { try TLSServer(version: version, protocols: protocols, clientAuthority: clientAuthority) }
     }
 
@@ -115,9 +114,9 @@ final class TLSServer: Sendable {
     }
 }
 
-/// Runs `openssl` and waits for it; not to be called on the cooperative pool.
+/// Runs `openssl` to its end. Must not be called on the cooperative pool.
 ///
-/// - Returns: What it prints.
+/// - Returns: The output.
 func openssl(_ arguments: [String], input: Data = Data()) throws -> Data {
     struct Failed: Error {
         let arguments: [String]
