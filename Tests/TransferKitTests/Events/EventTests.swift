@@ -5,7 +5,7 @@ import TransferKit
 import TransportTesting
 
 @Suite struct EventTests {
-    @Test func eventsTellTheStoryInOrder() async throws {
+    @Test func arriveInOrder() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let events = queue.events
@@ -30,7 +30,7 @@ import TransportTesting
             ])
     }
 
-    @Test func progressNeverGoesBack() async throws {
+    @Test func progressNeverDecreases() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         fixture.memory.faults.append(.cut(afterBytes: 3_500))
@@ -55,7 +55,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aSubscriberThatFallsBehindIsTold() async throws {
+    @Test func slowSubscriberReceivesGap() async throws {
         let hub = EventHub(capacity: 8)
         var events = hub.subscribe().makeAsyncIterator()
         for _ in 1...20 { hub.send(.queueStarted) }
@@ -67,16 +67,16 @@ import TransportTesting
         guard case .queueStopped = next.kind else { throw Unexpected() }
     }
 
-    @Test func whoTookAllThatWasKeptIsToldOfTheRest() async throws {
+    @Test func gapFollowsBufferedEvents() async throws {
         let hub = EventHub(capacity: 8)
         var events = hub.subscribe().makeAsyncIterator()
         for _ in 1...20 { hub.send(.queueStarted) }
         for _ in 1...7 { _ = await events.next() }
-        // Nothing came since, and yet there is something to tell.
+        // No event has arrived since, but the gap is still pending.
         guard case .gap(from: 8, to: 20) = await events.next()?.kind else { throw Unexpected() }
     }
 
-    @Test func newerFiguresReplaceThoseThatNobodyTook() async throws {
+    @Test func newerProgressReplacesUnreadProgress() async throws {
         let hub = EventHub(capacity: 8)
         let id = SessionID()
         var events = hub.subscribe().makeAsyncIterator()
@@ -94,7 +94,7 @@ import TransportTesting
 
     private struct Unexpected: Error {}
 
-    @Test func theTaskThatListensCanBeCancelled() async throws {
+    @Test func listeningTaskCanBeCancelled() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let listener = Task { [events = queue.events] in for await _ in events {} }

@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Blocking calls keep neither the cooperative pool nor other blocking calls from their work.
+/// Blocking calls delay neither the cooperative pool nor other blocking calls.
 @Suite(.serialized) struct BlockingIOTests {
     /// Blocks the calling thread until it is opened.
     private final class Gate: Sendable {
@@ -17,7 +17,7 @@ import TransportTesting
             exit.wait()
         }
 
-        /// Returns when so many threads are blocked.
+        /// Returns once this many threads are blocked.
         func holds(_ count: Int) async {
             await withCheckedContinuation { continuation in
                 DispatchQueue(label: "waiting").async { [entered] in
@@ -30,8 +30,8 @@ import TransportTesting
         func open(_ count: Int) { for _ in 0..<count { exit.signal() } }
     }
 
-    /// More calls than cores: were they on the pool's threads, no task could run until Dispatch notices after a second.
-    @Test(arguments: [4, 64]) func blockedCallsLeaveThePoolFree(_ count: Int) async {
+    /// More calls than cores: on the pool's threads, they would block every task until Dispatch reacts after a second.
+    @Test(arguments: [4, 64]) func blockedCallsDoNotOccupyPool(_ count: Int) async {
         let gate = Gate()
         let blocked = Task {
             await withTaskGroup(of: Void.self) { group in
@@ -48,8 +48,8 @@ import TransportTesting
         #expect(await BlockingIO.run { 7 } == 7)
     }
 
-    /// As on a network share that does not answer.
-    @Test(arguments: BlockingIO.Lane.allCases) func aLaneThatHangsLeavesTheOthersFree(_ lane: BlockingIO.Lane) async {
+    /// Like a network share that does not respond.
+    @Test(arguments: BlockingIO.Lane.allCases) func hangingLaneDoesNotAffectOthers(_ lane: BlockingIO.Lane) async {
         let gate = Gate()
         let blocked = Task {
             await withTaskGroup(of: Void.self) { group in
@@ -63,7 +63,7 @@ import TransportTesting
     }
 
     /// Local files of other sessions hang. The spool of a stream is in the storage folder.
-    @Test func aQueueWithAStreamIsShutDownAlthoughFilesHang() async throws {
+    @Test func shutsDownQueueWithStreamWhileFilesHang() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let (chunks, continuation) = AsyncStream.makeStream(of: [UInt8].self)
@@ -81,7 +81,7 @@ import TransportTesting
         continuation.finish()
     }
 
-    @Test func callsBeyondTheLimitWaitForAThread() async {
+    @Test func callsBeyondLimitWaitForThread() async {
         let gate = Gate()
         let done = Locked(0)
         let calls = Task {

@@ -4,7 +4,7 @@ import TransferKit
 
 /// Reads of clients, of which only a limited number run in parallel.
 @Suite struct ClientReadsTests {
-    @Test func noMoreThanTheLimitGoOnAtOnceAndAllHaveTheirTurn() async {
+    @Test func limitsParallelReadsAndServesAll() async {
         let reads = ClientReads(limit: 2)
         let counts = Locked((present: 0, most: 0, all: 0))
         await withTaskGroup(of: Void.self) { group in
@@ -26,8 +26,8 @@ import TransferKit
         #expect(most <= 2 && all == 100)
     }
 
-    /// One that hangs keeps its place, and no other one.
-    @Test func oneThatHangsKeepsOthersOfItsPlaceOnly() async {
+    /// A hanging read keeps only its own place.
+    @Test func hangingReadKeepsOnlyItsPlace() async {
         let reads = ClientReads(limit: 2)
         let (end, continuation) = AsyncStream.makeStream(of: Void.self)
         let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
@@ -43,8 +43,8 @@ import TransferKit
         await hung.value
     }
 
-    /// It looks sessions up as a listing does.
-    @Test func anOperationOnATagHasItsTurn() async throws {
+    /// It looks sessions up like a listing.
+    @Test func operationOnTagHasItsTurn() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         var request = try fixture.upload("1")

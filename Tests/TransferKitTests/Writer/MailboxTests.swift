@@ -23,25 +23,25 @@ import TransferKit
         }
     }
 
-    /// Whether the bell rang: closed, the stream ends after what is in it.
+    /// Whether the bell rang: once closed, the stream ends after its contents.
     private func rang() async -> Bool {
         mailbox.close()
         for await _ in mailbox.rings { return true }
         return false
     }
 
-    @Test func whatNobodyIsInAHurryForWaitsForOthers() async {
+    @Test func deferrableReportsWaitForOthers() async {
         for position in Int64(0)..<63 { post(position) }
         #expect(await !rang())
         #expect(positions() == Array(Int64(0)..<63))
     }
 
-    @Test func aFullGroupRings() async {
+    @Test func fullGroupRings() async {
         for position in Int64(0)..<64 { post(position) }
         #expect(await rang())
     }
 
-    @Test func oneThatWaitedLongEnoughRings() async {
+    @Test func ringsAfterLongestDelay() async {
         post(0)
         await clock.sleeps(for: .milliseconds(20))
         clock.advance(by: .milliseconds(20))
@@ -49,7 +49,7 @@ import TransferKit
         #expect(positions() == [0])
     }
 
-    @Test func whateverElseComesTakesThemAlongInOrder() async {
+    @Test func otherReportsTakeDeferredOnesAlongInOrder() async {
         post(0)
         mailbox.post(.report(RunEvent(key: 1, run: 1, content: .file(position: 1, .size(1)))))
         post(2)
@@ -57,7 +57,7 @@ import TransferKit
         #expect(positions() == [0, 1, 2])
     }
 
-    @Test func aTimeThatIsOverDoesNotRingForTheNextGroup() async {
+    @Test func earlierDeadlineDoesNotRingForNextGroup() async {
         post(0)
         await clock.sleeps(for: .milliseconds(20))
         clock.advance(by: .milliseconds(15))
@@ -69,7 +69,7 @@ import TransferKit
         #expect(await !rang())
     }
 
-    @Test func theNextGroupRingsWhenItsOwnTimeIsOver() async {
+    @Test func nextGroupRingsAtItsOwnDeadline() async {
         post(0)
         await clock.sleeps(for: .milliseconds(20))
         clock.advance(by: .milliseconds(15))
@@ -80,7 +80,7 @@ import TransferKit
         clock.advance(by: .milliseconds(15))
         for await _ in mailbox.rings { break }
         #expect(positions() == [1])
-        // And one that comes when nothing was waited for.
+        // And one that arrives when nothing is awaited.
         post(2)
         await clock.sleeps(for: .milliseconds(20))
         clock.advance(by: .milliseconds(20))

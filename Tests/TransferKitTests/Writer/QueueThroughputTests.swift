@@ -2,7 +2,7 @@ import Testing
 import TransferKit
 
 @Suite struct QueueThroughputTests {
-    @Test func runsCountTogether() throws {
+    @Test func countsRunsTogether() throws {
         let throughput = QueueThroughput()
         throughput.begin(1, at: .zero)
         throughput.begin(2, at: .zero)
@@ -14,7 +14,7 @@ import TransferKit
         #expect(abs(rate - 4_000) < 100)
     }
 
-    @Test func manyShortRunsAreOneRate() throws {
+    @Test func manyShortRunsFormOneRate() throws {
         let throughput = QueueThroughput()
         for run in 1...1_000 {
             throughput.begin(UInt64(run), at: .milliseconds(10 * run))
@@ -25,7 +25,7 @@ import TransferKit
         #expect(abs(rate - 5_000) < 1)
     }
 
-    @Test func whatWasFastAnHourAgoSaysNothing() {
+    @Test func ignoresSpeedOfAnHourAgo() {
         let throughput = QueueThroughput()
         throughput.begin(1, at: .zero)
         throughput.sample(1, moved: 1_000_000, at: .seconds(1))

@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// What an app sees of a queue and what has to outlive a process: not what runs at present.
+/// The state of a queue that an app sees and that must survive the process, without the current runs.
 struct QueueSnapshot: Hashable {
     struct Session: Hashable, CustomStringConvertible {
         let name: String
@@ -14,7 +14,7 @@ struct QueueSnapshot: Hashable {
 
         var description: String { "\(name) \(state.rawValue), \(files) files" }
 
-        /// Whether it can be found on the way from one to the other: started, and a part of its folders read.
+        /// Whether this state may occur between the two: started, and with a part of its folders read.
         func isBetween(_ before: Session, _ after: Session) -> Bool {
             name == before.name && account == before.account && tags == before.tags && context == before.context
                 && [before.state, after.state, .waiting].contains(state)
@@ -22,7 +22,7 @@ struct QueueSnapshot: Hashable {
         }
     }
 
-    /// In order.
+    /// In queue order.
     let sessions: [Session]
     let accounts: [Account]
     let blocked: [String]

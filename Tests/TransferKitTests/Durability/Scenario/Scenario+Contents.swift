@@ -3,9 +3,9 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The scenarios that are about what sessions are made of, and what they leave behind.
+/// The scenarios about the items of sessions, and about their remains.
 extension Scenario {
-    // MARK: Leavings at a server
+    // MARK: Remains on a server
 
     static let leavings = [
         Step("save a") { try await $0.queue.save($0.account("a")) },
@@ -72,8 +72,8 @@ extension Scenario {
         Step("add several to a held one") { stage in
             try await stage.queue.addItems((1...5).map { try stage.item("i3-\($0)") }, to: .id(Stage.id("i3")))
         },
-        Step("add a folder behind") { try await $0.queue.addItems([$0.folder("i3-folder", 3)], to: .id(Stage.id("i3"))) },
-        Step("add behind the folder") { try await $0.queue.addItems([$0.item("i3-last")], to: .id(Stage.id("i3"))) },
+        Step("add a folder at the end") { try await $0.queue.addItems([$0.folder("i3-folder", 3)], to: .id(Stage.id("i3"))) },
+        Step("add an item after the folder") { try await $0.queue.addItems([$0.item("i3-last")], to: .id(Stage.id("i3"))) },
         Step("start") { stage in
             for name in ["i1", "i1-more", "i2", "i2-late", "i2-later"] { stage.server.close(name) }
             try await stage.queue.start()
@@ -123,7 +123,7 @@ extension Scenario {
             try await stage.settle()
         },
         Step("remove the first") { try await $0.queue.remove(Stage.id("f1")) },
-        Step("go on", isGradual: true) { stage in
+        Step("continue", isGradual: true) { stage in
             stage.server.open("f2-before")
             try await stage.queue.release(Stage.id("f2"))
             try await stage.wait(for: "f2", .completed)
@@ -206,7 +206,7 @@ extension Scenario {
     static let leftToItself = [
         Step("save a") { try await $0.queue.save($0.account("a")) },
         Step("enqueue") { stage in
-            // Bytes from memory are gone once they have arrived: what runs again has none.
+            // A data item's bytes are deleted once they have arrived, so a repeated run has none.
             _ = try await stage.queue.enqueue(
                 (1...5).map { try stage.request("r\($0)", [stage.item("r\($0)")] + ($0 == 2 ? [] : [stage.blob("r\($0)-blob")])) })
         },
@@ -240,7 +240,7 @@ extension Scenario {
             try await stage.queue.run(Stage.id("r2"), again: true)
             try await stage.server.reached("r2")
         },
-        Step("complete it, and the displaced one goes on") { stage in
+        Step("complete it, and the displaced one resumes") { stage in
             stage.server.close("r4")
             stage.server.open("r2")
             try await stage.wait(for: "r2", .completed)
@@ -250,7 +250,7 @@ extension Scenario {
             let events = stage.queue.events
             try await stage.queue.stop(.drain, deadline: .seconds(10))
             stage.clock.advance(by: .seconds(10))
-            // Whatever asks the queue has it look at the time.
+            // Any call makes the queue check the time.
             _ = await stage.queue.status()
             for await event in events { if case .queueStopped = event.kind { break } }
         },
@@ -265,7 +265,7 @@ extension Scenario {
 }
 
 extension Stage {
-    /// A request for bytes from memory that is the same as any other such request.
+    /// A request with a data item that equals any other such request.
     fileprivate func wordedBlob(_ name: String) throws -> SessionRequest {
         var request = try request(name, [blob(name)])
         request.deduplicationKey = "bytes"

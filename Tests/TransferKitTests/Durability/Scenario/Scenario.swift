@@ -3,19 +3,19 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Operations on a queue, one after the other. Each changes what an app sees once, and after it that stands still.
+/// Sequences of operations on a queue. Each one changes the visible state once, and the queue is at rest afterwards.
 enum Scenario: String, CaseIterable, Sendable {
-    /// On a queue that is not started: accounts, limits, enqueueing, order, holding, updates, removal.
+    /// On a stopped queue: accounts, limits, enqueueing, order, holding, updates, removal.
     case arranging
-    /// On a running queue: displacement, pauses, ends of every kind, retries, blocks, stops.
+    /// On a running queue: displacement, pauses, all kinds of ends, retries, blocks, stops.
     case running
-    /// What is left at a server, and how it is removed there.
+    /// The remains on a server, and their removal.
     case discarding
-    /// Items that are added to sessions that exist: waiting, held, running.
+    /// Items that are added to waiting, held and running sessions.
     case addingItems
-    /// Folders, read when their session first runs.
+    /// Folders, which are read when their session first runs.
     case folders
-    /// Bytes from memory, kept until they have arrived.
+    /// Data items, which are kept until they have arrived.
     case spooling
     /// A strict queue.
     case strict
@@ -24,7 +24,7 @@ enum Scenario: String, CaseIterable, Sendable {
 
     struct Step: Sendable {
         let name: String
-        /// Whether sessions change one after the other.
+        /// Whether sessions change one after another.
         let isGradual: Bool
         let body: @Sendable (Stage) async throws -> Void
 
@@ -102,7 +102,7 @@ enum Scenario: String, CaseIterable, Sendable {
             Step("move before") { try await $0.queue.move(Stage.id("many5"), to: .before(Stage.id("many1"))) },
             Step("move to an index") { try await $0.queue.move(.index(2), to: .index(4)) },
         ]
-        // Twenty-two halvings of the distance between two ranks: the last ones renumber the neighbours.
+        // Twenty-two halvings of the distance between two ranks. The last ones renumber the neighbours.
         + (0..<22).map { count in
             Step("squeeze \(count)") { stage in
                 let name = count.isMultiple(of: 2) ? "many2" : "many4"
@@ -211,7 +211,7 @@ enum Scenario: String, CaseIterable, Sendable {
         Step("and make it") { stage in
             stage.server.close("t3")
             stage.clock.advance(by: .seconds(30))
-            // Whatever asks the queue has it look at the time.
+            // Any call makes the queue check the time.
             _ = await stage.queue.status()
             try await stage.server.reached("t3")
         },

@@ -10,13 +10,13 @@ import TransferKit
     import Darwin
 #endif
 
-/// Plays a scenario: to its end, to learn what it does, or until it is killed at a step of the store.
+/// Runs a scenario to its end, to record it, or until it is killed at a step of the store.
 enum ScenarioRun {
-    /// What a scenario does when nothing happens to it.
+    /// A scenario that ran without a kill.
     struct Reference: Sendable {
-        /// What an app sees, at first and after each step.
+        /// The visible state, at the start and after each step.
         var snapshots: [QueueSnapshot]
-        /// How many moments there were at which a process can be killed.
+        /// The number of moments at which the process can be killed.
         var moments: Int
     }
 
@@ -34,7 +34,7 @@ enum ScenarioRun {
         return Reference(snapshots: snapshots, moments: moments.withLock { $0 })
     }
 
-    /// Plays a scenario until a moment, and dies there, or at its end. For a process of its own.
+    /// Runs a scenario until a moment or its end, and kills this process, which must be a separate one.
     static func die(at moment: Int, of scenario: Scenario, in root: FilePath) async throws {
         let moments = Locked(0)
         let stage = try await Stage(root, ordering: scenario.ordering, retention: scenario.retention) { step in
@@ -45,19 +45,19 @@ enum ScenarioRun {
             }
             if count == moment { kill(getpid(), SIGKILL) }
         }
-        let told = try ToldEvents(in: root, of: stage.queue)
-        defer { withExtendedLifetime(told) {} }
+        let received = try ReceivedEvents(in: root, of: stage.queue)
+        defer { withExtendedLifetime(received) {} }
         let journal = try FileDescriptor.open(
             root.appending("journal"), .writeOnly, options: [.create, .append], permissions: [.ownerReadWrite])
         for step in scenario.steps {
             try await step.body(stage)
-            // What was handed to the kernel outlives the process.
+            // Written bytes survive the process, because the kernel has them.
             _ = try journal.writeAll([UInt8(ascii: ".")])
         }
         kill(getpid(), SIGKILL)
     }
 
-    /// How many steps a killed process had done.
+    /// The number of steps that a killed process completed.
     static func stepsDone(in root: FilePath) -> Int {
         (try? Data(contentsOf: URL(fileURLWithPath: root.appending("journal").string)).count) ?? 0
     }

@@ -5,9 +5,9 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A transport whose other end is a folder, so that what arrived outlives a client that is killed, as it does at a real server.
+/// A transport whose server is a folder, so that uploads survive a killed client, as with a real server.
 ///
-/// An upload is a file named after the transfer's life: with the suffix `.part` until it is complete, with `.done` then.
+/// An upload is a file named after the transfer ID. Its suffix is `.part` until it is complete, and then `.done`.
 final class ServerFolder: PartialDiscarding {
     let id: TransportID = "folder"
     let folder: FilePath
@@ -25,7 +25,7 @@ final class ServerFolder: PartialDiscarding {
     }
 
     private static let chunkSize = 4_000
-    /// Opened by the first discard that is refused, and by the first that is done.
+    /// Opened by the first refused discard, and by the first successful one.
     let discardRefused = Latch()
     let discardDone = Latch()
     private let state = Locked(State())
@@ -39,10 +39,10 @@ final class ServerFolder: PartialDiscarding {
 
     // MARK: Scripting
 
-    /// Holds attempts for a name after their first chunk, until it is opened.
+    /// Holds attempts with a name after their first chunk until ``open(_:failingWith:)``.
     func close(_ name: String) { state.withLock { $0.gates[name] = Gate() } }
 
-    /// - Parameter error: What the attempt that is held there fails with, if it is to fail.
+    /// - Parameter error: The error of the held attempt, or nil to let it continue.
     func open(_ name: String, failingWith error: TransferError? = nil) {
         state.withLock { state -> Gate? in
             state.failures[name] = error
@@ -51,12 +51,12 @@ final class ServerFolder: PartialDiscarding {
         }?.opening.open()
     }
 
-    /// Returns once an attempt for the name is held. What came before is forgotten.
+    /// Returns when an attempt with the name is held. Earlier attempts do not count.
     func reached(_ name: String) async throws {
         try await state.withLock { $0.gates[name] }?.arrival.wait()
     }
 
-    /// Forgets what there is of a session's files; for a test's eyes it is kept with the suffix `.lost`.
+    /// Loses the files of a session. For the test, they are kept with the suffix `.lost`.
     func lose(_ session: SessionID) throws {
         for upload in try uploads(".part") where upload.hasPrefix("\(session)") {
             let lost = String(upload.dropLast(5)) + ".lost"
@@ -64,7 +64,7 @@ final class ServerFolder: PartialDiscarding {
         }
     }
 
-    /// Returns once nothing unfinished of a session's is left.
+    /// Returns when no unfinished upload of a session remains.
     func gone(_ session: SessionID) async throws {
         let departure = state.withLock { state in
             let departure = state.departures[session] ?? Latch()
@@ -83,14 +83,14 @@ final class ServerFolder: PartialDiscarding {
 
     func refuseDiscards(_ refuses: Bool) { state.withLock { $0.refusesDiscards = refuses } }
 
-    // MARK: What arrived
+    // MARK: Received uploads
 
     /// The names of the uploads with a suffix.
     func uploads(_ suffix: String) throws -> Set<String> {
         Set(try FileManager.default.contentsOfDirectory(atPath: folder.string).filter { $0.hasSuffix(suffix) })
     }
 
-    /// - Parameter isLost: Whether what the server forgot counts, too.
+    /// - Parameter isLost: Whether lost files also count.
     func size(of upload: String, evenIfLost isLost: Bool = false) -> Int64? {
         for suffix in isLost ? [".part", ".done", ".lost"] : [".part", ".done"] {
             guard let identity = try? SourceIdentity(ofFileAt: folder.appending(upload + suffix)) else { continue }

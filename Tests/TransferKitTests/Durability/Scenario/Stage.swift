@@ -4,7 +4,7 @@ import SystemPackage
 import TransferCore
 import TransferKit
 
-/// A queue on which a scenario is played, in a folder that a later process may find again.
+/// A queue that runs a scenario, in a folder that a later process can reopen.
 final class Stage: Sendable {
     let root: FilePath
     let server: ServerFolder
@@ -12,8 +12,8 @@ final class Stage: Sendable {
     let queue: TransferQueue
 
     /// - Parameters:
-    ///   - isTimed: Whether time is the scenario's; otherwise it is the machine's.
-    ///   - observer: Told of every step of the store.
+    ///   - isTimed: Whether to use the scenario's clock instead of the machine's.
+    ///   - observer: Receives every step of the store.
     init(
         _ root: FilePath, ordering: QueueOrdering = .inOrder, retention: Retention = .keepAll, isTimed: Bool = true,
         observer: (@Sendable (StoreStep) -> Void)? = nil
@@ -24,7 +24,7 @@ final class Stage: Sendable {
         configuration.logger.logLevel = .critical
         if isTimed { configuration.clock = clock.engineClock }
         configuration.randomFraction = { 1 }
-        // The disks of these tests are small, and full in the middle of a run.
+        // The disks of these tests are small, and fill up during a run.
         configuration.diskFloor = 0
         configuration.storeObserver = observer
         queue = try await TransferQueue(
@@ -35,19 +35,19 @@ final class Stage: Sendable {
         Account(name, endpoints: (hosts.isEmpty ? [name] : hosts).map(server.endpoint))
     }
 
-    /// A request for one file of the session's own name.
+    /// A request for one file with the session's name.
     func upload(_ name: String, to account: String = "a", size: Int = 10_000) throws -> SessionRequest {
         try request(name, to: account, [item(name, size: size)])
     }
 
-    /// A request that has the identity of its name: the same in every process.
+    /// A request whose session ID depends on its name, so that it is the same in every process.
     func request(_ name: String, to account: String = "a", _ items: [TransferItem]) throws -> SessionRequest {
         var request = try SessionRequest.upload(items: items, to: account, name: name, context: ["name": name])
         request.id = Self.id(name)
         return request
     }
 
-    /// A file whose content is that of its name.
+    /// A file whose content depends on its name.
     func item(_ name: String, size: Int = 10_000) throws -> TransferItem {
         let file = root.appending("file-\(name)")
         if !FileManager.default.fileExists(atPath: file.string) {
@@ -56,7 +56,7 @@ final class Stage: Sendable {
         return TransferItem(file, as: try RemotePath(name))
     }
 
-    /// A folder with so many small files, and as many in a folder within it.
+    /// A folder with this many small files, and as many in a subfolder.
     func folder(_ name: String, _ count: Int) throws -> TransferItem {
         let folder = root.appending("folder-\(name)")
         let inner = folder.appending("inner")
@@ -70,7 +70,7 @@ final class Stage: Sendable {
         return TransferItem(folder, as: try RemotePath(name))
     }
 
-    /// Bytes in memory whose content is that of their name.
+    /// A data item whose content depends on its name.
     func blob(_ name: String) throws -> TransferItem {
         .data(Self.content(name, size: 10_000), as: try RemotePath(name))
     }
@@ -86,7 +86,7 @@ final class Stage: Sendable {
         return SessionID(data: Data(bytes)) ?? SessionID()
     }
 
-    /// The files of bytes from memory.
+    /// The files of data items.
     func spooled() throws -> Set<String> {
         Set((try? FileManager.default.contentsOfDirectory(atPath: root.appending("store").appending("spool").string)) ?? [])
     }
@@ -98,7 +98,7 @@ final class Stage: Sendable {
         try await stage.queue.setSessionLimit(3)
         let requests = try names.map { name in
             var request = try stage.upload(name)
-            // Time is made to pass faster than bytes can move.
+            // The test advances the clock faster than bytes can move.
             request.options.stallTimeout = .seconds(1_000_000)
             return request
         }
@@ -109,7 +109,7 @@ final class Stage: Sendable {
         return stage
     }
 
-    /// Returns once the body is true of all sessions; looks again with each event.
+    /// Returns when the condition holds for all sessions. Checks again after each event.
     func wait(until isTrue: ([SessionStatus]) -> Bool) async throws {
         var events = queue.events.makeAsyncIterator()
         while true {
@@ -118,7 +118,7 @@ final class Stage: Sendable {
         }
     }
 
-    /// Returns once no run is left that was told to end.
+    /// Returns when no run is stopping.
     func settle() async throws {
         try await wait { sessions in !sessions.contains { $0.phase == .ending } }
     }

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Looks into a store beside the queue that has it open.
+/// Reads a store while a queue has it open.
 struct StoreInspection {
     private let database: DatabaseQueue
 
@@ -15,10 +15,10 @@ struct StoreInspection {
         database = try DatabaseQueue(path: folder.appending("queue.sqlite").string, configuration: configuration)
     }
 
-    /// Folders that have yet to be read count as one file each.
+    /// Folders that have not been read count as one file each.
     private static let isRead = "NOT EXISTS (SELECT 1 FROM item WHERE session = key)"
 
-    /// What each query finds is wrong.
+    /// The result of each query is an error.
     private static let contradictions = [
         "a session without its place": "SELECT key FROM session WHERE key NOT IN (SELECT session FROM schedule)",
         "a place without its session": "SELECT session FROM schedule WHERE session NOT IN (SELECT key FROM session)",
@@ -69,7 +69,7 @@ struct StoreInspection {
         }
     }
 
-    /// The remote content of checkpoints, and the number of bytes that they cover.
+    /// The remote content of checkpoints, and the number of confirmed bytes.
     func checkpoints() throws -> [(upload: String, confirmed: Int64)] {
         try database.read { db in
             try Row.fetchAll(db, sql: "SELECT data, confirmed FROM checkpoint").map {
@@ -78,7 +78,7 @@ struct StoreInspection {
         }
     }
 
-    /// The names of the files that hold what is not sent yet of bytes from memory.
+    /// The names of the files with unsent bytes of data items.
     func spooled() throws -> Set<String> {
         try database.read { db in
             Set(

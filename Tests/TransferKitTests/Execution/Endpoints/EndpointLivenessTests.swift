@@ -9,7 +9,7 @@ import TransportTesting
     private let options = SessionOptions(retry: RetryPolicy(maximumDelay: .seconds(1)), filesInFlight: 2)
     private let broken = TransferError(.transient, .connectionLost, "The connection broke.")
 
-    /// The first file fails six times; before each further attempt a thousand bytes of the second one move.
+    /// The first file fails six times. Before each further attempt, a thousand bytes of the second one move.
     private func play(_ memory: MemoryTransport, _ clock: TestClock, _ begin: () async throws -> Void) async throws {
         memory.failNext(6, with: broken, for: "1")
         let gates = (0...6).map { memory.gate("2", atByte: $0 * 1_000) }
@@ -25,7 +25,7 @@ import TransportTesting
         gates[6].open()
     }
 
-    @Test func aByteThatMovesClosesTheCountOfFailures() async throws {
+    @Test func movingByteResetsFailures() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10_000], options: options)
         let run = Locked<Task<RunOutcome?, any Error>?>(nil)
         try await play(fixture.memory, fixture.clock) {
@@ -33,12 +33,12 @@ import TransportTesting
             run.withLock { $0 = task }
         }
         #expect(try await run.withLock { $0 }?.value?.isFinished == true)
-        let told = fixture.story.filter { $0.hasPrefix("endpoint") }
-        #expect(told == (0..<6).flatMap { _ in ["endpointFailed", "endpointWorks"] }, "once for each failure, not for each byte")
+        let reports = fixture.story.filter { $0.hasPrefix("endpoint") }
+        #expect(reports == (0..<6).flatMap { _ in ["endpointFailed", "endpointWorks"] }, "once for each failure, not for each byte")
         await fixture.close()
     }
 
-    @Test func itDoesNotMatterWhoseByteItIs() async throws {
+    @Test func byteOfAnySessionCounts() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         try await queue.setSessionLimit(2)
@@ -52,7 +52,7 @@ import TransportTesting
     }
 
     /// No byte of the file has moved yet.
-    @Test func anAuthenticatedRequestIsASignOfLife() async throws {
+    @Test func authenticatedRequestCounts() async throws {
         let transport = ServingTransport()
         let fixture = try await RunFixture(["1": 10], options: SessionOptions(retry: RetryPolicy(base: .zero)), transport: transport)
         let run = try await fixture.start()
@@ -64,7 +64,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// Fails once; then its server lets it in.
+    /// Fails once. Then its server accepts the credentials.
     private final class ServingTransport: Transport {
         let id: TransportID = "memory"
         let served = Latch()

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// An app chooses among the endpoints that there are.
+/// An app chooses among the available endpoints.
 @Suite struct EndpointQuestionTests {
     private actor Chooser: TransferQueueDelegate {
         private let answer: @Sendable (SessionID, [Endpoint]) async -> Endpoint?
@@ -41,7 +41,7 @@ import TransportTesting
 
     private let one = SessionOptions(filesInFlight: 1)
 
-    @Test func theAnswerGoesBeforeTheOrderOfTheAccount() async throws {
+    @Test func responseOverridesOrderOfAccount() async throws {
         let chooser = Chooser { $1.last }
         let queue = try await open(chooser)
         let session = try await queue.enqueue(try fixture.upload("1", "2", options: one))
@@ -55,7 +55,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func withoutAnAnswerTheQueueChooses() async throws {
+    @Test func queueChoosesWithoutResponse() async throws {
         let queue = try await open(Chooser { _, _ in nil })
         try await queue.enqueue(try fixture.upload("1"))
         try await queue.start()
@@ -64,7 +64,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func anAnswerThatWasNotOfferedIsIgnoredWithAWarning() async throws {
+    @Test func ignoresUnofferedResponseWithWarning() async throws {
         let warnings = Locked(0)
         let other = fixture.memory.endpoint(host: "elsewhere")
         let question = EndpointQuestion(logger: Logger(label: "test") { _ in CountingLog(warnings: warnings) }) { _ in other }
@@ -81,7 +81,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func whatCanNotBeReachedIsPassedOver() async throws {
+    @Test func skipsUnreachableEndpoints() async throws {
         fixture.memory.refuse(host: "y")
         let chooser = Chooser { _, endpoints in endpoints[1] }
         let queue = try await open(chooser)
@@ -92,7 +92,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aFileWithBytesElsewhereStaysThere() async throws {
+    @Test func fileWithBytesStaysAtEndpoint() async throws {
         let isAway = Locked(false)
         let chooser = Chooser { _, endpoints in isAway.withLock { $0 } ? endpoints.last : endpoints.first }
         let queue = try await open(chooser)
@@ -112,13 +112,13 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func whoNeverAnswersHoldsUpOneSessionOnly() async throws {
+    @Test func silentDelegateHoldsUpOnlyOneSession() async throws {
         let (calls, called) = AsyncStream.makeStream(of: SessionID.self)
         let slow = SessionID()
         let chooser = Chooser { id, _ in
             guard id == slow else { return nil }
             called.yield(id)
-            // Until the test is over.
+            // Until the end of the test.
             await withCheckedContinuation { (never: CheckedContinuation<Void, Never>) in Self.forgotten.withLock { $0.append(never) } }
             return nil
         }
@@ -134,7 +134,7 @@ import TransportTesting
             break
         }
         #expect(try await second.value.state == .completed)
-        // The run ends although there is no answer.
+        // The run ends although the delegate has not responded.
         let events = queue.events
         try await queue.hold(slow)
         _ = await events.first { if case .changed([slow], .held) = $0 { true } else { nil } }

@@ -4,14 +4,14 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Which endpoint a file goes to by the rules of its account.
+/// The endpoints that the rules of an account select.
 @Suite struct EndpointRuleTests {
     private func hosts(_ fixture: RunFixture) -> [String: String] {
         let pairs = fixture.memory.attempts.map { ($0.path.description, String($0.endpoint.address.split(separator: "/").last ?? "")) }
         return Dictionary(pairs) { "\($0) \($1)" }
     }
 
-    @Test func theFirstThatFitsCountsAndOthersAreFallenBackTo() async throws {
+    @Test func firstMatchingRuleCountsWithFallback() async throws {
         let fixture = try await RunFixture(
             ["small": 10, "large": 2_000, "edge": 1_000], hosts: ["a", "b", "c"],
             configure: { account in
@@ -26,13 +26,13 @@ import TransportTesting
         #expect(try await fixture.run()?.isFinished == true)
         let hosts = hosts(fixture)
         #expect(hosts["small"] == "b")
-        // Another file may have found out before it that the endpoint can't be reached.
+        // Another file may have found the endpoint unreachable before.
         for name in ["large", "edge"] { #expect(["b", "c b"].contains(hosts[name]), "the next one of the rule, not of the account") }
         #expect(hosts.values.contains("c b"))
         await fixture.close()
     }
 
-    @Test func withoutOneThatFitsTheAccountsOrderCounts() async throws {
+    @Test func usesOrderOfAccountWithoutMatchingRule() async throws {
         let fixture = try await RunFixture(
             ["1": 10], hosts: ["a", "b"],
             configure: { $0.rules = [EndpointRule(minimumSize: 11, prefer: [$0.endpoints[1].address])] })
@@ -41,7 +41,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func whatWasBegunElsewhereStaysThere() async throws {
+    @Test func startedFileStaysAtEndpoint() async throws {
         let fixture = try await RunFixture(["1": 10_000], hosts: ["a", "b"])
         fixture.memory.faults.append(.cut(afterBytes: 5_000))
         let run = try await fixture.start()
@@ -53,7 +53,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func aRuleThatMakesNoSenseIsRefused() async throws {
+    @Test func rejectsInvalidRule() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let endpoint = fixture.memory.endpoint(host: "a")

@@ -11,7 +11,7 @@ import TransportTesting
         fixture.memory.attempts.map { $0.endpoint.address.split(separator: "/").last.map(String.init) ?? "" }
     }
 
-    @Test func withoutBytesThereTheNextEndpointIsTriedAtOnce() async throws {
+    @Test func fileWithoutBytesMovesImmediately() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10], hosts: ["down", "up"], options: one)
         fixture.memory.refuse(host: "down")
         #expect(try await fixture.run()?.isFinished == true)
@@ -24,7 +24,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func whenNoneAnswersItIsTriedAgainFromTheFirst() async throws {
+    @Test func retriesFromFirstEndpoint() async throws {
         let fixture = try await RunFixture(["1": 10], hosts: ["x", "y"], options: one)
         for host in ["x", "y"] { fixture.memory.refuse(host: host) }
         let run = try await fixture.start()
@@ -37,8 +37,8 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// One file finds out that no endpoint answers, and the others wait with it.
-    @Test func whenNoneAnswersTheOthersWaitToo() async throws {
+    /// One file finds all endpoints unreachable, and the others wait with it.
+    @Test func otherFilesWaitToo() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10, "4": 10], hosts: ["x", "y"], options: one)
         for host in ["x", "y"] { fixture.memory.refuse(host: host) }
         let first = try await fixture.start()
@@ -47,7 +47,7 @@ import TransportTesting
         #expect(try await first.value?.delay == .seconds(2))
         #expect(hosts(fixture) == ["x", "y", "x", "y"])
         #expect(fixture.story.count { $0 == "endpointChanged" } == 3)
-        // Of those that wait, each is tried once the first one answers.
+        // Each waiting file is tried once the first one succeeds.
         fixture.memory.accept(host: "y")
         fixture.clock.advance(by: .seconds(2))
         #expect(try await fixture.run()?.isFinished == true)
@@ -56,7 +56,7 @@ import TransportTesting
     }
 
     /// All files use an endpoint that responds again.
-    @Test func whenOneAnswersNobodyWaits() async throws {
+    @Test func allFilesUseRespondingEndpoint() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10], hosts: ["x", "y"], options: SessionOptions(filesInFlight: 2))
         for host in ["x", "y"] { fixture.memory.refuse(host: host) }
         let gate = fixture.memory.gate("2")
@@ -71,7 +71,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func attemptsAreUsedUpOverAllEndpointsTogether() async throws {
+    @Test func endpointsShareAttempts() async throws {
         let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 3))
         let fixture = try await RunFixture(["1": 10], hosts: ["x", "y"], options: options)
         let other = TransferError(.unreachable, .notThisProtocol, "Something else answers here.")
@@ -81,11 +81,11 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func whatReachesNoServerUsesUpNoAttempt() async throws {
+    @Test func unreachableServerUsesNoAttempts() async throws {
         let retry = RetryPolicy(base: .seconds(2), maximumAttempts: 1, giveUpAfter: .seconds(20))
         let fixture = try await RunFixture(["1": 10, "2": 10], options: SessionOptions(retry: retry, filesInFlight: 1))
         fixture.memory.refuse(host: "a")
-        // Two files, one after the other, at 0, 2, 6 and 14 s.
+        // Two files, one after another, at 0, 2, 6 and 14 s.
         for seconds in [2, 4, 8] {
             #expect(try await fixture.run()?.delay == .seconds(seconds))
             fixture.clock.advance(by: .seconds(seconds))
@@ -96,7 +96,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func whatFailsTooOftenAtOneEndpointGoesToTheNext() async throws {
+    @Test func movesAfterAllAttemptsAtOneEndpoint() async throws {
         let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 3))
         let broken = TransferError(.transient, .serverError, "The server failed.")
         var fixture = try await RunFixture(["1": 10], hosts: ["x", "y"], options: options)
@@ -112,7 +112,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func whatIsHalfThereGoesToTheNextOnceItsAttemptsAreUsedUp() async throws {
+    @Test func fileWithBytesMovesAfterAllAttempts() async throws {
         let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 2))
         let fixture = try await RunFixture(["1": 5_000], hosts: ["x", "y"], options: options)
         fixture.memory.faults.append(.cut(afterBytes: 3_000))
@@ -123,7 +123,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func withBytesThereTheFileStaysForAMinuteAndThreeAttempts() async throws {
+    @Test func fileWithBytesStaysForMinuteAndThreeAttempts() async throws {
         let fixture = try await RunFixture(["1": 5_000], hosts: ["near", "away"], options: one)
         fixture.memory.faults.append(.cut(afterBytes: 3_500))
         let gate = fixture.memory.gate("1", atByte: 3_000)
@@ -131,7 +131,7 @@ import TransportTesting
         try await gate.reached()
         fixture.memory.refuse(host: "near")
         gate.open()
-        // After the cut 1 s, then 1, 2, 4, 8, and 10 s five times: the tenth refusal comes 65 s after the first.
+        // After the cut 1 s, then 1, 2, 4, 8, and 10 s five times: the tenth refusal is 65 s after the first.
         await fixture.clock.sleeps(for: .seconds(1))
         let elsewhere = fixture.memory.gate("1", atByte: 1_000)
         fixture.clock.advance(by: .seconds(1))
@@ -159,7 +159,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func credentialsAreTriedElsewhereOnlyIfTheAccountSaysSo() async throws {
+    @Test func triesCredentialsElsewhereOnlyIfConfigured() async throws {
         let refused = TransferError(.credentials, .credentialsRejected, "Not you.")
         for fallsBack in [true, false] {
             let fixture = try await RunFixture(["1": 10], hosts: ["x", "y"], configure: { $0.fallsBackOnCredentials = fallsBack })
@@ -173,7 +173,7 @@ import TransportTesting
         }
     }
 
-    @Test func whatIsForbiddenAfterASuccessFailsAlone() async throws {
+    @Test func forbiddenAfterSuccessFailsOnlyFile() async throws {
         let forbidden = TransferError(.credentials, .forbidden, "Not this.")
         var fixture = try await RunFixture(["1": 10, "2": 10, "3": 10], options: one)
         fixture.memory.failNext(with: forbidden, for: "2")
@@ -187,7 +187,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func anAccountThatIsRefusedForOneEndsAll() async throws {
+    @Test func rejectedAccountEndsAllFiles() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10])
         let gates = ["1", "3"].map { fixture.memory.gate($0) }
         fixture.memory.failNext(with: TransferError(.trust, .serverNotTrusted, "Who are you?"), for: "2")
@@ -198,7 +198,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func whatAnEndpointCannotDoTheNextOneMay() async throws {
+    @Test func unsupportedFileMovesToNextEndpoint() async throws {
         let unsupported = TransferError(.unsupported, .tooLarge, "Too large for us.")
         let fixture = try await RunFixture(["1": 10], hosts: ["x", "y"])
         fixture.memory.failNext(with: unsupported)
@@ -211,7 +211,7 @@ import TransportTesting
         await alone.close()
     }
 
-    @Test func threeAnswersWithoutSenseAreNoServerAtAll() async throws {
+    @Test func movesAfterThreeInvalidResponses() async throws {
         let options = SessionOptions(retry: RetryPolicy(base: .zero), filesInFlight: 1)
         let fixture = try await RunFixture(["1": 10], hosts: ["x", "y"], options: options)
         fixture.memory.failNext(3, with: TransferError(.protocolViolation, .badAnswer, "What?"))
@@ -220,13 +220,13 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func filesThatFailTogetherAreOneFailureOfTheEndpoint() async throws {
+    @Test func filesThatFailTogetherCountOnce() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10])
         let gates = ["1", "2", "3"].map { fixture.memory.gate($0) }
         for name in ["1", "2", "3"] { fixture.memory.faults.append(.cut(afterBytes: 0), for: name) }
         let run = try await fixture.start()
         for gate in gates { try await gate.reached() }
-        // Each has a place for its bytes and none of them there: a transport may save a place before anybody answered.
+        // Each file has an upload without bytes: a transport may save the location before the server has authenticated it.
         for gate in gates { gate.open() }
         await fixture.clock.sleeps(for: .seconds(1))
         fixture.clock.advance(by: .seconds(1))
@@ -245,7 +245,7 @@ import TransportTesting
         await down.close()
     }
 
-    @Test func withNoEndpointToAskTheRunEnds() async throws {
+    @Test func endsWithoutAvailableEndpoint() async throws {
         let fixture = try await RunFixture(["1": 10], hosts: ["x", "y"])
         for host in ["x", "y"] { fixture.unavailable.withLock { $0[fixture.endpoint(host)] = .zero } }
         guard case .endpointsUnavailable = try await fixture.run() else { throw CancellationError() }
@@ -256,7 +256,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func aFileThatIsHalfThereWaitsForABusyHost() async throws {
+    @Test func fileWithBytesWaitsForBusyHost() async throws {
         let fixture = try await RunFixture(["1": 5_000, "2": 10], hosts: ["x", "y"], options: one)
         fixture.memory.faults.append(.cut(afterBytes: 3_000))
         let first = try await fixture.start()
@@ -273,7 +273,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func anEndpointThatIsLeftAloneIsLeftBehindInTime() async throws {
+    @Test func fileLeavesBlockedEndpointEventually() async throws {
         let fixture = try await RunFixture(["1": 5_000], hosts: ["x", "y"], options: one)
         fixture.memory.faults.append(.cut(afterBytes: 3_000))
         let first = try await fixture.start()
@@ -287,7 +287,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func aFullDiskEndsTheRunAndCostsNoAttempt() async throws {
+    @Test func fullDiskEndsRunWithoutUsingAttempt() async throws {
         let options = SessionOptions(retry: RetryPolicy(maximumAttempts: 1))
         let fixture = try await RunFixture(["1": 10], options: options)
         fixture.memory.failNext(3, with: TransferError(.noSpace, .diskFull, "Full."))
@@ -297,7 +297,7 @@ import TransportTesting
     }
 }
 
-/// Refuses so many attempts together, once all of them have begun.
+/// Refuses this many attempts together, once all of them have begun.
 private final class RefusingTransport: Transport {
     let id: TransportID = "memory"
     private let missing: Locked<Int>
@@ -314,7 +314,7 @@ private final class RefusingTransport: Transport {
         }
         if isLast { all.continuation.finish() }
         await allRefused()
-        throw TransferError(.unreachable, .connectionRefused, "Nobody is here.")
+        throw TransferError(.unreachable, .connectionRefused, "No process listens.")
     }
 
     func allRefused() async { for await _ in all.stream {} }

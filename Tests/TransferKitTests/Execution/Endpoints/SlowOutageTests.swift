@@ -3,10 +3,10 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Endpoints that can't be reached, and take their time to show it.
+/// Unreachable endpoints whose attempts take long to fail.
 @Suite struct SlowOutageTests {
-    /// By the time that the second one shows it, the first has not been tried for longer than files keep away from one alone.
-    @Test func oneFileFindsOutForAll() async throws {
+    /// When the second endpoint fails, the time since the failure of the first one exceeds the time for which files avoid an endpoint.
+    @Test func oneFileDecidesForAll() async throws {
         let transport = SlowlyUnreachable()
         let fixture = try await RunFixture(
             ["1": 10, "2": 10, "3": 10], hosts: ["x", "y"], options: SessionOptions(filesInFlight: 1), transport: transport)
@@ -30,7 +30,7 @@ private final class SlowlyUnreachable: Transport {
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         paths.withLock { $0.append(attempt.remotePath.description) }
         clock.withLock { $0 }?.advance(by: .seconds(31))
-        throw TransferError(.unreachable, .connectionRefused, "Nobody answers.")
+        throw TransferError(.unreachable, .connectionRefused, "No response.")
     }
 
     func shutdown() async {}

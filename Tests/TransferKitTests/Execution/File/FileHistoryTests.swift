@@ -7,7 +7,7 @@ import TransferKit
     private let other = Endpoint(transport: "memory", address: "memory://b/")
     private let step: Int64 = 400 << 10
 
-    @Test func smallGainsOfSeveralAttemptsAddUp() {
+    @Test func addsSmallGainsOfSeveralAttempts() {
         var history = FileHistory()
         var rows: [Int] = []
         for attempt in 0..<Int64(9) {
@@ -19,11 +19,11 @@ import TransferKit
         #expect(rows == [1, 2, 1, 2, 3, 1, 2, 3, 1])
     }
 
-    @Test func whatWasConfirmedElsewhereOrBeforeCountsOnce() {
+    @Test func countsConfirmedBytesOnce() {
         var history = FileHistory()
         history.progressed(to: 2 << 20, of: nil, at: endpoint, from: 0)
         history.failed(.broken, at: endpoint, uptime: .zero)
-        // The server lost some of it: the same bytes are no progress.
+        // The server lost a part of it: the same bytes are not progress.
         history.progressed(to: 2 << 20, of: nil, at: endpoint, from: 0)
         history.failed(.broken, at: endpoint, uptime: .zero)
         history.progressed(to: step, of: nil, at: other, from: 0)
@@ -35,8 +35,8 @@ import TransferKit
         #expect(history.failures == 0)
     }
 
-    /// Each life gets as far as the first one, which is progress in itself.
-    @Test func aServerThatLosesTheSameAgainAndAgainIsGivenUp() {
+    /// Each upload gets as far as the first one, which is progress on its own.
+    @Test func limitsRestarts() {
         var history = FileHistory()
         var restarts = 0
         for _ in 0..<100 {
@@ -60,7 +60,7 @@ import TransferKit
         history.failed(error ?? unavailable, at: endpoint, uptime: .zero, liveness: row)
     }
 
-    @Test func anOutageIsTheFilesOwnFailureOnlyWhileOthersAreServed() {
+    @Test func outageIsFailureOfFileOnlyIfOthersAreServed() {
         var history = FileHistory()
         fail(&history, answers: 4)
         #expect(history.failures == 0)
@@ -72,8 +72,8 @@ import TransferKit
         #expect(history.failures == 1)
     }
 
-    /// The answers that a file itself got do not speak for what the server does for others.
-    @Test(arguments: [true, false]) func theFilesOwnAnswersAreNoSign(isBroken: Bool) {
+    /// The responses that a file received itself do not show whether the server serves others.
+    @Test(arguments: [true, false]) func responsesToSameFileDoNotCount(isBroken: Bool) {
         var history = FileHistory()
         fail(&history, answers: 0)
         history.began()
@@ -96,7 +96,7 @@ import TransferKit
         #expect(!history.isCostly)
     }
 
-    @Test func aServerThatAnsweredInTheAttemptIsNoOutage() {
+    @Test func responseInAttemptExcludesOutage() {
         var history = FileHistory()
         for _ in 0..<3 {
             history.began()

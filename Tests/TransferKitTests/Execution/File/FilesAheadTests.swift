@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Files that are prepared while others wait for their answers.
+/// Files that are prepared while others wait for their responses.
 @Suite struct FilesAheadTests {
     private let turns = RequestTurns()
 
@@ -16,13 +16,13 @@ import TransferKit
         try await fixture.store.commit([.deleteSession(1), .session(1, rank: 0, draft)])
     }
 
-    @Test func noMoreThanThoseInFlightAsk() async throws {
+    @Test func limitsRequests() async throws {
         let transport = PreparingTransport()
         let fixture = try await RunFixture([:], transport: transport)
         try await enqueue(200, in: fixture)
         let run = try await fixture.start()
         await transport.wait { $0.saving == 12 && $0.asking == 6 }
-        // They don't hang, they wait.
+        // They wait rather than hang.
         let live = try #require(fixture.live.withLock { $0 })
         while live.activeFiles.count(where: \.awaitsSource) < 6 { await Task.yield() }
         #expect(live.activeFiles.count == 12)
@@ -33,8 +33,8 @@ import TransferKit
         await fixture.close()
     }
 
-    /// What the app wants is all at once.
-    @Test func theAppsNumberKeepsNobody() async throws {
+    /// The number of the app applies to all phases.
+    @Test func numberOfAppPermitsAllRequests() async throws {
         let transport = PreparingTransport()
         let fixture = try await RunFixture([:], options: SessionOptions(filesInFlight: 9), transport: transport)
         try await enqueue(20, in: fixture)
@@ -46,7 +46,7 @@ import TransferKit
         await fixture.close()
     }
 
-    @Test func anInterruptedRunLetsThoseGoThatWait() async throws {
+    @Test func interruptionReleasesWaitingFiles() async throws {
         let transport = PreparingTransport()
         let fixture = try await RunFixture([:], transport: transport)
         try await enqueue(20, in: fixture)
@@ -59,10 +59,10 @@ import TransferKit
         await fixture.close()
     }
 
-    @Test func theFirstOfThoseThatWaitIsNext() async throws {
+    @Test func firstWaitingFileIsNext() async throws {
         turns.setLimit(1)
         try await turns.wait(for: 0)
-        // Once it has its turn, it never waits.
+        // A file with a turn never waits.
         try await turns.wait(for: 0)
         let order = Locked<[Int64]>([])
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -74,7 +74,7 @@ import TransferKit
                 }
                 while !turns.isKept(position) { await Task.yield() }
             }
-            // That of one that has none changes nothing.
+            // Ending the turn of a file without one has no effect.
             turns.end(7)
             #expect(turns.isKept(1))
             turns.end(0)
@@ -84,7 +84,7 @@ import TransferKit
         #expect(!turns.isKept(1))
     }
 
-    @Test func aHigherLimitLetsMoreGo() async throws {
+    @Test func higherLimitPermitsMoreFiles() async throws {
         turns.setLimit(1)
         try await turns.wait(for: 0)
         let other = Task { try await turns.wait(for: 1) }
@@ -93,7 +93,7 @@ import TransferKit
         try await other.value
     }
 
-    @Test func whoIsCancelledWaitsNoMore() async throws {
+    @Test func cancellationEndsWait() async throws {
         turns.setLimit(1)
         try await turns.wait(for: 0)
         let other = Task { try await turns.wait(for: 1) }
@@ -106,7 +106,7 @@ import TransferKit
     }
 }
 
-/// Saves a checkpoint of each file before it asks; no answer comes before ``open()``.
+/// Saves a checkpoint of each file before its request. No response arrives before ``open()``.
 private final class PreparingTransport: Transport {
     struct Seen: Sendable {
         var saving = 0

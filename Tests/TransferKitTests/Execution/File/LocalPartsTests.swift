@@ -7,7 +7,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// How the parts of downloads are removed from this machine.
+/// The removal of part files from the local disk.
 @Suite struct LocalPartsTests {
     private let folder: TemporaryFolder
 
@@ -21,7 +21,7 @@ import TransportTesting
 
     private func isThere(_ name: String) -> Bool { FileManager.default.fileExists(atPath: folder.path.appending(name).string) }
 
-    @Test func partsOfOneFolderShareItsSync() async throws {
+    @Test func partFilesInOneFolderShareSync() async throws {
         let syncs = Locked(0)
         let parts = parts { _ in
             syncs.withLock { $0 += 1 }
@@ -29,15 +29,15 @@ import TransportTesting
         }
         let names = (0..<64).map { ".\($0).part" }
         for name in names.dropFirst() { _ = try folder.file(name, size: 1) }
-        // One that is gone is removed.
+        // A missing part file counts as removed.
         let failures = await parts.remove(names.map { parts.checkpoint(of: FilePath($0), below: folder.path) })
         #expect(failures.isEmpty && syncs.withLock { $0 } == 1)
         #expect(!names.contains(where: isThere))
         #expect(await parts.remove([parts.checkpoint(of: ".a.part", below: folder.path.appending("gone"))]).isEmpty)
     }
 
-    /// The download folder has two folders in it.
-    @Test func eachFolderIsSynced() async throws {
+    /// The download folder has two subfolders.
+    @Test func syncsEachFolder() async throws {
         let syncs = Locked(0)
         let parts = parts { _ in
             syncs.withLock { $0 += 1 }
@@ -54,8 +54,8 @@ import TransportTesting
         #expect(syncs.withLock { $0 } == 2 && !names.contains(where: isThere))
     }
 
-    /// Each attempt on a share that does not answer would take one more thread.
-    @Test func aFolderThatHangsTakesOneThread() async throws {
+    /// Otherwise each attempt on a hanging share would use another thread.
+    @Test func hangingFolderUsesOneThread() async throws {
         let (entered, exit, hangs) = (Latch(), DispatchSemaphore(value: 0), Locked(true))
         let parts = parts { _ in
             let hangs = hangs.withLock { hangs in
@@ -84,7 +84,7 @@ import TransportTesting
     }
 
     /// A folder can't be removed as a file.
-    @Test func aPartThatStaysHoldsUpNoOther() async throws {
+    @Test func unremovablePartFileDoesNotAffectOthers() async throws {
         let parts = parts { _ in 0 }
         for name in [".a.part", ".c.part"] { _ = try folder.file(name, size: 1) }
         try FileManager.default.createDirectory(atPath: folder.path.appending(".b.part").string, withIntermediateDirectories: false)
@@ -93,8 +93,8 @@ import TransportTesting
         #expect(!isThere(".a.part") && isThere(".b.part") && !isThere(".c.part"))
     }
 
-    /// Their names may come back after a loss of power, so the store must not forget them.
-    @Test func noPartCountsAsRemovedThatIsNotSynced() async throws {
+    /// A power loss may restore their names, so the store must remember them.
+    @Test func unsyncedRemovalDoesNotCount() async throws {
         let parts = parts { _ in
             errno = EIO
             return -1

@@ -6,11 +6,11 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Files that are not what they were when a part of them was sent.
+/// Files that have changed since a part of them was sent.
 @Suite struct RunSourceTests {
     private let size = Int(FileWindow.smallSize) * 2
 
-    /// Sends a part of a file, lets the body change it while the session waits, and resumes.
+    /// Sends a part of a file, changes it while the session waits, and resumes.
     private func run(
         size: Int, cut: Int64, onSourceChange: SessionOptions.SourceChangePolicy = .fail, _ change: (RunFixture, FilePath) throws -> Void
     ) async throws -> (RunFixture, RunOutcome?) {
@@ -24,7 +24,7 @@ import TransportTesting
         return (fixture, try await run.value)
     }
 
-    @Test func newContentFailsTheFileOrIsSentFromTheStart() async throws {
+    @Test func newContentFailsOrRestartsFile() async throws {
         for policy in [SessionOptions.SourceChangePolicy.fail, .restart] {
             let (fixture, outcome) = try await run(size: 10_000, cut: 5_000, onSourceChange: policy) { fixture, _ in
                 _ = try fixture.folder.file("1", Data(repeating: 9, count: 12_345))
@@ -44,7 +44,7 @@ import TransportTesting
         }
     }
 
-    @Test func aFileThatIsWrittenAllTheTimeIsGivenUp() async throws {
+    @Test func limitsRestartsOfChangingFile() async throws {
         let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 3), onSourceChange: .restart)
         let fixture = try await RunFixture(["1": 10], options: options)
         fixture.memory.failNext(100, with: TransferError(.sourceChanged, .sourceChanged, "It changed."))
@@ -53,7 +53,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func aCopyInThePlaceOfTheFileIsGoneOnWith() async throws {
+    @Test func resumesWithIdenticalReplacement() async throws {
         let (fixture, outcome) = try await runExact(size: size, cut: Int64(size) / 4 * 3 + 1) { _ in }
         #expect(outcome?.isFinished == true)
         #expect(!fixture.story.contains("restarted"))
@@ -62,14 +62,14 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func otherContentOfTheSameSizeAndTimeIsFound() async throws {
+    @Test func detectsOtherContentOfSameSizeAndTime() async throws {
         let (fixture, outcome) = try await runExact(size: size, cut: Int64(size) / 4 * 3 + 1) { $0[$0.startIndex + 100] ^= 1 }
         #expect(outcome?.failure?.failureClass == .sourceChanged)
         #expect(fixture.memory.contents(of: "1") == nil)
         await fixture.close()
     }
 
-    @Test func aSmallFileThatWasReplacedIsSentAgain() async throws {
+    @Test func restartsReplacedSmallFile() async throws {
         let (fixture, outcome) = try await runExact(size: 10_000, cut: 5_000, chunk: 1_000) { _ in }
         #expect(outcome?.isFinished == true)
         #expect(fixture.story.contains("restarted"))
@@ -78,8 +78,8 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// As ``run(size:cut:onSourceChange:_:)``, with a replacement that keeps size and time; the file's time is set before anything is sent,
-    /// to one that can be set again exactly.
+    /// Like ``run(size:cut:onSourceChange:_:)``, with a replacement of the same size and time. The file gets a time that the replacement
+    /// can have exactly.
     private func runExact(size: Int, cut: Int64, chunk: Int = 1 << 18, _ edit: (inout Data) -> Void) async throws -> (
         RunFixture, RunOutcome?
     ) {

@@ -8,7 +8,7 @@ import TransportTesting
 @Suite struct WaitingFileTests {
     private let busy = TransferError(.transient, .serverError, "The server is busy.", retryAfter: .seconds(30))
 
-    @Test func oneThatIsDueIsTriedOnceAnEndpointMayBeAskedAgain() async throws {
+    @Test func triesDueFileOnceEndpointIsAvailable() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10], options: SessionOptions(filesInFlight: 2))
         fixture.memory.failNext(with: busy, for: "1")
         let gate = fixture.memory.gate("2")
@@ -25,13 +25,13 @@ import TransportTesting
         await fixture.clock.sleeps(for: .seconds(1))
         fixture.unavailable.withLock { $0 = [:] }
         fixture.clock.advance(by: .seconds(1))
-        #expect(try await fixture.memory.attemptsStarted(3).map(\.path.description) == ["1", "2", "1"], "and the other one still goes on")
+        #expect(try await fixture.memory.attemptsStarted(3).map(\.path.description) == ["1", "2", "1"], "the other one still runs")
         gate.open()
         #expect(try await run.value?.isFinished == true)
         await fixture.close()
     }
 
-    @Test func aRunThatBeginsEarlierWaitsForTheSame() async throws {
+    @Test func earlierRunWaitsForSameTime() async throws {
         let fixture = try await RunFixture(["1": 10])
         fixture.memory.failNext(with: busy)
         #expect(try await fixture.run()?.delay == .seconds(30))
@@ -43,7 +43,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// The first file waits for a long time after a failure, the second one moves.
+    /// The first file waits for a long time after a failure, and the second one moves.
     private func halfWaiting(_ fixture: QueueFixture, _ queue: TransferQueue) async throws -> (TransferSession, MemoryGate) {
         let options = SessionOptions(retry: RetryPolicy(base: .seconds(100)), filesInFlight: 2)
         fixture.memory.failNext(with: TransferError(.transient, .serverError, "Not now."), for: "1")
@@ -55,7 +55,7 @@ import TransportTesting
         return (session, gate)
     }
 
-    @Test func whatTheQueueItselfBeginsAgainStillWaits() async throws {
+    @Test func automaticRestartKeepsWait() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let (session, gate) = try await halfWaiting(fixture, queue)
@@ -73,7 +73,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func whatTheAppResumesWaitsNoLonger() async throws {
+    @Test func resumeEndsWait() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let (session, gate) = try await halfWaiting(fixture, queue)
@@ -85,7 +85,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func whatTheAppRunsWaitsNoLonger() async throws {
+    @Test func runNowEndsWait() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let (session, gate) = try await halfWaiting(fixture, queue)
@@ -97,18 +97,18 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aFileIsNotDueBeforeItsHostWantsToBeAsked() async throws {
+    @Test func fileWaitsForHost() async throws {
         let fixture = try await RunFixture(["1": 10])
         fixture.memory.failNext(with: busy)
-        // The back-off of the host is computed later than the attempt failed.
-        fixture.whenTold.withLock {
+        // The back-off of the host is computed after the failure of the attempt.
+        fixture.whenReported.withLock {
             $0 = { [clock = fixture.clock] in if case .hostBusy = $0 { clock.advance(by: .seconds(5)) } }
         }
         #expect(try await fixture.run()?.delay == .seconds(30))
         await fixture.close()
     }
 
-    /// Tells when a run looks for a transport, as it does for each file that it begins.
+    /// Reports when a run looks for a transport, which it does before each file.
     private struct WatchedTransport: Transport {
         let id = TransportID(rawValue: "memory")
         let memory: MemoryTransport
@@ -126,8 +126,8 @@ import TransportTesting
         func shutdown() async {}
     }
 
-    /// The store knows of the part of the first one already, so its second attempt is ready at once.
-    @Test(.timeLimit(.minutes(1))) func oneThatIsDueWhileAnotherIsPreparedBegins() async throws {
+    /// The store already knows the part file of the first one, so its second attempt is ready immediately.
+    @Test(.timeLimit(.minutes(1))) func startsDueFileDuringPreparation() async throws {
         let count = Locked(0)
         let (looks, look) = AsyncStream.makeStream(of: Int.self)
         let memory = MemoryTransport(chunkSize: 1_000)

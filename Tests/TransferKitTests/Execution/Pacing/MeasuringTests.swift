@@ -3,7 +3,7 @@ import Testing
 import TransferKit
 
 @Suite struct RateMeterTests {
-    @Test func aSteadyRateIsFound() throws {
+    @Test func findsSteadyRate() throws {
         var meter = RateMeter()
         #expect(meter.rate == nil)
         for tick in 0..<100 { meter.sample(bytes: Int64(tick) * 100, at: .milliseconds(100 * tick)) }
@@ -11,7 +11,7 @@ import TransferKit
         #expect(abs(rate - 1_000) < 1e-6)
     }
 
-    @Test func anOldRateIsForgotten() throws {
+    @Test func forgetsOldRate() throws {
         var meter = RateMeter()
         for tick in 0...10 { meter.sample(bytes: Int64(tick) * 1_000, at: .milliseconds(100 * tick)) }
         for tick in 11...310 { meter.sample(bytes: 10_000, at: .milliseconds(100 * tick)) }
@@ -28,8 +28,8 @@ import TransferKit
         watch.sample(file, at: uptime)
     }
 
-    /// Until then it waits for this process, which may take long to store something.
-    @Test func anAttemptThatHasNotBegunDoesNotHang() {
+    /// Until then it waits for this process, whose store may be slow.
+    @Test func attemptBeforeStartDoesNotHang() {
         let file = ActiveFile(position: 0, size: 10, start: 0)
         let ends = Locked(0)
         var watch = StallWatch(file, stallTimeout: .seconds(60), responseTimeout: .seconds(300), at: .zero)
@@ -42,14 +42,14 @@ import TransferKit
         #expect(file.isStalled && ends.withLock { $0 } == 1)
     }
 
-    @Test func aFileThatDoesNotMoveHangs() {
+    @Test func fileWithoutProgressHangs() {
         let file = ActiveFile(position: 0, size: 100, start: 0)
         var watch = watch(file)
         #expect(!hangs(&watch, file, .seconds(59)))
         #expect(hangs(&watch, file, .seconds(60)))
     }
 
-    @Test func aSlowFileDoesNot() {
+    @Test func slowFileDoesNotHang() {
         let file = ActiveFile(position: 0, size: 100, start: 0)
         var watch = watch(file)
         for minute in 1...10 {
@@ -59,8 +59,8 @@ import TransferKit
         #expect(hangs(&watch, file, .seconds(59 * 10 + 60)))
     }
 
-    /// Also after the last byte of a request that brings only a part of the file, until something moves again.
-    @Test(arguments: [true, false]) func theServerMayTakeLongerWhereItsAnswerIsAwaited(moves: Bool) {
+    /// Also after the last byte of a request with a part of the file, until bytes move again.
+    @Test(arguments: [true, false]) func awaitedResponseMayTakeLonger(moves: Bool) {
         let file = ActiveFile(position: 0, size: 100, start: 0)
         var watch = watch(file)
         file.report(sent: 50, confirmed: 0)
@@ -72,7 +72,7 @@ import TransferKit
         if moves { #expect(!hangs(&watch, file, .seconds(302)) && hangs(&watch, file, .seconds(361))) }
     }
 
-    @Test func theServerMayTakeLongerAfterTheLastByte() {
+    @Test func responseToLastByteMayTakeLonger() {
         let file = ActiveFile(position: 0, size: 2 << 20, start: 0)
         var watch = watch(file)
         file.report(sent: 2 << 20, confirmed: 0)
@@ -81,8 +81,8 @@ import TransferKit
         #expect(hangs(&watch, file, .seconds(301)))
     }
 
-    /// An empty file has no byte that the server could work on.
-    @Test(arguments: [0, 1 << 20]) func theServerMayNotTakeLongerAfterASmallFile(size: Int64) {
+    /// An empty file has no bytes for the server to process.
+    @Test(arguments: [0, 1 << 20]) func responseToSmallFileMayNotTakeLonger(size: Int64) {
         let file = ActiveFile(position: 0, size: size, start: 0)
         var watch = watch(file)
         file.report(sent: size, confirmed: 0)
@@ -91,8 +91,8 @@ import TransferKit
         #expect(hangs(&watch, file, .seconds(61)))
     }
 
-    /// Until it was all sent again, it is not the server's turn.
-    @Test(arguments: [true, false]) func whatIsSentOnceMoreAfterTheLastByteMayNotHang(isAllSent: Bool) {
+    /// Until all bytes are sent again, the server is not expected to respond.
+    @Test(arguments: [true, false]) func repeatedContentAfterLastByteMustMove(isAllSent: Bool) {
         let file = ActiveFile(position: 0, size: 2 << 20, start: 0)
         var watch = watch(file)
         file.report(sent: 2 << 20, confirmed: 0)
@@ -103,7 +103,7 @@ import TransferKit
         #expect(hangs(&watch, file, .seconds(162)) == !isAllSent)
     }
 
-    @Test func whoIsHeldBackByTheRateLimitsDoesNotHang() {
+    @Test func rateLimitedFileDoesNotHang() {
         let file = ActiveFile(position: 0, size: 100, start: 0)
         var watch = watch(file)
         for minute in 1...10 {
@@ -113,7 +113,7 @@ import TransferKit
         #expect(hangs(&watch, file, .seconds(660)))
     }
 
-    @Test func whoIsBusyWithSomethingElseDoesNotHang() {
+    @Test func activeFileDoesNotHang() {
         let file = ActiveFile(position: 0, size: 100, start: 0)
         var watch = watch(file)
         for minute in 1...10 {
@@ -123,14 +123,14 @@ import TransferKit
         #expect(hangs(&watch, file, .seconds(660)))
     }
 
-    @Test func whatIsSentOverAgainMoves() {
+    @Test func repeatedBytesAreProgress() {
         let file = ActiveFile(position: 0, size: 100, start: 0, floor: 50)
         var watch = watch(file)
         file.report(sent: 10, confirmed: 0)
         #expect(!hangs(&watch, file, .seconds(60)))
     }
 
-    @Test func numbersNeverGoBack() {
+    @Test func numbersNeverDecrease() {
         let file = ActiveFile(position: 0, size: 100, start: 10)
         #expect(file.sent == 10 && file.confirmed == 10)
         file.report(sent: 50, confirmed: 20)

@@ -3,19 +3,19 @@ import Locking
 import TransferCore
 import TransferKit
 
-/// Transports that ask a pacer, simulated in virtual time.
+/// Transports that use a pacer, simulated in virtual time.
 struct PacedTraffic {
     /// One file in flight.
     struct File {
         var session: SessionKey = 1
         var account: AccountKey = 1
-        /// How many bytes the transport asks for at once.
+        /// The number of bytes of each request to the pacer.
         var read = 65_536
-        /// What its network takes, in bytes per second.
+        /// The rate of the network in bytes per second.
         var network = 4_294_967_296.0
-        /// By how many milliseconds at most it is too late when it was told to come back.
+        /// The maximum delay in milliseconds after the time that the pacer set.
         var lateness = 3.0
-        /// Set for a transport that asks again after this many seconds, whatever it was told.
+        /// For a transport that asks again after this many seconds, whatever the pacer returned.
         var impatience: Double?
     }
 
@@ -26,7 +26,7 @@ struct PacedTraffic {
         var longestWait = Duration.zero
     }
 
-    /// Ledger entries are this many to a second.
+    /// The number of ledger entries per second.
     static let resolution = 100
 
     let pacer: Pacer
@@ -48,7 +48,7 @@ struct PacedTraffic {
         ledger = files.map { _ in [] }
     }
 
-    /// No file asks for bytes for some seconds.
+    /// No file requests bytes for this many seconds.
     mutating func idle(seconds: Double) {
         for file in files.indices { nextAsk[file] += seconds }
         run(until: now + seconds)
@@ -69,7 +69,7 @@ struct PacedTraffic {
             answers[file].refused += 1
             answers[file].longestWait = max(answers[file].longestWait, allowance.retryAfter)
             if let impatience = settings.impatience { return nextAsk[file] = now + impatience }
-            // As libcurl does it: whole milliseconds, and some more.
+            // Like libcurl: whole milliseconds, and some more.
             nextAsk[file] = now + ((allowance.retryAfter.inSeconds * 1_000).rounded(.up) + settings.lateness * fraction()) / 1_000
             return
         }
@@ -93,7 +93,7 @@ struct PacedTraffic {
 }
 
 extension PacedTraffic {
-    /// The bytes that files moved in a span of time.
+    /// The bytes of all files in a span of time.
     func bytes(of isCounted: (File) -> Bool = { _ in true }, from start: Double, to end: Double) -> Int {
         let slots = Int(start * Double(Self.resolution))..<Int(end * Double(Self.resolution))
         return files.indices.filter { isCounted(files[$0]) }.reduce(0) { sum, file in
@@ -101,7 +101,7 @@ extension PacedTraffic {
         }
     }
 
-    /// The least and the most that was moved in any ten seconds, as a part of what the rate allows.
+    /// The minimum and the maximum in any ten seconds, relative to the permitted bytes.
     func extremes(rate: Int64, from start: Double = 0, of isCounted: (File) -> Bool = { _ in true }) -> ClosedRange<Double> {
         let window = 10 * Self.resolution
         let first = Int(start * Double(Self.resolution))

@@ -14,7 +14,7 @@ import TransferKit
     }
 
     @Test(arguments: [(1_024, 1_000_000), (100_000, 50_000_000)] as [(Int64, Int64)])
-    func aRaisedLimitIsLiveWithinASecond(slow: Int64, fast: Int64) {
+    func raisedLimitAppliesWithinSecond(slow: Int64, fast: Int64) {
         var traffic = traffic()
         traffic.pacer.setQueueRate(slow)
         traffic.run(until: 10)
@@ -26,7 +26,7 @@ import TransferKit
     }
 
     @Test(arguments: [(1_000_000, 1_024), (50_000_000, 100_000)] as [(Int64, Int64)])
-    func aLoweredLimitKeepsNoBurst(fast: Int64, slow: Int64) {
+    func loweredLimitKeepsNoBurst(fast: Int64, slow: Int64) {
         var traffic = traffic()
         traffic.pacer.setQueueRate(fast)
         traffic.run(until: 10)
@@ -37,7 +37,7 @@ import TransferKit
         #expect((0.95...1.05).contains(part(traffic, of: slow, from: 12, to: 22)))
     }
 
-    @Test func aLimitThatComesIsObeyedAtOnceAndOneThatGoesIsGone() {
+    @Test func appliesNewAndRemovedLimitsImmediately() {
         var traffic = PacedTraffic([.init(network: 10_000_000), .init(network: 10_000_000)])
         traffic.run(until: 2)
         traffic.pacer.setRate(10_000, session: 1)
@@ -49,7 +49,7 @@ import TransferKit
         #expect(abs(part(traffic, of: 20_000_000, from: 12.6, to: 15) - 1) < 0.05)
     }
 
-    @Test func settingALimitAgainAndAgainGainsNothing() {
+    @Test func repeatedLimitGainsNothing() {
         var traffic = traffic()
         traffic.pacer.setQueueRate(100_000)
         for tick in 1...200 {
@@ -64,7 +64,7 @@ import TransferKit
         #expect(extremes.lowerBound >= 0.95 && extremes.upperBound <= 1.05, "\(extremes)")
     }
 
-    @Test func liftingALimitForAMomentFillsNoBucket() {
+    @Test func brieflyLiftedLimitFillsNoBucket() {
         let traffic = traffic()
         for _ in 0..<1_000 {
             traffic.pacer.setRate(1_000, account: 1)
@@ -73,7 +73,7 @@ import TransferKit
         }
     }
 
-    @Test func aRateOfNothingStopsEverythingUntilItIsRaised() {
+    @Test func zeroRateStopsEverything() {
         var traffic = traffic()
         traffic.pacer.setQueueRate(10_000)
         traffic.run(until: 2)
@@ -85,8 +85,8 @@ import TransferKit
         #expect((0.95...1.05).contains(part(traffic, of: 10_000, from: 13, to: 23)))
     }
 
-    /// The order in which limits go must not matter to those that stay.
-    @Test func everyLimitStaysWithItsOwner() {
+    /// The order in which limits are removed must not affect the others.
+    @Test func eachLimitStaysWithItsOwner() {
         let pacer = PacedTraffic([]).pacer
         for session in 1...5 as ClosedRange<SessionKey> { pacer.setRate(1, session: session) }
         for gone in [2, 5, 1] as [SessionKey] { pacer.setRate(nil, session: gone) }

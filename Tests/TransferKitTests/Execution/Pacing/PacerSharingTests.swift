@@ -9,7 +9,7 @@ import TransferKit
     }
 
     @Test(arguments: [1 << 10, 100_000, 1 << 20, 50 << 20] as [Int64])
-    func sessionsGetEqualPartsHoweverTheyAsk(rate: Int64) {
+    func sessionsGetEqualShares(rate: Int64) {
         let many = Array(repeating: PacedTraffic.File(session: 1, read: 65_536, lateness: 0), count: 6)
         var traffic = PacedTraffic(many + [.init(session: 2, read: 16_384, lateness: 10), .init(session: 3, account: 2, read: 32_768)])
         traffic.pacer.setQueueRate(rate)
@@ -20,8 +20,8 @@ import TransferKit
     }
 
     @Test(arguments: [1 << 10, 100_000, 1 << 20, 100 << 20] as [Int64], [2, 6, 16])
-    func filesOfASessionTakeTurns(rate: Int64, count: Int) {
-        // The first one is always a little faster than the others.
+    func filesOfSessionTakeTurns(rate: Int64, count: Int) {
+        // The first file is always slightly faster than the others.
         let files = (0..<count).map { PacedTraffic.File(lateness: $0 == 0 ? 0 : 2) }
         var traffic = PacedTraffic(files)
         traffic.pacer.setRate(rate, session: 1)
@@ -35,7 +35,7 @@ import TransferKit
     }
 
     @Test(arguments: [20_000, 2_000_000] as [Int64])
-    func whatOneCannotUseGoesToTheOthers(rate: Int64) {
+    func unusedShareGoesToOthers(rate: Int64) {
         let slow = PacedTraffic.File(session: 1, read: 16_384, network: Double(rate) / 10)
         var traffic = PacedTraffic([slow, .init(session: 2), .init(session: 3)])
         traffic.pacer.setQueueRate(rate)
@@ -45,7 +45,7 @@ import TransferKit
         #expect(abs(part(traffic, 3) - 0.45) < 0.06, "\(part(traffic, 3))")
     }
 
-    @Test func aSessionsOwnLimitLeavesTheRestToTheOthers() {
+    @Test func limitOfSessionLeavesRestToOthers() {
         var traffic = PacedTraffic([.init(session: 1), .init(session: 2), .init(session: 2), .init(session: 3)])
         traffic.pacer.setQueueRate(1_000_000)
         traffic.pacer.setRate(100_000, session: 1)
@@ -55,7 +55,7 @@ import TransferKit
         #expect(abs(part(traffic, 3) - 0.45) < 0.03)
     }
 
-    @Test func aSessionThatEndedLeavesItsPartAtOnce() {
+    @Test func endedSessionReleasesShareImmediately() {
         let pacer = PacedTraffic([]).pacer
         pacer.setQueueRate(1_000)
         pacer.setRate(10, session: 1)
@@ -65,7 +65,7 @@ import TransferKit
         #expect(pacer.allowance(upTo: 100, session: 1, account: 1).bytes == 100)
     }
 
-    @Test func anotherAccountsLimitIsNoConcernOfOurs() {
+    @Test func limitOfOtherAccountHasNoEffect() {
         let pacer = PacedTraffic([]).pacer
         pacer.setRate(10, account: 2)
         pacer.setRate(10, session: 7)

@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 
 @Suite struct PacerThreadTests {
-    /// Runs a job on as many threads at once, and returns when all have ended.
+    /// Runs a job on this many concurrent threads, and returns when all have ended.
     private func onThreads(_ count: Int, _ job: @escaping @Sendable (Int) -> Void) async {
         let running = Locked(count)
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
@@ -22,14 +22,14 @@ import TransferKit
         }
     }
 
-    @Test func manyThreadsNeverGetMoreThanTheLimits() async {
+    @Test func manyThreadsStayWithinLimits() async {
         let time = Locked((now: Duration.zero, refused: Set<Int>()))
         let pacer = Pacer(clock: EngineClock(now: { time.withLock { $0.now } }, date: { .distantPast }, sleep: { _ in }))
         let moved = Locked([0, 0, 0])
         pacer.setQueueRate(3_000_000)
         pacer.setRate(1_000_000, account: 1)
         pacer.setRate(500_000, session: 1)
-        // Time moves on once all threads were refused, so that none misses its share because it waits for a processor.
+        // The time advances once all threads were refused, so that none misses its share while it waits for a processor.
         let threads = 8
         await onThreads(threads) { thread in
             let session = SessionKey(1 + thread % 4)
@@ -59,7 +59,7 @@ import TransferKit
         }
     }
 
-    @Test func limitsChangeWhileManyAsk() async {
+    @Test func limitsChangeDuringRequests() async {
         let time = Locked(Duration.zero)
         let pacer = Pacer(clock: EngineClock(now: { time.withLock { $0 } }, date: { .distantPast }, sleep: { _ in }))
         let moved = Locked(0)
@@ -74,7 +74,7 @@ import TransferKit
                 time.withLock { $0 += .microseconds(200) }
             }
         }
-        // 6 × 3,000 × 200 µs, and what an idle bucket may hold.
+        // 6 × 3,000 × 200 µs, and the capacity of an idle bucket.
         #expect(moved.withLock(\.self) <= 1_000_000 * 36 / 10 + 205_000)
     }
 }

@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// What a session asks of its transport gets there.
+/// The options of a session arrive at its transport.
 @Suite struct AttemptOptionTests {
     private let attempts = Locked<[FileAttempt]>([])
 
@@ -17,14 +17,14 @@ import TransportTesting
             ["1": 3_000, "2": 10], options: options, memory: memory, transport: NotingTransport(memory: memory, seen: attempts))
     }
 
-    @Test func withoutAWishTheDefaultsHold() async throws {
+    @Test func usesDefaults() async throws {
         let fixture = try await fixture(SessionOptions())
         #expect(try await fixture.run()?.isFinished == true)
         #expect(seen == [AttemptOptions(), AttemptOptions()])
         await fixture.close()
     }
 
-    @Test func laterFilesSeeAChange() async throws {
+    @Test func laterFilesUseChange() async throws {
         var options = SessionOptions(
             metadata: ["a": "b"], filesInFlight: 1, verification: Verification.none, creation: .separate,
             headers: ["X-Tier": "cold"], chunkSize: 5, parallel: 3, settings: ["upload": "form"])
@@ -48,7 +48,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func theyAreStoredAndChanged() async throws {
+    @Test func storesAndChangesOptions() async throws {
         let fixture = try await fixture(SessionOptions(verification: Verification.none, creation: .separate))
         #expect(try await fixture.store.sessions([1]).first?.options.verification == Verification.none)
         try await fixture.store.commit([.updateSession(1, SessionUpdate(verification: .checksum))])
@@ -59,7 +59,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func whatAnEarlierVersionDidNotKnowHasItsDefault() throws {
+    @Test func usesDefaultsForOptionsOfOlderVersion() throws {
         let options = try JSONDecoder().decode(SessionOptions.self, from: Data(#"{"metadata":{"a":"b"}}"#.utf8))
         #expect(options == SessionOptions(metadata: ["a": "b"]))
     }

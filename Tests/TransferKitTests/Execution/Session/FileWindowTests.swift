@@ -10,13 +10,13 @@ import TransferKit
         return window
     }
 
-    @Test func sixSmallFilesShareTheConnection() {
+    @Test func permitsSixSmallFiles() {
         #expect(window(1, 1, 1, 1, 1).admits(size: FileWindow.smallSize, limit: nil))
         #expect(!window(1, 1, 1, 1, 1, 1).admits(size: 1, limit: nil))
     }
 
     @Test(arguments: [(1, 1), (20, 20), (1_000, 64), (0, 1)])
-    func smallFilesAreAsManyAsTheTransportWants(_ wanted: Int, _ expected: Int) {
+    func permitsSmallFilesOfTransport(_ wanted: Int, _ expected: Int) {
         var window = FileWindow(smallFiles: wanted)
         var count = 0
         while window.admits(size: FileWindow.smallSize, limit: nil) {
@@ -26,14 +26,14 @@ import TransferKit
         #expect(count == expected)
     }
 
-    @Test func aLargeFileIsAlone() {
+    @Test func sendsLargeFileAlone() {
         #expect(window().admits(size: large, limit: nil))
         #expect(!window(1).admits(size: large, limit: nil))
         #expect(!window(large).admits(size: 1, limit: nil))
     }
 
     @Test(arguments: [(1, 1), (2, 2), (64, 64), (1_000, 64), (0, 1)])
-    func theAppsNumberCountsForAllSizes(_ limit: Int, _ expected: Int) {
+    func appliesNumberOfAppToAllSizes(_ limit: Int, _ expected: Int) {
         var window = FileWindow()
         var count = 0
         while window.admits(size: large, limit: limit) {
@@ -43,7 +43,7 @@ import TransferKit
         #expect(count == expected)
     }
 
-    @Test func whatIsDoneMakesRoom() {
+    @Test func completedFilesMakeRoom() {
         var window = window(large)
         window.remove(0)
         #expect(window.isEmpty && window.admits(size: 1, limit: 1))

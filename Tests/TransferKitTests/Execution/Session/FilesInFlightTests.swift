@@ -10,7 +10,7 @@ import TransportTesting
     private let busy = TransferError(.transient, .serverError, "The server is busy.", retryAfter: .seconds(30))
 
     @Test(arguments: [nil, 1, 3, 64])
-    func filesStartInOrderFromSeveralPages(_ limit: Int?) async throws {
+    func startsFilesInOrder(_ limit: Int?) async throws {
         let transport = InstantTransport()
         let fixture = try await RunFixture([:], options: SessionOptions(filesInFlight: limit), transport: transport)
         try await enqueue(600, in: fixture)
@@ -22,7 +22,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func smallFilesAreAsManyAsTheTransportWants() async throws {
+    @Test func permitsSmallFilesOfTransport() async throws {
         let transport = InstantTransport(smallFilesInFlight: 20, meeting: 20)
         let fixture = try await RunFixture([:], transport: transport)
         try await enqueue(600, in: fixture)
@@ -31,8 +31,8 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// Where the other end keeps a record of each, no other file is begun before it is stored that one has arrived.
-    @Test func whatLeavesARecordIsStoredFirst() async throws {
+    /// If the server records each file, the next file starts only when the completion of the previous one is stored.
+    @Test func storesRecordedFileFirst() async throws {
         let transport = RecordedTransport()
         let fixture = try await RunFixture([:], options: SessionOptions(filesInFlight: 1), transport: transport)
         transport.store.withLock { $0 = fixture.store }
@@ -42,7 +42,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// Puts a session of many small files in the place of that of the fixture.
+    /// Replaces the fixture's session with one of many small files.
     private func enqueue(_ count: Int, in fixture: RunFixture) async throws {
         let path = try fixture.folder.file("x", size: 10)
         let items = (0..<count).map { ItemDraft(source: Data(path.string.utf8), destination: Data("\($0)".utf8), size: 10) }
@@ -50,7 +50,7 @@ import TransportTesting
         try await fixture.store.commit([.deleteSession(1), .session(1, rank: 0, draft)])
     }
 
-    @Test func asManyAsTheAppWantsAreInFlight() async throws {
+    @Test func permitsFilesOfApp() async throws {
         let fixture = try await RunFixture(["1": 9, "2": 9, "3": 9, "4": 9], options: SessionOptions(filesInFlight: 3))
         let gates = ["1", "2", "3", "4"].map { fixture.memory.gate($0) }
         let run = try await fixture.start()
@@ -64,7 +64,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func aLargeFileIsAloneAndNothingPassesIt() async throws {
+    @Test func sendsLargeFileAloneAndInOrder() async throws {
         let large = Int(FileWindow.smallSize) + 1
         let memory = MemoryTransport()
         let fixture = try await RunFixture(["1": 9, "2": 9, "3": large, "4": 9, "5": 9], memory: memory)
@@ -81,7 +81,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func anInterruptionEndsAllAttemptsBeforeTheRun() async throws {
+    @Test func interruptionEndsAttemptsBeforeRun() async throws {
         let fixture = try await RunFixture(["1": 9_000, "2": 9_000, "3": 9_000, "4": 9_000, "5": 9_000, "6": 9_000, "7": 9_000])
         let names = ["1", "2", "3", "4", "5", "6"]
         let gates = names.map { fixture.memory.gate($0, atByte: 4_000) }
@@ -97,7 +97,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func aRunThatIsDoneAlthoughItWasInterruptedSaysSo() async throws {
+    @Test func interruptedRunMayComplete() async throws {
         let stubborn = UninterruptibleTransport()
         let fixture = try await RunFixture(["1": 10], transport: stubborn)
         let run = try await fixture.start()
@@ -108,7 +108,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func oneThatFailsLeavesTheOthersAlone() async throws {
+    @Test func failedFileDoesNotAffectOthers() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10, "4": 10, "5": 10, "6": 10, "7": 10, "8": 10])
         fixture.memory.failNext(with: TransferError(.permanent, .rejected, "Not this one."), for: "4")
         let outcome = try await fixture.run()
@@ -118,7 +118,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func oneThatWaitsLongLetsOthersPassAndThenTheRunEnds() async throws {
+    @Test func longWaitLetsOthersPassAndEndsRun() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10], options: SessionOptions(filesInFlight: 1))
         fixture.memory.failNext(with: busy, for: "1")
         let outcome = try await fixture.run()
@@ -134,7 +134,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func oneThatIsDueWhileOthersRunGoesFirst() async throws {
+    @Test func dueFileGoesFirst() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10], options: SessionOptions(filesInFlight: 1))
         fixture.memory.failNext(with: busy, for: "1")
         let gate = fixture.memory.gate("2")
@@ -148,7 +148,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func theRunEndsForTheShortestOfTheWaits() async throws {
+    @Test func runEndsForShortestWait() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10], options: SessionOptions(filesInFlight: 1))
         fixture.memory.failNext(with: busy, for: "1")
         fixture.memory.failNext(with: TransferError(.transient, .serverError, "Busy.", retryAfter: .seconds(9)), for: "2")
@@ -161,7 +161,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func aShortWaitKeepsItsPlaceAndHoldsUpNobody() async throws {
+    @Test func shortWaitKeepsSlotWithoutDelayingOthers() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10], options: SessionOptions(filesInFlight: 2))
         fixture.memory.failNext(with: TransferError(.transient, .connectionLost, "It broke."), for: "1")
         let gate = fixture.memory.gate("2")
@@ -177,7 +177,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func aServerThatFailsForAllIsNotAskedForEach() async throws {
+    @Test func stopsAfterRepeatedServerFailure() async throws {
         let fixture = try await RunFixture([:])
         try await enqueue(100, in: fixture)
         fixture.memory.failNext(100, with: busy)
@@ -191,7 +191,7 @@ import TransportTesting
         let fixture = try await RunFixture([:], transport: transport)
         try await enqueue(640, in: fixture)
         #expect(try await fixture.run()?.isFinished == true)
-        // Ten full groups, a first one that the connection hurried, and what was left at the end; time stands still.
+        // Ten full groups, a first one that the connection flushed, and the rest at the end. The clock stands still.
         #expect(fixture.commits <= 12)
         #expect(try await fixture.store.sessions([1]).first?.status.statistics.filesDone == 640)
         await fixture.close()
@@ -200,14 +200,14 @@ import TransportTesting
     private struct Unexpected: Error {}
 }
 
-/// Needs no checkpoints and no time.
+/// Uses no checkpoints and no time.
 private final class InstantTransport: Transport {
     let id: TransportID = "memory"
     let smallFilesInFlight: Int
     private let meeting: Int
     private let seen = Locked((paths: [String](), running: 0, peak: 0, waiting: [CheckedContinuation<Void, Never>]()))
 
-    /// - Parameter meeting: The first attempts wait until so many run at once.
+    /// - Parameter meeting: The number of attempts that must run concurrently before the first ones continue.
     init(smallFilesInFlight: Int = 6, meeting: Int = 0) {
         self.smallFilesInFlight = smallFilesInFlight
         self.meeting = meeting
@@ -242,7 +242,7 @@ private final class InstantTransport: Transport {
     func shutdown() async {}
 }
 
-/// Notes how many files the store takes for done when an attempt begins.
+/// Records the number of completed files in the store at the start of each attempt.
 private final class RecordedTransport: Transport {
     let id: TransportID = "memory"
     let store = Locked<QueueStore?>(nil)

@@ -5,9 +5,9 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Runs that are told to end and do not.
+/// Runs that do not end when they are stopped.
 @Suite struct HungRunTests {
-    /// Hangs in each attempt for certain files, whatever it is told, until it is released. Other files go to a transport in memory.
+    /// Hangs in each attempt for certain files until it is released, despite cancellation. Other files go to a memory transport.
     private final class HangingTransport: Transport {
         let id: TransportID = "memory"
         let memory: MemoryTransport
@@ -40,7 +40,7 @@ import TransportTesting
             }
         }
 
-        /// Returns when so many attempts hang.
+        /// Returns when this many attempts hang.
         func hangs(_ count: Int = 1) async {
             var left = count
             for await _ in begun.stream {
@@ -88,7 +88,7 @@ import TransportTesting
 
         transport.release()
         #expect(try await hung.value.state == .completed)
-        // The late answer of the first run did not count: the file was sent by a second one.
+        // The late result of the first run did not count: a second run sent the file.
         #expect(fixture.memory.contents(of: "1") == (try fixture.content("1")))
         await queue.shutdown()
     }
@@ -111,7 +111,7 @@ import TransportTesting
         }
         await shutdown.value
 
-        // The next owner has the session as it was.
+        // The next owner finds the session unchanged.
         let next = try await fixture.open()
         try await next.start()
         #expect(try await next.session(session.id).state != .completed)

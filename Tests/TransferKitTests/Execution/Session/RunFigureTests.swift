@@ -5,7 +5,7 @@ import TransferKit
 import TransportTesting
 
 @Suite struct RunFigureTests {
-    /// A generator whose numbers can be had again.
+    /// A generator with a seed, for repeatable numbers.
     private struct SeededGenerator: RandomNumberGenerator {
         var state: UInt64
 
@@ -20,7 +20,7 @@ import TransportTesting
     }
 
     @Test(arguments: 1...8)
-    func figuresNeverGoBackWhateverBreaks(_ seed: UInt64) async throws {
+    func figuresNeverDecrease(_ seed: UInt64) async throws {
         var generator = SeededGenerator(state: seed)
         let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 1_000))
         let fixture = try await RunFixture(
@@ -52,20 +52,20 @@ import TransportTesting
         let statistics = live.statistics(at: .seconds(2))
         #expect(statistics.filesDone == 8 && statistics.bytesDone == 66_778 && statistics.bytesSent == 66_778)
         #expect(statistics.secondsElapsed == 2)
-        // What was sent twice counts twice.
+        // Bytes that are sent twice count twice.
         #expect(statistics.averageRate ?? 0 >= 33_389)
         for name in 0..<8 { #expect(fixture.memory.contents(of: "\(name)") == (try fixture.content("\(name)"))) }
         await fixture.close()
     }
 
-    @Test func timeThatPassedBeforeCounts() {
+    @Test func includesTimeOfEarlierRuns() {
         let live = LiveRun(
             id: SessionID(), activation: 1, base: SessionStatistics(secondsElapsed: 60), options: SessionOptions(), at: .seconds(10))
         #expect(live.statistics(at: .seconds(13)).secondsElapsed == 63)
         #expect(live.statistics(at: .seconds(13)).averageRate == nil)
     }
 
-    @Test func aRunSeesNewOptions() async throws {
+    @Test func runUsesNewOptions() async throws {
         let fixture = try await RunFixture(["1": 10_000])
         fixture.memory.failNext(5, with: TransferError(.transient, .connectionLost, "It broke."))
         let run = try await fixture.start()
@@ -78,7 +78,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func theRateLimitsDecideHowMuchIsMovedAtOnce() async throws {
+    @Test func rateLimitsDetermineSizeOfReads() async throws {
         let fixture = try await RunFixture(["1": 1_000])
         let asked = Locked(0)
         fixture.allowance.withLock { allowance in

@@ -5,8 +5,8 @@ import TransferKit
 import TransportTesting
 
 @Suite struct RunHistoryTests {
-    /// As soon as the end was told, the session's next run may begin.
-    @Test func aRunLeavesItsHistoryBeforeItTellsItsEnd() async throws {
+    /// The session's next run may begin as soon as the end is reported.
+    @Test func storesHistoryBeforeReportingEnd() async throws {
         let fixture = try await RunFixture(["1": 10])
         fixture.memory.failNext(with: TransferError(.transient, .serverError, "Busy.", retryAfter: .seconds(30)))
         #expect(try await fixture.run()?.delay == .seconds(30))

@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A group that takes more than one transaction.
+/// A group that needs several transactions.
 @Suite struct GroupTests {
     private let count = 10_003
 

@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Accounts that no transport of the process serves.
+/// Accounts without a transport in the process.
 @Suite struct MissingTransportTests {
     @Test func eachCallThatLeadsToNothingWarnsAndNobodyWaits() async throws {
         let fixture = try QueueFixture()

@@ -66,8 +66,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// As an app writes them that means "as long as can be" or "all".
-    @Test func farEndsAreNoErrors() async throws {
+    /// Values that apps use for "as long as possible" or "all".
+    @Test func acceptsExtremeValues() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.open(changeLogLimit: .max)
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
@@ -103,13 +103,13 @@ import TransportTesting
         let error = await #expect(throws: QueueError.self) { try await queue.save(Account("a", endpoints: [endpoint])) }
         #expect(error?.code == .invalidAccount && error?.message.contains("spede") == true)
         #expect(await queue.accounts().first?.account.endpoints.first?.settings == [:])
-        // What this process has no transport for is a matter of the one that has it.
+        // A process without the transport does not validate its endpoints.
         endpoint.transport = "elsewhere"
         try await queue.save(Account("a", endpoints: [endpoint]))
         await queue.shutdown()
     }
 
-    @Test func aQueueThatWasShutDownSaysSo() async throws {
+    @Test func reportsShutdown() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(try fixture.upload("1"))
@@ -121,7 +121,7 @@ import TransportTesting
     }
 }
 
-/// Knows no settings.
+/// Has no settings.
 private struct ValidatingTransport: EndpointValidating {
     let id = TransportID(rawValue: "memory")
     let memory: MemoryTransport

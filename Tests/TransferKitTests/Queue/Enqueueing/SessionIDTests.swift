@@ -3,7 +3,7 @@ import Testing
 import TransferKit
 
 @Suite struct SessionIDTests {
-    @Test func itsTextIsThatOfItsUUID() throws {
+    @Test func textIsThatOfUUID() throws {
         var random = SystemRandomNumberGenerator()
         for _ in 0..<1_000 {
             var bytes = [UInt8](repeating: 0, count: 16)

@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// What an account's endpoints can't do is refused when it is asked for, and not when the session runs.
+/// Sessions that an account's endpoints can't perform are rejected when they are enqueued, not when they run.
 @Suite struct SessionRequirementsTests {
     private let fixture: QueueFixture
     private let transport: PickyTransport
@@ -48,7 +48,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Nothing is stored of all of them, nor of what was handed over in memory.
+    /// No session of the call is stored, and no data item.
     @Test func oneOfMany() async throws {
         let queue = try await open("wrong")
         var blob = try SessionRequest.upload(items: [.data(Data("x".utf8), as: RemotePath("blob"))], to: "a")
@@ -62,7 +62,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// What is there already is not refused, whatever its account has become; nor does it let anything else in.
+    /// An existing session is not rejected, whatever its account has become. It does not permit other sessions, either.
     @Test func oneThatIsThereAlready() async throws {
         let queue = try await open("able")
         func request(_ key: String) throws -> SessionRequest {
@@ -87,7 +87,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A place at the server is one item's.
+    /// An upload URL belongs to a single item.
     @Test func aPlaceAtTheServer() async throws {
         let queue = try await open("able")
         var item = TransferItem(try fixture.folder.file("1", size: 10))
@@ -121,7 +121,7 @@ import TransportTesting
     }
 }
 
-/// A transport that some hosts make refuse what they are asked for.
+/// A transport that rejects requests depending on the host.
 private struct PickyTransport: SessionValidating {
     let memory: MemoryTransport
 

@@ -5,9 +5,9 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// What a person does about a file that failed because it changed.
+/// The retry of a file that failed because it changed.
 @Suite struct ChangedSourceTests {
-    @Test(arguments: [false, true]) func aRetryTakesTheFileAsItIs(_ runs: Bool) async throws {
+    @Test(arguments: [false, true]) func retryAcceptsCurrentFile(_ runs: Bool) async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(try fixture.upload("1", "2"))

@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Who is asked for new credentials, and how often.
+/// The requests to a delegate for new credentials, and their frequency.
 @Suite struct CredentialsQuestionTests {
     private let fixture: QueueFixture
 
@@ -11,7 +11,7 @@ import TransportTesting
         fixture = try QueueFixture(memory: MemoryTransport(acceptedSecret: "good"))
     }
 
-    /// How many questions were answered.
+    /// The number of answered requests.
     private actor Answers: TransferQueueDelegate {
         private(set) var count = 0
         private let answer: CredentialsAnswer
@@ -26,8 +26,8 @@ import TransportTesting
         }
     }
 
-    /// A delegate that knows nothing better than what is refused again and again asks the server less and less often.
-    @Test func answersThatLeadNowhereAreFollowedLater() async throws {
+    /// If a delegate always returns rejected credentials, it causes fewer and fewer requests to the server.
+    @Test func delaysUseOfRejectedCredentials() async throws {
         let delegate = Answers(.retry)
         let queue = try await fixture.open(delegate: delegate)
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
@@ -43,8 +43,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A new process finds the account blocked, and has not asked its delegate yet.
-    @Test func theNextProcessAsksOnce() async throws {
+    /// A new process finds the account blocked, and has not called its delegate yet.
+    @Test func nextProcessAsksOnce() async throws {
         var delegate = Answers(.later)
         var queue = try await fixture.open(delegate: delegate)
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))

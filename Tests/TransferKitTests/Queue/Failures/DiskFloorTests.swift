@@ -9,7 +9,7 @@ import TransportTesting
 
 /// Nothing starts while the disk of the store is nearly full.
 @Suite struct DiskFloorTests {
-    @Test func belowTheFloorNothingStartsAndWhatRunsGoesOn() throws {
+    @Test func startsNothingBelowFloorAndContinuesRuns() throws {
         var queue = try Rehearsal(limit: 2)
         try queue.add("A")
         try queue.disk(free: 999)
@@ -24,7 +24,7 @@ import TransportTesting
         #expect(queue.line == "A=completed B=running")
     }
 
-    @Test func aPausedSessionWaitsLikeOthers() throws {
+    @Test func pausedSessionWaits() throws {
         var queue = try Rehearsal()
         try queue.add("A")
         try queue.call(.pause, "A")
@@ -34,7 +34,7 @@ import TransportTesting
         #expect(queue.line == "A=waiting" && queue.why("A") == .diskBelowFloor(free: 0, floor: 1_000))
     }
 
-    @Test func theDiskIsLookedAtByAndByWhileSomethingWaitsForIt() throws {
+    @Test func checksDiskRepeatedlyWhileSessionsWait() throws {
         var queue = try Rehearsal()
         try queue.disk(free: 5)
         #expect(queue.run.scheduler.nextDue(after: queue.run.now) == nil, "no session waits")
@@ -57,7 +57,7 @@ import TransportTesting
         return queue
     }
 
-    @Test func theQueueGoesOnByItselfOnceThereIsRoom() async throws {
+    @Test func continuesOnceThereIsSpace() async throws {
         let fixture = try QueueFixture()
         let free = Locked<Int64?>(10)
         let queue = try await open(fixture) { free.withLock { $0 } }
@@ -71,7 +71,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test(arguments: [(Int64(0), Int64?(0)), (1_000, nil)]) func withoutAFloorOrAnAnswerNothingIsHeldBack(floor: Int64, free: Int64?)
+    @Test(arguments: [(Int64(0), Int64?(0)), (1_000, nil)]) func startsWithoutFloorOrKnownSpace(floor: Int64, free: Int64?)
         async throws
     {
         let fixture = try QueueFixture()
@@ -82,7 +82,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func theDisksOfThisMachineCanBeAsked() throws {
+    @Test func readsFreeSpaceOfDisks() throws {
         let folder = try TemporaryFolder()
         #expect(try #require(QueueConfiguration().freeSpace(folder.path)) > 0)
         #expect(QueueConfiguration().freeSpace(folder.path.appending("nothing")) == nil)

@@ -15,7 +15,7 @@ import TransportTesting
         fixture = try QueueFixture()
     }
 
-    @Test func aShortDelayKeepsTheSlot() async throws {
+    @Test func shortDelayKeepsSlot() async throws {
         let queue = try await fixture.openWithAccounts()
         memory.faults.append(.fail(broken))
         let first = try await queue.enqueue(try fixture.upload("1"))
@@ -30,7 +30,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aLongDelayLetsOthersPass() async throws {
+    @Test func longDelayLetsOthersPass() async throws {
         let queue = try await fixture.openWithAccounts()
         memory.faults.append(.fail(TransferError(.transient, .serverError, "The server is busy.", retryAfter: .seconds(30))))
         let first = try await queue.enqueue(try fixture.upload("1"))
@@ -50,11 +50,11 @@ import TransportTesting
         fixture.clock.advance(by: .seconds(30))
         #expect(try await first.value.state == .completed)
         #expect(try await third.value.state == .completed)
-        #expect(memory.attempts.map(\.path.description) == ["1", "2", "1", "3"], "the whole host is left alone")
+        #expect(memory.attempts.map(\.path.description) == ["1", "2", "1", "3"], "the whole host is skipped")
         await queue.shutdown()
     }
 
-    @Test func eachOfSeveralThatWaitForATimeIsWoken() async throws {
+    @Test func wakesEachWaitingSession() async throws {
         let queue = try await fixture.openWithAccounts()
         let delays = [("1", 30), ("2", 10), ("3", 20)]
         for (name, _) in delays { memory.failNext(with: TransferError(.transient, .serverError, "The server is busy."), for: name) }
@@ -71,7 +71,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aServerWhoseOffsetGoesBackIsGivenUpAtLast() async throws {
+    @Test func limitsAttemptsIfOffsetDecreases() async throws {
         let stubborn = ForgetfulTransport()
         let queue = try await fixture.open(transports: [stubborn])
         try await queue.save(Account("a", endpoints: [Endpoint(transport: "forgetful", address: "forgetful://host/")]))
@@ -82,7 +82,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func anEditOfTheAccountCountsFromTheNextAttemptOn() async throws {
+    @Test func editOfAccountAppliesToNextAttempt() async throws {
         let queue = try await fixture.openWithAccounts()
         memory.failNext(with: broken, for: "1")
         let session = try await queue.enqueue(try fixture.upload("1", "2", options: SessionOptions(filesInFlight: 1)))
@@ -95,7 +95,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func attemptsAreNotEndless() async throws {
+    @Test func limitsAttempts() async throws {
         let queue = try await fixture.openWithAccounts()
         memory.failNext(3, with: broken)
         let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 3))
@@ -107,7 +107,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func progressBeginsANewRowOfAttempts() async throws {
+    @Test func progressResetsAttempts() async throws {
         let queue = try await fixture.openWithAccounts()
         for _ in 0..<6 { memory.faults.append(.cut(afterBytes: 1_500)) }
         let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 2))
@@ -119,7 +119,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func anAttemptThatHangsIsEndedAndRepeated() async throws {
+    @Test func endsAndRepeatsHangingAttempt() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = memory.gate("1", atByte: 5_000)
         let options = SessionOptions(retry: RetryPolicy(base: .zero), stallTimeout: .seconds(60), responseTimeout: .seconds(300))
@@ -140,8 +140,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The server's word holds for the queue, and not for a person.
-    @Test(arguments: [false, true]) func aPersonDoesNotWaitForABusyServer(_ unblocks: Bool) async throws {
+    /// The server's delay applies to automatic retries, and not to those of a user.
+    @Test(arguments: [false, true]) func retryByUserIgnoresBusyServer(_ unblocks: Bool) async throws {
         let queue = try await fixture.openWithAccounts()
         memory.failNext(with: TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)), for: "1")
         let first = try await queue.enqueue(try fixture.upload("1"))
@@ -156,8 +156,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The machine slept: no time in which the server could have answered.
-    @Test func aSuspendIsNoStall() async throws {
+    /// The machine was suspended: the server could not respond during that time.
+    @Test func suspensionIsNotStall() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = memory.gate("1", atByte: 5_000)
         let options = SessionOptions(retry: RetryPolicy(base: .zero), stallTimeout: .seconds(60), responseTimeout: .seconds(300))
@@ -175,7 +175,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func whatTheServerLostIsSentAgainOnce() async throws {
+    @Test func sendsLostBytesAgainOnce() async throws {
         let queue = try await fixture.openWithAccounts()
         memory.faults.append(.cut(afterBytes: 5_000))
         memory.faults.append(.forget)
@@ -194,7 +194,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aServerThatLosesEverythingIsGivenUp() async throws {
+    @Test func limitsRestartsAfterLoss() async throws {
         let queue = try await fixture.openWithAccounts()
         let gone = TransferError(.resumeLost, .uploadGone, "It is gone.")
         memory.failNext(2, with: gone)
@@ -204,7 +204,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aChangedFileIsNeverMixed() async throws {
+    @Test func neverMixesChangedFile() async throws {
         let queue = try await fixture.openWithAccounts()
         memory.faults.append(.cut(afterBytes: 5_000))
         let session = try await queue.enqueue(try fixture.upload("1"))
@@ -219,7 +219,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aVanishedFileFailsAloneAndTheSessionSaysSo() async throws {
+    @Test func vanishedFileFailsAlone() async throws {
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(try fixture.upload("1", "2", "3"))
         try FileManager.default.removeItem(atPath: fixture.folder.path.appending("2").string)
@@ -233,7 +233,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func theFirstFailureMayEndTheSession() async throws {
+    @Test func firstFailureMayEndSession() async throws {
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(
             try fixture.upload("1", "2", "3", options: SessionOptions(onItemFailure: .failSession, filesInFlight: 1)))
@@ -244,7 +244,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func refusedCredentialsBlockTheAccountAlone() async throws {
+    @Test func rejectedCredentialsBlockOnlyAccount() async throws {
         let queue = try await fixture.openWithAccounts()
         let refused = TransferError(.credentials, .credentialsRejected, "The server refused the token.")
         memory.failNext(with: refused)
@@ -260,7 +260,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func anUnreachableEndpointGivesWayToTheNext() async throws {
+    @Test func fallsBackFromUnreachableEndpoint() async throws {
         let queue = try await fixture.open()
         try await queue.save(Account("a", endpoints: [memory.endpoint(host: "down"), memory.endpoint(host: "up")]))
         memory.refuse(host: "down")
@@ -272,7 +272,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aFullServerFailsTheSessionAndTheQueueGoesOn() async throws {
+    @Test func fullServerFailsOnlySession() async throws {
         let queue = try await fixture.openWithAccounts()
         memory.failNext(with: TransferError(.remoteFull, .remoteFull, "The server is full."))
         let first = try await queue.enqueue(try fixture.upload("1", "2", options: SessionOptions(filesInFlight: 1)))
@@ -286,7 +286,7 @@ import TransportTesting
     }
 }
 
-/// Confirms half of a file at first, and ever after claims to have a tenth.
+/// First confirms half of a file, and then always reports a tenth.
 private final class ForgetfulTransport: Transport {
     let id: TransportID = "forgetful"
     private let attempts = Locked(0)

@@ -4,10 +4,10 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A server that is down for longer than a file has attempts.
+/// A server whose outage lasts longer than the attempts of a file.
 @Suite struct LongOutageTests {
     private let fixture: QueueFixture
-    /// The first delay is longer than a slot is kept, so that nothing runs between two attempts.
+    /// The first delay exceeds the time for which a slot is kept, so that no run is active between two attempts.
     private let options = SessionOptions(retry: RetryPolicy(base: .seconds(2)))
 
     init() throws {
@@ -16,7 +16,7 @@ import TransportTesting
 
     private var now: Duration { fixture.clock.engineClock.now() }
 
-    /// Lets time pass, from one moment at which something is due to the next, until nothing is due any more.
+    /// Advances the time from one due moment to the next, until nothing is due.
     private func pass(until end: Duration, _ queue: TransferQueue) async {
         while now < end {
             await queue.waitUntilIdle(scheduled: false)
@@ -27,7 +27,8 @@ import TransportTesting
         await queue.waitUntilIdle(scheduled: false)
     }
 
-    /// What attempts fail with: nothing is there, a proxy answers for a stopped server, or a server accepts and never answers.
+    /// The errors of attempts: no process listens, a proxy responds for a stopped server, or a server accepts connections and never
+    /// responds.
     static let outages: [TransferError?] = [
         nil, TransferError(.transient, .serverUnavailable, "502"), TransferError(.unreachable, .stalled, "Nothing moved."),
     ]
@@ -40,7 +41,7 @@ import TransportTesting
         return queue
     }
 
-    @Test(arguments: outages) func tenHoursUseUpNoSession(_ error: TransferError?) async throws {
+    @Test(arguments: outages) func tenHoursFailNoSession(_ error: TransferError?) async throws {
         let queue = try await open(sessions: 3, failing: error)
         await pass(until: .seconds(36_000), queue)
         #expect(try await queue.sessions().map(\.state) == [.waiting, .waiting, .waiting])
@@ -50,7 +51,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test(arguments: outages) func allBeginWithinFifteenSecondsOfTheReturn(_ error: TransferError?) async throws {
+    @Test(arguments: outages) func allStartWithinFifteenSecondsAfterOutage(_ error: TransferError?) async throws {
         let queue = try await open(sessions: 8, failing: error)
         try await queue.setSessionLimit(3)
         await pass(until: .seconds(1_800), queue)
@@ -64,8 +65,8 @@ import TransportTesting
 
     private let unavailable = TransferError(.transient, .serverUnavailable, "503")
 
-    /// The server refuses one file, and takes each of the others that come from time to time.
-    @Test func anOutageForOneFileAloneIsAFailureOfThatFile() async throws {
+    /// The server refuses one file, and serves each of the others that arrive from time to time.
+    @Test func outageForOneFileIsFailureOfThatFile() async throws {
         let queue = try await fixture.openWithAccounts()
         fixture.memory.failNext(10_000, with: unavailable, for: "bad")
         let bad = try await queue.enqueue(try fixture.upload("bad", options: options))
@@ -81,8 +82,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// That others were served before is no sign of what the server does now.
-    @Test func aFileThatIsLeftAloneWaitsForTheServer() async throws {
+    /// Earlier responses to other files do not show the current state of the server.
+    @Test func singleFileWaitsForServer() async throws {
         let queue = try await fixture.openWithAccounts()
         fixture.memory.failNext(10_000, with: unavailable, for: "bad")
         for name in ["bad", "1", "2"] { try await queue.enqueue(try fixture.upload(name, options: options)) }
@@ -93,8 +94,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The proxy says when to come back, which is longer than the probes of an outage.
-    @Test func aServerThatAsksForTimeGetsItInAnOutage() async throws {
+    /// The proxy requires a delay that is longer than the interval of probes.
+    @Test func respectsDelayOfServerInOutage() async throws {
         let busy = TransferError(.transient, .serverUnavailable, "503", retryAfter: .seconds(120))
         let queue = try await open(sessions: 3, failing: busy)
         await pass(until: .seconds(3_600), queue)

@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sessions that wait for a network that they may use.
+/// Sessions that wait for a permitted network.
 @Suite struct NetworkTests {
     private func rehearsal(limit: Int = 1) throws -> Rehearsal {
         var queue = try Rehearsal(limit: limit)
@@ -115,7 +115,7 @@ import TransportTesting
 }
 
 extension Rehearsal {
-    /// Adds a session that is not to use an expensive network.
+    /// Adds a session that must not use an expensive network.
     fileprivate mutating func addFrugal(_ name: String) throws {
         var draft = SessionDraft.draft(id: SessionID(named: name))
         draft.options.allowsExpensiveNetwork = false

@@ -15,7 +15,7 @@ import TransportTesting
         fixture = try QueueFixture()
     }
 
-    /// Makes the store refuse something for good, from outside of the queue.
+    /// Makes the store permanently reject changes, from outside the queue.
     private func refuse(_ what: String, _ name: String = "refusal") async throws {
         let database = try DatabaseQueue(path: fixture.folder.path.appending("store").appending("queue.sqlite").string)
         try await database.write { try $0.execute(sql: "CREATE TRIGGER \(name) BEFORE \(what) BEGIN SELECT raise(ABORT, 'bad row'); END") }
@@ -42,41 +42,41 @@ import TransportTesting
         "UPDATE ON session WHEN old.key = 2", "UPDATE ON file WHEN old.session = 2", "INSERT ON checkpoint WHEN new.session = 2",
         "UPDATE ON schedule WHEN old.session = 2",
     ])
-    func whatARunTellsHoldsNothingElseUp(_ what: String) async throws {
+    func rejectedReportDoesNotAffectOthers(_ what: String) async throws {
         let queue = try await fixture.openWithAccounts()
         let sessions = try await enqueueAll(queue, limit: 2)
         let events = queue.events
-        // Setting the session aside is itself a change of its rows.
+        // The quarantine itself is a change of the session's rows.
         try await refuse(what.contains("ON session") ? what + " AND new.account <> 0" : what)
         try await queue.start()
-        let told: String? = await events.first { if case .quarantined(let text) = $0 { text } else { nil } }
-        #expect(told?.contains("bad row") == true)
+        let reported: String? = await events.first { if case .quarantined(let text) = $0 { text } else { nil } }
+        #expect(reported?.contains("bad row") == true)
         try await expectOthersCompleted(queue, sessions)
         #expect(await queue.status().mode == .running)
         await queue.shutdown()
     }
 
-    /// What else is stored in between does not make it a matter of single sessions.
-    @Test func aStoreThatRefusesEverySessionIsItselfAtFault() async throws {
+    /// Other stored changes in between do not make it a failure of single sessions.
+    @Test func storeThatRejectsAllSessionsIsAtFault() async throws {
         let queue = try await fixture.openWithAccounts()
         try await queue.enqueue(try (1...70).map { try fixture.upload("\($0)") })
         let events = queue.events
         try await refuse("UPDATE ON file WHEN old.session > 0")
         try await queue.start()
-        let told: String? = await events.first { kind in
+        let reported: String? = await events.first { kind in
             switch kind {
             case .storageFailed(let error): error.message
             case .queueBecameIdle: "all are set aside"
             default: nil
             }
         }
-        #expect(told?.contains("bad row") == true)
+        #expect(reported?.contains("bad row") == true)
         #expect(try await queue.quarantined().count == 64)
         #expect(await queue.sessionIDs().count == 6)
         await queue.shutdown()
     }
 
-    @Test func whatCannotEvenBeSetAsideIsLeftWhereItIs() async throws {
+    @Test func keepsSessionThatCanNotBeQuarantined() async throws {
         var queue = try await fixture.openWithAccounts()
         let sessions = try await enqueueAll(queue)
         try await refuse("UPDATE ON session WHEN old.key = 2")
@@ -91,7 +91,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func whatAnOpeningCannotMendKeepsNothingElseFromBeingOpened() async throws {
+    @Test func opensDespiteUnrepairableSession() async throws {
         var queue = try await fixture.openWithAccounts()
         let sessions = try await enqueueAll(queue)
         await queue.shutdown()
@@ -111,11 +111,11 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aCallOnOneSessionIsRefusedAlone() async throws {
+    @Test func rejectsCallForOneSession() async throws {
         let queue = try await fixture.openWithAccounts()
         let sessions = try await enqueueAll(queue)
         try await refuse("UPDATE ON schedule WHEN old.session = 2")
-        // All in one transaction, as likely as not.
+        // Usually all changes are in one transaction.
         let others = [sessions[0].id, sessions[2].id].map { id in Task { try await queue.hold(id) } }
         let error = try await #require(throws: QueueError.self) { try await queue.hold(sessions[1].id) }
         for other in others { try await other.value }
@@ -125,7 +125,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aCallOnManyGoesOnWithoutTheOne() async throws {
+    @Test func continuesCallForOtherSessions() async throws {
         let queue = try await fixture.openWithAccounts()
         let sessions = try await enqueueAll(queue)
         try await refuse("UPDATE ON schedule WHEN old.session = 2")
@@ -135,7 +135,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func anEnqueueingIsRefusedAndOthersAreNot() async throws {
+    @Test func rejectsOneEnqueueing() async throws {
         let queue = try await fixture.openWithAccounts()
         try await refuse("INSERT ON session WHEN new.name = 'bad'")
         var bad = try fixture.upload("1")
@@ -149,7 +149,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aChangeLogThatCannotBeWrittenIsAGap() async throws {
+    @Test func unwritableChangeLogIsGap() async throws {
         let queue = try await fixture.openWithAccounts()
         let known = queue.revision
         try await refuse("INSERT ON event")
@@ -160,13 +160,13 @@ import TransportTesting
         #expect(completed == handle.id)
         let past: QueueEvent.Kind? = await queue.events(since: known).first { $0 }
         guard case .gap = past else {
-            Issue.record("what is missing is not told: \(past.debugDescription)")
+            Issue.record("a gap is not reported: \(past.debugDescription)")
             return
         }
         await queue.shutdown()
     }
 
-    @Test func totalsThatCannotBeKeptHoldNothingUp() async throws {
+    @Test func rejectedTotalsDoNotAffectOthers() async throws {
         let queue = try await fixture.openWithAccounts()
         for change in ["INSERT", "UPDATE"] { try await refuse("\(change) ON total", "refusal\(change)") }
         try await queue.enqueue(try fixture.upload("1"))
@@ -176,7 +176,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aKeyThatARowStillHasIsNotGivenAgain() async throws {
+    @Test func doesNotReuseKeyOfExistingRow() async throws {
         var queue = try await fixture.openWithAccounts()
         _ = try await enqueueAll(queue)
         await queue.shutdown()

@@ -3,9 +3,9 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sessions that failed are tried again by a person.
+/// A user retries failed sessions.
 @Suite struct RetryTests {
-    @Test func allThatFailedIsTriedAgainAndNothingElse() async throws {
+    @Test func retriesOnlyFailedSessions() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         for name in ["2", "4"] { fixture.memory.failNext(with: TransferError(.permanent, .badAnswer, "No."), for: name) }

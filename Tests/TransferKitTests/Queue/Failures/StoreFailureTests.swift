@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A store that takes no changes for a while, as on a full disk.
+/// A store that temporarily accepts no changes, as on a full disk.
 @Suite struct StoreFailureTests {
     private let fixture: QueueFixture
     private let session: SessionRequest
@@ -17,7 +17,7 @@ import TransportTesting
         session = try fixture.upload("1")
     }
 
-    /// Takes the store away from the queue, or gives it back: another connection holds the lock that every change needs.
+    /// Makes the store unavailable, or available again: another connection holds the lock that each change needs.
     private func refuseChanges(_ refuses: Bool) async throws {
         if refuses {
             var configuration = Configuration()
@@ -47,7 +47,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Readers of the change log find a gap; the date is kept all the same.
+    /// Readers of the change log find a gap. The change itself is stored.
     @Test func aChangeLogThatTakesNothingKeepsNothingElseFromTheStore() async throws {
         let path = fixture.folder.path.appending("store").appending("queue.sqlite").string
         try await fixture.openWithAccounts().shutdown()
@@ -98,7 +98,7 @@ import TransportTesting
         try await refuseChanges(true)
         first.open()
         try await second.reached()
-        // A small file's report waits so long for others.
+        // The maximum delay of a small file's report.
         await fixture.clock.sleeps(for: .milliseconds(20))
         fixture.clock.advance(by: .milliseconds(20))
         _ = await events.first { if case .storageFailed(let error) = $0 { error } else { nil } }
@@ -126,7 +126,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A transport that has nothing to save before a file is complete.
+    /// A transport that saves nothing before a file is complete.
     private final class InstantTransport: Transport {
         let id: TransportID = "memory"
         let begun = Latch()
@@ -143,7 +143,7 @@ import TransportTesting
         func shutdown() async {}
     }
 
-    /// A kill would lose them all: what has arrived would be sent again.
+    /// A kill would lose all reports, and the received files would be sent again.
     @Test func fewReportsWaitForAStoreThatRefuses() async throws {
         let transport = InstantTransport()
         let queue = try await fixture.open(transports: [transport])
@@ -160,7 +160,7 @@ import TransportTesting
         await fixture.clock.sleeps(for: .seconds(1))
         fixture.clock.advance(by: .seconds(1))
         #expect(try await handle.value.statistics.filesDone == 3_000)
-        // What had arrived was not sent again, but for what was in flight.
+        // Only the files in flight were sent again.
         #expect(transport.attempts.withLock { $0 } <= 3_001)
         await queue.shutdown()
     }

@@ -128,7 +128,7 @@ import TransportTesting
     @Test func twoTransportsOfOneIDAreRefused() async throws {
         let error = try await #require(throws: QueueError.self) { try await fixture.open(transports: [memory, MemoryTransport()]) }
         #expect(error.code == .duplicateTransport)
-        // The folder was not left locked.
+        // The folder is not left locked.
         try await fixture.open().shutdown()
     }
 

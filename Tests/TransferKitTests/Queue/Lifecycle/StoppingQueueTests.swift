@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// What a stop of the queue says that it came to.
+/// The results of stopping a queue.
 @Suite struct StoppingQueueTests {
     private let fixture: QueueFixture
     private let queue: TransferQueue
@@ -21,7 +21,7 @@ import TransportTesting
         return gate
     }
 
-    @Test func aDrainThatReachesItsDeadlineInterrupted() async throws {
+    @Test func drainInterruptsAtDeadline() async throws {
         let gate = try await startWithOneRunning()
         let stop = Task { try await queue.stopAndWait(.drain, deadline: .seconds(7)) }
         await fixture.clock.sleeps(for: .seconds(7))
@@ -32,7 +32,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aDrainThatWaitsForWhatRunsDrained() async throws {
+    @Test func drainWaitsForRuns() async throws {
         let gate = try await startWithOneRunning()
         let stop = Task { try await queue.stopAndWait(.drain, deadline: .seconds(7)) }
         await fixture.clock.sleeps(for: .seconds(7))
@@ -42,7 +42,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func anInterruptOfNothingInterruptedNothing() async throws {
+    @Test func interruptionWithoutRunsInterruptsNothing() async throws {
         try await queue.start()
         #expect(try await queue.stopAndWait() == .drained)
         let gate = try await startWithOneRunning()
@@ -52,7 +52,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aStartCallsADrainOff() async throws {
+    @Test func startCancelsDrain() async throws {
         let gate = try await startWithOneRunning()
         let stop = Task { try await queue.stopAndWait(.drain, deadline: .seconds(7)) }
         await fixture.clock.sleeps(for: .seconds(7))

@@ -11,7 +11,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// A queue trusts its storage folder only where no other user can change it, and opens nothing in it through a link.
+/// A queue trusts its storage folder only if no other user can change it, and opens no link in it.
 @Suite struct StorageFolderTests {
     private let fixture: QueueFixture
     private let store: FilePath
@@ -66,7 +66,7 @@ import TransferKit
         #expect(message.contains("spool"), "\(message)")
     }
 
-    /// Nothing that a store says leads out of the spool.
+    /// No value in a store leads out of the spool.
     @Test(arguments: ["../../victim", "/etc/passwd", "..", ".", "", "a/b"]) func namesInTheSpool(name: String) async throws {
         let victim = try fixture.folder.file("victim", size: 10)
         let queue = try await fixture.open()
@@ -95,7 +95,7 @@ import TransferKit
         try Self.make(parent, mode: mode)
         let message = try await refusal(parent.appending("queue"))
         #expect((message == nil) == isTrusted, "\(message ?? "")")
-        // Also by way of a link from elsewhere, and one in it.
+        // Also through a link from elsewhere, and with a link in the folder.
         let link = fixture.folder.path.appending("link")
         try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: parent.appending("queue").string)
         #expect((try await refusal(link) == nil) == isTrusted)
@@ -111,7 +111,7 @@ import TransferKit
         try Self.make(parent.appending("queue"))
         #expect(unsafe chown(parent.string, 65_534, 65_534) == 0)
         #expect(try await refusal(parent.appending("queue"))?.contains("parent") == true)
-        // A link of theirs could lead elsewhere at any time.
+        // The other user could change the link at any time.
         let mine = fixture.folder.path.appending("mine")
         try Self.make(mine)
         let link = fixture.folder.path.appending("link")
@@ -121,7 +121,7 @@ import TransferKit
         #expect(try await refusal(link)?.contains("link of another user") == true)
     }
 
-    /// A group with the number of its user is that user's alone.
+    /// A group with the number of its user belongs to that user alone.
     @Test(.enabled(if: geteuid() == 0, "Only root can give a folder to another group")) func groups() async throws {
         try Self.make(store, mode: 0o770)
         #expect(try await refusal() == nil)

@@ -3,9 +3,9 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A queue that was in order is opened as a strict one.
+/// A queue with the default ordering that is reopened as a strict one.
 @Suite struct StrictOpeningTests {
-    @Test func whatWouldNeverEndIsRefused() async throws {
+    @Test func rejectsOrderThatNeverEnds() async throws {
         let fixture = try QueueFixture()
         var queue = try await fixture.openWithAccounts()
         let first = try await queue.enqueue(try fixture.upload("1"))

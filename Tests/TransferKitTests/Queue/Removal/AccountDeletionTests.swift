@@ -4,8 +4,8 @@ import TransferKit
 import TransportTesting
 
 @Suite struct AccountDeletionTests {
-    /// What another account's session waits for would never come.
-    @Test func whatOthersWaitForIsNotRemoved() async throws {
+    /// A session of another account would wait forever for a removed one.
+    @Test func keepsSessionsWithDependents() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let first = try await queue.enqueue(try fixture.upload("1"))
@@ -21,7 +21,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func nothingIsLeftOfADeletedAccountsRate() async throws {
+    @Test func removesRateOfDeletedAccount() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.open()
         for round in 1...3 {

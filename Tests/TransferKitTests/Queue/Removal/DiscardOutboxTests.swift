@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The worker of the outbox while the store fails, the date changes, or a caller waits for it.
+/// The outbox worker while the store fails, the date changes, or a caller waits for it.
 @Suite(.timeLimit(.minutes(5))) struct DiscardOutboxTests {
     private let fixture: QueueFixture
     private let transport: StubbornTransport
@@ -15,7 +15,7 @@ import TransportTesting
         transport = StubbornTransport(fixture.memory)
     }
 
-    /// Cancels sessions at a host, each with one partial upload there.
+    /// Cancels sessions at a host, each with one partial upload.
     private func cancel(_ names: [String], at host: String, in queue: TransferQueue) async throws {
         try await queue.setSessionLimit(names.count)
         try await queue.save(Account(host, endpoints: [fixture.memory.endpoint(host: host)]))
@@ -27,7 +27,7 @@ import TransportTesting
         try await queue.cancel(.sessions(sessions))
     }
 
-    /// Changes the store beside the queue that has it open.
+    /// Changes the store while the queue has it open.
     private func changeStore<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         var configuration = Configuration()
         configuration.busyMode = .timeout(60)
@@ -35,7 +35,7 @@ import TransportTesting
         return try await DatabaseQueue(path: path, configuration: configuration).write(body)
     }
 
-    @Test func removalsOfEarlierProcessesAreTriedAlthoughAWorkerRuns() async throws {
+    @Test func triesRemovalsOfEarlierProcessesDuringWork() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
         var queue = try await fixture.open(transports: [transport])
         try await cancel(["1"], at: "a", in: queue)
@@ -57,7 +57,7 @@ import TransportTesting
     }
 
     /// Without one of its indexes, SQLite refuses each statement that reads the outbox.
-    @Test func aStoreThatCannotBeReadOnceIsReadAgain() async throws {
+    @Test func retriesAfterReadFailure() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: false)
         let queue = try await fixture.open(transports: [transport])
         try await cancel(["1"], at: "a", in: queue)
@@ -79,9 +79,9 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// As on a machine that boots with a wrong date, which it then corrects.
+    /// As on a machine that boots with a wrong date, and then corrects it.
     @Test(arguments: [nil, Duration.seconds(3_000)])
-    func aDateThatWasAheadAtTheOpeningGivesUpNoRemoval(retryAfter: Duration?) async throws {
+    func wrongDateAtOpeningKeepsRemovals(retryAfter: Duration?) async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: retryAfter))
         fixture.clock.setDate(by: 10 * 365 * 24 * 3_600)
         let queue = try await fixture.open(transports: [transport])

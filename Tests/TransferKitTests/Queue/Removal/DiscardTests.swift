@@ -7,7 +7,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// What is left at servers, where removing it goes wrong.
+/// Failing removals of unfinished uploads.
 @Suite struct DiscardTests {
     private let fixture: QueueFixture
     private let transport: StubbornTransport
@@ -17,9 +17,9 @@ import TransportTesting
         transport = StubbornTransport(fixture.memory)
     }
 
-    /// Opens a queue with a cancelled session for each host, which the server has a part of.
+    /// Opens a queue with a cancelled session for each host, each with a partial upload.
     ///
-    /// - Parameter hung: Open as soon as the discard at the first host hangs.
+    /// - Parameter hung: Opened when the discard at the first host hangs.
     private func cancelled(_ hosts: [String], where hung: Latch) async throws -> TransferQueue {
         let queue = try await fixture.open(transports: [transport])
         try await queue.setSessionLimit(hosts.count)
@@ -31,7 +31,7 @@ import TransportTesting
             try await queue.start()
             try await gate.reached()
         }
-        // The first one is being discarded before there is anything else, as runs end in no order.
+        // The first discard begins before the others exist, because runs end in any order.
         try await sessions.removeFirst().cancel()
         try await hung.wait()
         try await queue.cancel(.sessions(sessions.map(\.id)))
@@ -51,7 +51,7 @@ import TransportTesting
         }
     }
 
-    @Test func oneThatHangsHoldsUpNoOther() async throws {
+    @Test func hangingHostDelaysNoOther() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
         let queue = try await cancelled(["a", "b", "c"], where: hung)
         #expect(fixture.memory.partialCount == 3)
@@ -67,7 +67,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func othersAreNotEvenDelayed() async throws {
+    @Test func othersAreNotDelayed() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
         let queue = try await cancelled(["a", "b", "c"], where: hung)
         while fixture.memory.partialCount > 1 { await Task.yield() }
@@ -77,17 +77,17 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func whatHangsForAWeekIsGivenUp() async throws {
+    @Test func givesUpAfterWeek() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: false)
         let queue = try await cancelled(["a"], where: hung)
         fixture.clock.advance(by: .seconds(8 * 24 * 3_600))
         await queue.waitUntilIdle()
         #expect(try await due(queue) == 0)
-        #expect(fixture.memory.partialCount == 1, "the server is left to remove it by itself")
+        #expect(fixture.memory.partialCount == 1, "the server must remove it without a request")
         await queue.shutdown()
     }
 
-    @Test func aQueueIsShutDownAlthoughOneHangs() async throws {
+    @Test func shutsDownDespiteHangingHost() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
         let queue = try await cancelled(["a"], where: hung)
         let end = Task { await queue.shutdown() }
@@ -98,9 +98,9 @@ import TransportTesting
     }
 }
 
-/// Hosts that are left alone, and queues that leave them alone.
+/// Hosts that ask to back off, and queues that do so.
 extension DiscardTests {
-    /// Opens a queue with cancelled sessions at one host, more than are worked off at a time.
+    /// Opens a queue with cancelled sessions at one host, more than the worker handles at a time.
     private func cancelled(at host: String, _ count: Int, logger: Logger? = nil) async throws -> TransferQueue {
         let queue = try await fixture.open(transports: [transport], logger: logger)
         try await queue.setSessionLimit(count)
@@ -114,7 +114,7 @@ extension DiscardTests {
         return queue
     }
 
-    @Test func aHostThatHangsIsAskedOnce() async throws {
+    @Test func sendsOneRequestToHangingHost() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
         let queue = try await cancelled(at: "a", 40)
         try await hung.wait()
@@ -126,7 +126,7 @@ extension DiscardTests {
         await queue.shutdown()
     }
 
-    @Test func aHostIsLeftAloneForAsLongAsItWants() async throws {
+    @Test func backsOffAsLongAsHostAsks() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
         let queue = try await cancelled(at: "a", 40)
         await queue.waitUntilIdle()
@@ -141,8 +141,8 @@ extension DiscardTests {
         await queue.shutdown()
     }
 
-    /// All that has expired goes with the first answer, and is not put off for ever.
-    @Test func whatAHostPutsOffForAWeekIsGivenUp() async throws {
+    /// All expired removals end with the first response, and are not postponed forever.
+    @Test func givesUpIfHostPostponesForWeek() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
         let queue = try await cancelled(at: "a", 40)
         await queue.waitUntilIdle()
@@ -152,8 +152,8 @@ extension DiscardTests {
         await queue.shutdown()
     }
 
-    /// A machine without a battery begins in 1970, and learns the date later.
-    @Test func aDateThatIsSetGivesNothingUp() async throws {
+    /// A machine without a battery starts in 1970, and gets the correct date later.
+    @Test func changedDateKeepsRemovals() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
         var queue = try await cancelled(at: "a", 2)
         await queue.waitUntilIdle()
@@ -163,7 +163,7 @@ extension DiscardTests {
         #expect(try await due(queue) == 2)
         await queue.shutdown()
 
-        // Put off by a process with that date: tried by the next one, whose date is another.
+        // A process with that date postponed it, and the next one, with another date, tries it.
         fixture.clock.setDate(by: -50.0 * 365 * 24 * 3_600)
         transport.heal()
         queue = try await fixture.open(transports: [transport])
@@ -175,7 +175,7 @@ extension DiscardTests {
 
     /// The queue does not ask again. It logs a warning, unless the server reports that it supports no removal.
     @Test(arguments: [(TransferError.Code.credentialsRejected, 3), (.unsupported, 0)])
-    func whatIsLeftToExpireIsToldOf(code: TransferError.Code, warned: Int) async throws {
+    func warnsAboutAbandonedUploads(code: TransferError.Code, warned: Int) async throws {
         let warnings = Locked(0)
         transport.refuse(at: "a", TransferError(.unsupported, code, "No."))
         let queue = try await cancelled(at: "a", 3, logger: Logger(label: "test") { _ in CountingLog(warnings: warnings) })
@@ -186,8 +186,8 @@ extension DiscardTests {
         await queue.shutdown()
     }
 
-    /// What an earlier process put off is tried once more before a queue is idle, whenever it would be due.
-    @Test func anotherProcessTriesAtOnceWhatWasPutOff() async throws {
+    /// A queue tries the postponed removals of an earlier process once before it is idle, whenever they are due.
+    @Test func nextProcessTriesPostponedRemovals() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
         var queue = try await cancelled(at: "a", 70)
         await queue.waitUntilIdle()
@@ -209,8 +209,8 @@ extension DiscardTests {
         #expect(fixture.memory.partialCount == 0)
     }
 
-    /// The server's word holds over a restart, for all that is there, and no longer than it said.
-    @Test func anotherProcessLeavesAServerAloneThatAskedForIt() async throws {
+    /// The server's delay also applies after a restart and to all removals, but no longer than required.
+    @Test func nextProcessRespectsDelayOfServer() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
         var queue = try await cancelled(at: "a", 3)
         await queue.waitUntilIdle()
@@ -230,8 +230,8 @@ extension DiscardTests {
         #expect(fixture.memory.partialCount == 0)
     }
 
-    /// The host is meant, and not what was to be removed when it said that.
-    @Test(arguments: [true, false]) func whatComesLaterLeavesTheServerAlone(restarts: Bool) async throws {
+    /// The delay concerns the host, and not only the removal whose response contained it.
+    @Test(arguments: [true, false]) func laterRemovalsRespectDelay(restarts: Bool) async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
         var queue = try await cancelled(at: "a", 1)
         await queue.waitUntilIdle()
@@ -255,8 +255,8 @@ extension DiscardTests {
         await queue.shutdown()
     }
 
-    /// One that asks for a moment is asked again after that by another process, though this one would wait for longer.
-    @Test func aShortWishOfAServerIsNotTakenForALongOne() async throws {
+    /// After a restart, a short delay of a server is not extended to the longer one of the worker.
+    @Test func shortDelayOfServerStaysShort() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(2)))
         var queue = try await cancelled(at: "a", 1)
         await queue.waitUntilIdle()
@@ -271,7 +271,7 @@ extension DiscardTests {
         await queue.shutdown()
     }
 
-    @Test func aServerThatHangsIsNotWaitedForLonger() async throws {
+    @Test func doesNotWaitLongerForHangingServer() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
         let queue = try await cancelled(at: "a", 2)
         try await hung.wait()
@@ -287,7 +287,7 @@ extension DiscardTests {
         await end.value
     }
 
-    @Test func aStoppedQueueAsksNoServer() async throws {
+    @Test func stoppedQueueSendsNothing() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
         let queue = try await cancelled(["a", "b", "c"], where: hung)
         try await queue.stopAndWait()

@@ -4,9 +4,9 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Runs of sessions that were removed, and that have yet to let go.
+/// Runs of removed sessions that have not ended yet.
 @Suite struct LeftoverRunTests {
-    @Test func aQueueIsNotAtRestWhileOneIsAtWork() async throws {
+    @Test func queueIsNotIdleDuringRun() async throws {
         let fixture = try QueueFixture()
         let stubborn = UninterruptibleTransport()
         let queue = try await fixture.open(transports: [stubborn])

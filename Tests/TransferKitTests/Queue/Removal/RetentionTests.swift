@@ -35,7 +35,7 @@ import TransportTesting
         try StoreInspection(fixture.folder.path.appending("store")).count(table)
     }
 
-    @Test func theLastOnesStay() async throws {
+    @Test func keepsLastSessions() async throws {
         var queue = try await open(.count(2))
         for name in ["1", "2", "3", "4"] { try await queue.enqueue(try fixture.upload(name)) }
         try await queue.start()
@@ -49,7 +49,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func failedAndCancelledOnesStay() async throws {
+    @Test func keepsFailedAndCancelledSessions() async throws {
         let queue = try await open(.count(0))
         fixture.memory.failNext(with: TransferError(.permanent, .badAnswer, "No."), for: "1")
         let failed = try await queue.enqueue(try fixture.upload("1"))
@@ -62,7 +62,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func theOldOnesGo() async throws {
+    @Test func removesOldSessions() async throws {
         let queue = try await open(.age(.seconds(3_600)))
         try await queue.enqueue(try fixture.upload("1"))
         try await queue.start()
@@ -77,8 +77,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A machine without a battery begins in 1970, and learns the date later; another one begins in a far future.
-    @Test(arguments: [-50.0, 50.0]) func aWrongDateRemovesNothing(_ years: Double) async throws {
+    /// A machine without a battery starts in 1970 and gets the correct date later, or starts in the far future.
+    @Test(arguments: [-50.0, 50.0]) func wrongDateRemovesNothing(_ years: Double) async throws {
         let year = 365.0 * 24 * 3_600
         fixture.clock.setDate(by: 60 * year)
         var queue = try await completing("before")
@@ -103,8 +103,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// What a session came after may be gone when it is its turn.
-    @Test func whoCameAfterOneThatIsGoneStartsAllTheSame() async throws {
+    /// A dependency may have been removed before the dependent session can start.
+    @Test func startsDependentsOfRemovedSessions() async throws {
         let queue = try await open(.count(0))
         let first = try await queue.enqueue(try fixture.upload("1"))
         var request = try fixture.upload("2")
@@ -120,8 +120,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The clock of a virtual machine may be years ahead, also in several openings, and be right again later.
-    @Test(arguments: [1.0, 5.0, 9.0]) func aClockThatIsAheadRemovesNothing(_ years: Double) async throws {
+    /// The clock of a virtual machine may be years ahead, even for several openings, and be corrected later.
+    @Test(arguments: [1.0, 5.0, 9.0]) func clockThatIsAheadRemovesNothing(_ years: Double) async throws {
         let year = 365.0 * 24 * 3_600
         fixture.clock.setDate(by: 50 * year)
         var queue = try await completing("before")
@@ -145,8 +145,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A machine that is switched off for a day ages what it keeps by a day.
-    @Test func timeBetweenProcessesCounts() async throws {
+    /// If a machine is switched off for a day, its sessions age by a day.
+    @Test func countsTimeBetweenProcesses() async throws {
         var queue = try await completing("1")
         await queue.shutdown()
         fixture.clock.advance(by: .seconds(24 * 3_600))

@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The forecast of a queue that runs.
+/// The forecast of a running queue.
 @Suite struct ForecastQueueTests {
     private let fixture: QueueFixture
 
@@ -13,7 +13,7 @@ import TransportTesting
         fixture = try QueueFixture()
     }
 
-    @Test func sessionsFollowEachOtherAtTheRateOfTheAccount() async throws {
+    @Test func usesRateOfAccount() async throws {
         let queue = try await fixture.openWithAccounts()
         let (one, two) = (fixture.memory.gate("1", atByte: 5_000), fixture.memory.gate("2", atByte: 5_000))
         let sessions = try await queue.enqueue(["1", "2", "3", "4", "5"].map { try fixture.upload($0) })
@@ -39,7 +39,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func whatASessionWaitsForIsPartOfIt() async throws {
+    @Test func includesDependencies() async throws {
         let queue = try await fixture.openWithAccounts()
         var late = try fixture.upload("1")
         late.notBefore = fixture.clock.engineClock.date().addingTimeInterval(3_600)

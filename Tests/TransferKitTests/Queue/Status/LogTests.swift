@@ -14,12 +14,12 @@ import TransportTesting
         fixture = try QueueFixture()
     }
 
-    /// The messages at info and above that begin with a text.
+    /// The messages with this prefix at level info and above.
     private func messages(_ start: String) -> [(level: Logger.Level, text: String, metadata: [String: String])] {
         log.messages.withLock { $0.filter { $0.level >= .info && $0.text.hasPrefix(start) } }
     }
 
-    @Test func anOperatorCanFollowASession() async throws {
+    @Test func logsLifeOfSession() async throws {
         fixture.memory.failNext(with: TransferError(.permanent, .unsupported, "No."), for: "2")
         let queue = try await fixture.open(logger: Logger(label: "test") { _ in log })
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))

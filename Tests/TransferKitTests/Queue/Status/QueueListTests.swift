@@ -47,7 +47,7 @@ import TransportTesting
         let queue = try await fixture.openWithAccounts()
         let first = try await queue.enqueue(fixture.upload("0"))
         let events = queue.events
-        // Read after the second one: the list ignores its event.
+        // Read after the second change, so the list ignores its event.
         let second = try await queue.enqueue(fixture.upload("1"))
         var list = QueueList(await queue.order())
         #expect(list.order.sessions == [first.id, second.id])

@@ -9,11 +9,11 @@ import TransferKit
         (SessionStatistics(files: 4, filesDone: 1), 0.25),
         (SessionStatistics(files: 1, bytesTotal: 400, bytesDone: 100, filesUnsized: 1), nil),
         (SessionStatistics(), nil),
-    ]) func theFractionIsOfAllBytes(statistics: SessionStatistics, fraction: Double?) {
+    ]) func fractionIsOfAllBytes(statistics: SessionStatistics, fraction: Double?) {
         #expect(statistics.fractionCompleted == fraction)
     }
 
-    @Test func theLocalizedDescriptionOfAnErrorIsItsMessage() {
+    @Test func localizedDescriptionOfErrorIsMessage() {
         let error: any Error = QueueError(.noSuchSession, "There is no such session.")
         #expect(error.localizedDescription == "There is no such session.")
     }

@@ -3,9 +3,9 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Indices of an order that is not the present one any more.
+/// Indices in an order that is not current any longer.
 @Suite struct StaleOrderTests {
-    @Test func anIndexToEnqueueAtIsThatOfTheOrderThatWasRead() async throws {
+    @Test func enqueuesAtIndexOfReadOrder() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let request = try fixture.upload("1")
@@ -22,7 +22,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func anIndexToMoveToIsThatOfTheOrderThatWasRead() async throws {
+    @Test func movesToIndexOfReadOrder() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let ids = try await queue.enqueue(["1", "2", "3"].map { try fixture.upload($0) }).map(\.id)

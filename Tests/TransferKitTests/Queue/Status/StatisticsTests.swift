@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The figures of sessions and of the whole queue, over restarts.
+/// The figures of sessions and of the whole queue, across restarts.
 @Suite struct StatisticsTests {
     private let fixture: QueueFixture
 
@@ -46,7 +46,7 @@ import TransportTesting
         #expect(present.secondsElapsed == 16 && present.averageRate == 625)
         let all = try await queue.statistics()
         #expect(all.secondsElapsed == 16 && all.averageRate == 625 && all.rate == nil && all.secondsRemaining == nil)
-        // What a removed session sent was sent all the same.
+        // The bytes that a removed session sent still count.
         try await queue.remove(id)
         let rest = try await queue.statistics()
         #expect(rest.files == 0 && rest.bytesTotal == 0 && rest.averageRate == 625)
@@ -74,7 +74,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A server that confirms a request at its end: what it was sent stays in the figures of the queue, as in those of the session.
+    /// A server that confirms a request only at its end: the sent bytes remain in the figures of the session and of the queue.
     @Test(arguments: [false, true]) func aPauseTakesNothingFromTheFiguresOfTheQueue(_ isHeld: Bool) async throws {
         let fixture = try QueueFixture(memory: MemoryTransport(chunkSize: 1_000, chunksPerCheckpoint: 4))
         let queue = try await fixture.openWithAccounts()

@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// Which endpoints and hosts are to be left alone; known to the process only.
+/// Which endpoints and hosts are unavailable. Not stored.
 struct ReferenceHealth {
     struct Breaker {
         let transport: TransportID
@@ -10,11 +10,11 @@ struct ReferenceHealth {
         var failures = 0
         var openFor = Duration.zero
         var openUntil: Duration?
-        /// The run that tries whether it works again.
+        /// The run that probes the endpoint.
         var probe: UInt64?
         /// When that run asked the endpoint; nil while it has only begun.
         var askedAt: Duration?
-        /// From then on another run may try.
+        /// From then on another run may probe.
         var probedUntil = Duration.zero
 
         func isOf(_ endpoint: Endpoint) -> Bool { transport == endpoint.transport && address == endpoint.address }
@@ -33,14 +33,14 @@ struct ReferenceHealth {
         return until <= now.uptime && (breaker.probe == nil || breaker.probe == run || breaker.probedUntil <= now.uptime)
     }
 
-    /// Until when an endpoint that is not available is left alone.
+    /// Until when an unavailable endpoint stays so.
     func unavailable(_ endpoint: Endpoint, at now: DualInstant) -> Duration {
         let busy = busyUntil[host(endpoint)] ?? .zero
         guard let breaker = breakers.first(where: { $0.isOf(endpoint) }), let until = breaker.openUntil else { return busy }
         return max(busy, until > now.uptime ? until : breaker.probe == nil ? .zero : breaker.probedUntil)
     }
 
-    /// A run begins at this endpoint: if that was to be tried once, it is the one that tries.
+    /// A run begins at this endpoint. If a probe is due, this run is the probe.
     mutating func begin(_ run: UInt64, at endpoint: Endpoint, _ now: DualInstant) {
         guard let index = breakers.firstIndex(where: { $0.isOf(endpoint) }), let until = breakers[index].openUntil, until <= now.uptime
         else { return }
@@ -49,7 +49,7 @@ struct ReferenceHealth {
         breakers[index].probedUntil = now.uptime + .seconds(5)
     }
 
-    /// A run is about to ask this endpoint: for 30 s it alone does.
+    /// A run is about to ask this endpoint. For 30 s, no other run does.
     mutating func probe(_ endpoint: Endpoint, _ run: UInt64, _ now: DualInstant) {
         guard isAvailable(endpoint, to: run, at: now), let index = breakers.firstIndex(where: { $0.isOf(endpoint) }),
             breakers[index].openUntil != nil
@@ -61,12 +61,12 @@ struct ReferenceHealth {
         breakers[index].probedUntil = now.uptime + .seconds(30)
     }
 
-    /// A run asks this endpoint: it tries no other one.
+    /// A run asks this endpoint: it probes no other one.
     mutating func uses(_ endpoint: Endpoint, _ run: UInt64) {
         for index in breakers.indices where breakers[index].probe == run && !breakers[index].isOf(endpoint) { breakers[index].probe = nil }
     }
 
-    /// A person acted: nothing is left alone any longer, and one run may try.
+    /// A user acted: no endpoint is unavailable any longer, and one run may probe.
     mutating func retry(_ endpoint: Endpoint, _ now: DualInstant) {
         if let until = busyUntil.removeValue(forKey: host(endpoint)), until > now.uptime {
             if !breakers.contains(where: { $0.isOf(endpoint) }) {
@@ -105,7 +105,7 @@ struct ReferenceHealth {
         }
         guard let index = breakers.firstIndex(where: { $0.isOf(endpoint) }) else { return }
         if let until = breakers[index].openUntil {
-            // A run that began before says nothing new.
+            // A run that began earlier reports nothing new.
             guard until <= now.uptime else { return }
             if !isOutage { breakers[index].openFor = min(breakers[index].openFor * 2, Self.longestOpen) }
         } else {

@@ -71,7 +71,7 @@ extension ReferenceQueue {
         guard (0...sessions.count).contains(index) else { throw QueueError(.indexOutOfRange, "") }
         var answer = Answer()
         var added: [ReferenceSession] = []
-        // What a draft's own identity stands for, if its key was taken already.
+        // What a draft's own identity refers to if its key was already taken.
         var identities: [SessionID: SessionID] = [:]
         for draft in drafts {
             let account = accounts[try requireAccount(draft.account)].number

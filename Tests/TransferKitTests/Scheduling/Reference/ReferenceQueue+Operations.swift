@@ -155,7 +155,7 @@ extension ReferenceQueue {
         }
     }
 
-    /// However many slots are in use: no more run than the limits allow.
+    /// However many slots are in use: no more runs than the limits allow.
     private func mayRunBesideOthers(_ session: ReferenceSession) -> Bool {
         let ofAccount = runsAtWork.count { $0 == session.account }
         return session.run != nil || runsAtWork.count < queueLimit && ofAccount < limit(ofAccount: session.account)
@@ -188,7 +188,7 @@ extension ReferenceQueue {
             guard others.isEmpty else { throw QueueError(.duplicate, "") }
         }
         sessions[index].state = .waiting
-        // A run that has yet to let go knows nothing of what is to be done again.
+        // A run that has yet to end does not know which items must be repeated.
         if sessions[index].run != nil { sessions[index].hasNewItems = true }
         sessions[index].retryAt = nil
         sessions[index].endedAt = nil
@@ -197,7 +197,7 @@ extension ReferenceQueue {
 
     // MARK: Displacing
 
-    /// What `run` does if slots are short: one session gives its slot up, or none.
+    /// What `run` does without free slots: at most one session gives its slot up.
     private mutating func makeRoom(for index: Int) {
         let session = sessions[index]
         guard isStartableButForSlots(session) else { return }
@@ -218,7 +218,7 @@ extension ReferenceQueue {
         }
     }
 
-    /// The slots that are taken or spoken for.
+    /// The slots that are in use or promised.
     private func claims(among sessions: [ReferenceSession], besides one: ReferenceSession) -> Int {
         sessions.count { $0.holdsSlot && !$0.freesSlot }
             + sessions.count { $0.id != one.id && $0.startPriority == .now && isStartableButForSlots($0) }

@@ -4,7 +4,7 @@ import TransferKit
 extension ReferenceQueue {
     // MARK: Moving
 
-    /// The moved ones become neighbours, in list order: one after the other is put behind the one before it.
+    /// The moved sessions become neighbors, in list order: each one is put directly after the previous one.
     mutating func move(_ ids: [SessionID], to destination: MoveDestination) throws(QueueError) -> Answer {
         guard !ids.isEmpty else { return Answer() }
         let moved = sessions.map(\.id).filter { ids.contains($0) }
@@ -31,7 +31,7 @@ extension ReferenceQueue {
         return answer
     }
 
-    /// Says whether that changed anything.
+    /// Returns whether that changed anything.
     private mutating func move(_ id: SessionID, behind previous: SessionID?) throws(QueueError) -> Bool {
         let before = sessions.map(\.id)
         let session = sessions.remove(at: try requireIndex(of: id))
@@ -56,7 +56,7 @@ extension ReferenceQueue {
         return Answer(sessions: ids)
     }
 
-    /// A run that has not let go yet uses its slot until it does.
+    /// A run that has not ended yet uses its slot until it does.
     mutating func removeNow(_ ids: [SessionID]) {
         guard !ids.isEmpty else { return }
         for id in ids {
@@ -72,7 +72,7 @@ extension ReferenceQueue {
         orderRevision += 1
     }
 
-    /// Completed sessions that are too many or too old go, the oldest first.
+    /// Removes completed sessions that are too many or too old, oldest first.
     mutating func applyRetention() {
         let completed = sessions.filter { $0.state == .completed }.sorted { isOlder($0, $1) }
         switch settings.retention {

@@ -7,7 +7,7 @@ extension ReferenceQueue {
 
     var isStrict: Bool { settings.ordering == .strict }
 
-    /// A strict queue has one slot, whatever is set.
+    /// A strict queue has one slot, regardless of its settings.
     var queueLimit: Int { isStrict ? 1 : limit }
 
     func limit(ofAccount number: Int) -> Int { account(number)?.account.sessionLimit ?? .max }
@@ -18,7 +18,7 @@ extension ReferenceQueue {
         sessions.count { $0.account == number && $0.holdsSlot } + leftovers.count { $0.account == number }
     }
 
-    /// The account of each run that has not let go.
+    /// The account of each run that has not ended.
     var runsAtWork: [Int] { sessions.filter { $0.run != nil }.map(\.account) + leftovers.map(\.account) }
 
     var isAnythingRunning: Bool { !leftovers.isEmpty || sessions.contains { $0.run != nil } }
@@ -34,7 +34,7 @@ extension ReferenceQueue {
 
     func isTooEarly(_ session: ReferenceSession) -> Bool { session.notBefore.map { $0 > now.date } ?? false }
 
-    /// Whether something is due by the clock of the day.
+    /// Whether something is due according to the date.
     var dependsOnDate: Bool {
         sessions.contains { isTooEarly($0) }
     }
@@ -80,9 +80,9 @@ extension ReferenceQueue {
             && slotsInUse(ofAccount: session.account) < limit(ofAccount: session.account)
     }
 
-    // MARK: Who is next
+    // MARK: Which session is next
 
-    /// All sessions that wait, in the order in which they would start.
+    /// All waiting sessions, in the order in which they would start.
     var precedence: [ReferenceSession] {
         let waiting = sessions.enumerated().filter { $0.element.state == .waiting }
         return waiting.sorted { isBefore($0, $1) }.map(\.element)
@@ -131,7 +131,7 @@ extension ReferenceQueue {
         sessions.first { $0.shownState == .paused && $0.holdsSlot }?.id
     }
 
-    /// Nothing runs, and nothing can start without a person.
+    /// Nothing runs, and nothing can start without a call.
     var isIdle: Bool {
         mode == .running && !isAnythingRunning && !sessions.contains { canStartByTimeAlone($0) }
     }

@@ -4,10 +4,10 @@ import TransferKit
 extension ReferenceQueue {
     // MARK: Starting
 
-    /// What follows every handled input.
+    /// Follows every handled input.
     mutating func schedule(at now: DualInstant) {
         self.now = now
-        // A time that has come stays so, whatever becomes of the clock.
+        // A time that has passed stays passed, even if the clock is set back.
         for index in sessions.indices where !isTooEarly(sessions[index]) { sessions[index].notBefore = nil }
         if mode == .draining, let drainDeadline, drainDeadline <= now.uptime { interruptAll() }
         repeat {
@@ -39,7 +39,7 @@ extension ReferenceQueue {
         return true
     }
 
-    /// Stopped sessions resume after some time, if no other session does.
+    /// Stopped sessions resume after some time if no other session does.
     private mutating func forgetStops() -> Bool {
         guard mode == .running else { return false }
         let due = sessions.indices.filter { index in
@@ -138,7 +138,7 @@ extension ReferenceQueue {
 
     private func isOutage(_ error: TransferError) -> Bool { error.failureClass == .unreachable || error.code == .serverUnavailable }
 
-    /// How long a session waits for its endpoints while they are left alone, and for those that may try them before it does.
+    /// How long a session waits for its endpoints while they are unavailable, and for the sessions that may probe them first.
     private func turn(of session: ReferenceSession) -> Duration {
         guard let account = account(session.account), !account.isBlocked, firstAvailableEndpoint(account) == nil,
             let until = usableEndpoints(account).map({ health.unavailable($0, at: now) }).min()

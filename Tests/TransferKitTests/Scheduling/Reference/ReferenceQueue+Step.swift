@@ -1,7 +1,7 @@
 import TransferKit
 
 extension ReferenceQueue {
-    /// Handles an event and what may start because of it.
+    /// Handles an event and starts what may then start.
     mutating func step(_ event: ModelEvent, at now: DualInstant) -> Outcome {
         started = []
         toldToEnd = []
@@ -17,7 +17,7 @@ extension ReferenceQueue {
         return outcome
     }
 
-    /// To look for the reasons of all that wait takes most of the time.
+    /// Finding the reasons of all waiting sessions takes most of the time.
     func observation(at now: DualInstant, withReasons: Bool = true) -> Observation {
         var queue = self
         queue.now = now

@@ -2,15 +2,14 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// The queue's rules once more, as plainly as they can be written: one list, and every question answered by looking through it.
-///
-/// It predicts what the scheduler has to decide. It stores nothing, tells nothing, and is slow.
+/// The queue's rules a second time, as plainly as possible: one list, and every question is answered by searching it.
+/// It predicts what the scheduler must decide. It stores nothing, reports nothing, and is slow.
 struct ReferenceQueue {
     enum Mode: String {
         case stopped, running, draining, stopping
     }
 
-    /// A run of a removed session that has not let go yet.
+    /// A run of a removed session that has not ended yet.
     struct Leftover {
         let id: SessionID
         let account: Int
@@ -24,7 +23,7 @@ struct ReferenceQueue {
     var mode = Mode.stopped
     var drainDeadline: Duration?
     var network: NetworkCondition
-    /// What is left on the disk, if that is too little.
+    /// The bytes available on the disk, if too few.
     var scarceSpace: Int64?
     var limit: Int
     var accounts: [ReferenceAccount] = []
@@ -37,7 +36,7 @@ struct ReferenceQueue {
     var accountNumbers = 0
     var sessionNumbers = 0
     var runNumbers: UInt64 = 0
-    /// All runs of each session since the process began, the last one at the end.
+    /// All runs of each session since the process began, oldest first.
     var runs: [SessionID: [UInt64]] = [:]
     /// What the last step did.
     var started: [SessionID] = []
@@ -49,7 +48,7 @@ struct ReferenceQueue {
         network = settings.network
     }
 
-    /// As nothing changes when a command is refused, it is tried on a copy.
+    /// A refused command changes nothing, so it is tried on a copy.
     mutating func handle(_ event: ModelEvent, at now: DualInstant) throws(QueueError) -> Answer {
         var copy = self
         copy.now = now
@@ -87,12 +86,12 @@ struct ReferenceQueue {
         return index
     }
 
-    /// What is left when the process is killed and the store is opened again.
+    /// What remains when the process is killed and the store is opened again.
     func restarted() -> ReferenceQueue {
         var queue = ReferenceQueue(settings)
         queue.limit = limit
         queue.accounts = accounts
-        // The numbers of runs start again.
+        // Run numbers start again.
         for index in accounts.indices { queue.accounts[index].answeredAt = 0 }
         queue.accountNumbers = accountNumbers
         queue.sessionNumbers = sessionNumbers
@@ -113,7 +112,7 @@ struct ReferenceQueue {
             }
             return session
         }
-        // A cancelled session whose run had not let go has ended now.
+        // A cancelled session whose run had not ended has ended now.
         for session in queue.sessions { queue.satisfyDependents(of: session) }
         return queue
     }

@@ -1,7 +1,7 @@
 import Foundation
 import TransferKit
 
-/// All that the reference knows of a session.
+/// Everything that the reference knows about a session.
 struct ReferenceSession {
     /// The order of waiting sessions: lower values start first.
     enum StartPriority: Int {
@@ -9,7 +9,7 @@ struct ReferenceSession {
         case now
         /// The app wants it next.
         case next
-        /// The one that displaced it let go.
+        /// The session that displaced it made room again.
         case letGo
         /// The queue or the process stopped while it ran.
         case interrupted
@@ -17,17 +17,17 @@ struct ReferenceSession {
     }
 
     let id: SessionID
-    /// The number of the account's row: an account deleted and saved again is another one.
+    /// The number of the account's row: an account that is deleted and saved again is another one.
     let account: Int
     /// Counts the sessions ever added.
     let number: Int
     var deduplicationKey: String?
     var tags: Set<String>
-    /// Those that it had since the process began.
+    /// Those since the process began.
     var earlierTags: Set<String>
     /// Whether items were added since its run began.
     var hasNewItems = false
-    /// What it is, or will be once its run has let go.
+    /// The state that it has, or will have once its run has ended.
     var state: SessionState
     /// The number of the run that has not ended yet.
     var run: UInt64?
@@ -43,7 +43,7 @@ struct ReferenceSession {
     /// Nil once it is satisfied.
     var dependency: SessionDependency?
     var endedAt: Date?
-    /// The same by the date of the opening and the time since, which retention goes by.
+    /// The same, computed from the date of the opening and the time since. Retention uses it.
     var keptSince: Date?
     var allowsExpensiveNetwork: Bool
 
@@ -67,10 +67,10 @@ struct ReferenceSession {
 
     var holdsSlot: Bool { run != nil || (state == .paused && displacedBy == nil) }
 
-    /// Whether, in a strict queue, those behind it wait for it.
+    /// Whether, in a strict queue, later sessions wait for it.
     var isUnfinished: Bool { !state.isEnded }
 
-    /// Whether its slot is free once its run has let go.
+    /// Whether its slot is free once its run has ended.
     var freesSlot: Bool { isEnding && state != .running && !(state == .paused && displacedBy == nil) }
 
     /// Clears all marks that determine when the session resumes.
@@ -85,6 +85,6 @@ struct ReferenceAccount {
     let number: Int
     var account: Account
     var isBlocked = false
-    /// The last run there was when somebody answered for it.
+    /// The last run at the time of the latest answer for it.
     var answeredAt: UInt64 = 0
 }

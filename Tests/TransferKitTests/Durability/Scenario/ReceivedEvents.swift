@@ -4,19 +4,19 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// What a process was told before it was killed, and what the change log says of it afterwards.
-final class ToldEvents: Sendable {
+/// The events that a process received before it was killed, compared with the change log afterwards.
+final class ReceivedEvents: Sendable {
     private let reader: Task<Void, any Error>
 
-    /// Writes down each numbered event of a queue as soon as it is told.
+    /// Writes down each numbered event of a queue when it arrives.
     init(in root: FilePath, of queue: TransferQueue) throws {
         let file = try FileDescriptor.open(
-            root.appending("told"), .writeOnly, options: [.create, .append], permissions: [.ownerReadWrite])
+            root.appending("events"), .writeOnly, options: [.create, .append], permissions: [.ownerReadWrite])
         let events = queue.events
         reader = Task {
             for await event in events {
                 if case .progress = event.kind { continue }
-                // What was handed to the kernel outlives the process.
+                // Written bytes survive the process, because the kernel has them.
                 _ = try file.writeAll(Array("\(event.revision) \(Self.name(event))\n".utf8))
             }
         }
@@ -24,11 +24,11 @@ final class ToldEvents: Sendable {
 
     deinit { reader.cancel() }
 
-    /// Nothing that was told is missing from the log, and nothing is missing between the first event and the last.
+    /// The log contains all received events, and all events from the first to the last.
     static func expectInLog(_ root: FilePath, _ queue: TransferQueue, _ comment: Comment) async throws {
-        // One that was killed while it made its store was told nothing.
-        let told = (try? String(contentsOfFile: root.appending("told").string, encoding: .utf8)) ?? ""
-        let lines = told.split(separator: "\n")
+        // A process that was killed while it created its store received no event.
+        let received = (try? String(contentsOfFile: root.appending("events").string, encoding: .utf8)) ?? ""
+        let lines = received.split(separator: "\n")
         let last = queue.revision
         var logged: [String] = []
         if last > 0 {
@@ -40,7 +40,7 @@ final class ToldEvents: Sendable {
         #expect(!logged.contains { $0.hasSuffix(" gap") }, comment)
         #expect(logged.count == Int(last), comment)
         let missing = Set(lines.map(String.init)).subtracting(logged)
-        #expect(missing.isEmpty, "told, and not in the log: \(missing); \(comment)")
+        #expect(missing.isEmpty, "received, but not in the log: \(missing); \(comment)")
     }
 
     private static func name(_ event: QueueEvent) -> Substring {
