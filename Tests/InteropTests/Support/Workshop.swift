@@ -106,7 +106,7 @@ extension TransferSession {
 }
 
 extension QueueEvents {
-    /// The first non-nil value that the closure makes of an event.
+    /// The first non-nil value that the closure returns for an event.
     func first<Value>(_ pick: (QueueEvent.Kind) -> Value?) async -> Value? {
         for await event in self {
             if let value = pick(event.kind) { return value }

@@ -123,7 +123,7 @@ import TransferKit
         }
     }
 
-    /// The rows of a large session are deleted in pieces, each of which needs space.
+    /// The rows of a large session are deleted in batches, each of which needs space.
     @Test(arguments: DiskKind.allCases) func deletesLargeSessionOnceThereIsSpace(_ kind: DiskKind) async throws {
         let disk = try SmallDisk(kind, in: folder.path)
         await #expect(processExitsWith: .success) {

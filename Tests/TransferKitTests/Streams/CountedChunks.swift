@@ -14,7 +14,7 @@ struct CountedChunks: AsyncSequence, Sendable {
     let asked = Locked(0)
     private let expectation: (count: Int, latch: Latch)?
 
-    /// - Parameter latch: Opened when so many chunks were asked for.
+    /// - Parameter latch: Opened when this many chunks were requested.
     init(_ content: Data, size: Int, failure: TransferError? = nil, opening latch: Latch? = nil, at count: Int = 0) {
         self.content = content
         self.size = size

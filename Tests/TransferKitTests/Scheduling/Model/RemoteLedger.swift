@@ -75,7 +75,7 @@ struct RemoteLedger {
             && scheduler.sessionIndex[session.key]?.conditions.contains(.keepsPartial) == false
     }
 
-    /// - Parameter leftovers: Sessions that were removed, and whose runs have not let go.
+    /// - Parameter leftovers: Removed sessions whose runs have not ended.
     func broken(_ scheduler: Scheduler, leftovers: Set<SessionKey>) -> String? {
         let sessions = Dictionary(uniqueKeysWithValues: scheduler.sessions.map { ($0.key, $0) })
         for part in checkpoints {
