@@ -5,11 +5,11 @@ import Testing
 import TransferCore
 import TransportSupport
 
-/// Bodies that come into being while they are sent, what is sent after a body, and who looks at it on its way.
+/// Bodies that are produced while they are sent.
 @Suite(.timeLimit(.minutes(10))) struct BodyStreamTests {
-    @Test(arguments: [nil, 6] as [Int64?]) func bytesArriveAsTheyCome(length: Int64?) async throws {
+    @Test(arguments: [nil, 6] as [Int64?]) func sendsBytesImmediately(length: Int64?) async throws {
         let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
-        // The server has the first bytes before the next ones are written: nothing is held back.
+        // The server has the first bytes before the next ones are written: no bytes are held back.
         let server = try ScriptedServer { _, _ in [.read(3), .call { arrival.finish() }, .answer(204)] }
         let engine = CurlEngine()
         let stream = HTTPBodyStream()
@@ -32,8 +32,8 @@ import TransportSupport
         server.stop()
     }
 
-    /// More than all buffers on the way hold, from a writer that waits for the network.
-    @Test(arguments: [1000, 65_536, 500_000]) func longStreamsArriveWhole(pieceSize: Int) async throws {
+    /// More than all buffers on the path, from a writer that waits for the network.
+    @Test(arguments: [1000, 65_536, 500_000]) func sendsLongStream(pieceSize: Int) async throws {
         let content = TemporaryFile.content(size: 1_000_000)
         let server = try ScriptedServer { _, _ in [.answer(204)] }
         let engine = CurlEngine()
@@ -49,7 +49,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func anEmptyStreamIsAnEmptyBody() async throws {
+    @Test func sendsEmptyStream() async throws {
         let server = try ScriptedServer { _, _ in [.answer(204)] }
         let engine = CurlEngine()
         let stream = HTTPBodyStream()
@@ -60,7 +60,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func aWriterIsToldWhenNobodyReadsAnyMore() async throws {
+    @Test func writerFailsWhenRequestEnds() async throws {
         let server = try ScriptedServer { _, _ in [.read(1), .raw("HTTP/1.1 413 Scripted\r\nContent-Length: 0\r\n\r\n"), .silence] }
         let engine = CurlEngine()
         let stream = HTTPBodyStream(capacity: 1)
@@ -69,13 +69,13 @@ import TransportSupport
             while true { try await stream.write([UInt8](repeating: 1, count: 1000)) }
         }
         #expect(error?.kind == .requestEnded)
-        // libcurl stops sending at an error, and takes the answer.
+        // libcurl stops sending at an error status, and reads the response.
         #expect(try await response.status == 413)
         await engine.shutdown()
         server.stop()
     }
 
-    @Test func cancellingEndsARequestThatWaitsForBytesAndItsWriter() async throws {
+    @Test func cancellationEndsWaitingRequestAndWriter() async throws {
         let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
         let server = try ScriptedServer { _, _ in [.read(1), .call { arrival.finish() }, .silence] }
         let engine = CurlEngine()
@@ -92,7 +92,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func aWriterCanBeCancelled() async throws {
+    @Test func cancelsWriter() async throws {
         let stream = HTTPBodyStream(capacity: 1)
         let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
         let task = Task {
@@ -104,7 +104,7 @@ import TransportSupport
         await #expect(throws: CancellationError.self) { try await task.value }
     }
 
-    @Test func theProducersErrorIsTheRequests() async throws {
+    @Test func requestFailsWithErrorOfProducer() async throws {
         struct SourceBroke: Error {}
         let server = try ScriptedServer { _, _ in [.read(nil), .answer(204)] }
         let engine = CurlEngine()
@@ -118,7 +118,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func aStreamThatIsShorterThanItsLengthIsNoBody() async throws {
+    @Test func rejectsStreamShorterThanLength() async throws {
         let server = try ScriptedServer { _, _ in [.read(nil), .answer(204)] }
         let engine = CurlEngine()
         let stream = HTTPBodyStream()
@@ -132,7 +132,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func aStreamIsSentOnce() async throws {
+    @Test func sendsStreamOnce() async throws {
         let server = try ScriptedServer { _, _ in [.answer(204)] }
         let engine = CurlEngine()
         let stream = HTTPBodyStream()
@@ -147,7 +147,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func pacingHoldsForStreams() async throws {
+    @Test func pacesStreams() async throws {
         let server = try ScriptedServer { _, _ in [.answer(204)] }
         let engine = CurlEngine()
         let stream = HTTPBodyStream()

@@ -4,10 +4,10 @@ import Testing
 import TransferCore
 import TransportSupport
 
-/// Cancelling ends a request wherever it is, and leaves the others alone. Each server here is silent for ever, so a cancellation that has no
-/// effect makes the test hang rather than pass.
+/// Cancellation ends a request in any state, without an effect on others. The servers stay silent, so the test hangs if a cancellation has
+/// no effect.
 @Suite(.timeLimit(.minutes(10))) struct CancellationTests {
-    @Test func whileTheServerIsSilent() async throws {
+    @Test func cancelsWithSilentServer() async throws {
         let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
         let server = try ScriptedServer { _, _ in [.read(nil), .call { arrival.finish() }, .silence] }
         let engine = CurlEngine()
@@ -19,7 +19,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func whilePacingAllowsNothing() async throws {
+    @Test func cancelsWhilePaced() async throws {
         let server = try ScriptedServer { _, _ in [.read(nil), .answer(204)] }
         let engine = CurlEngine()
         let (asked, asking) = AsyncStream.makeStream(of: Void.self)
@@ -38,7 +38,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func beforeItBegan() async throws {
+    @Test func cancelsBeforeStart() async throws {
         let server = try ScriptedServer { _, _ in [.answer(200)] }
         let engine = CurlEngine()
         let task = Task {
@@ -51,7 +51,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func manyAtOnceWhileOthersGoOn() async throws {
+    @Test func cancelsSomeOfManyRequests() async throws {
         let server = try ScriptedServer { request, _ in request.path == "/silent" ? [.silence] : [.answer(200)] }
         let engine = CurlEngine()
         let tasks = (0..<50).map { _ in Task { try await engine.perform(HTTPRequest(method: "GET", url: server.url("/silent"))) } }

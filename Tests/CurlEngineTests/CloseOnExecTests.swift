@@ -7,9 +7,9 @@ import Testing
 #if canImport(Glibc)
     import Glibc
 
-    /// Programs that this process starts inherit no connection.
+    /// Child processes inherit no connection.
     @Suite struct CloseOnExecTests {
-        /// The flags of each socket of this process that is connected to a port.
+        /// The descriptor flags of each socket of this process that is connected to a port.
         private static func flags(ofSocketsTo port: UInt16) throws -> [CInt] {
             try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { name -> CInt? in
                 guard let number = CInt(name) else { return nil }
@@ -23,7 +23,7 @@ import Testing
             }
         }
 
-        @Test func aConnectionIsNotInherited() async throws {
+        @Test func childProcessesDoNotInheritConnection() async throws {
             let found = Locked<Result<[CInt], any Error>?>(nil)
             let port = Locked<UInt16>(0)
             let server = try ScriptedServer { _, _ in

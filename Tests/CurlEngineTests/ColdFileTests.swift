@@ -10,15 +10,15 @@ import TransportSupport
     import Glibc
 #endif
 
-/// Files that have to be read from the disk first: the way over a reader thread.
+/// Files that must be read from the disk, on a reader thread.
 @Suite struct ColdFileTests {
-    @Test func arriveWhole() async throws {
+    @Test func sendWholeFile() async throws {
         let size = 3_000_000
         let file = try TemporaryFile(size: size)
         let reader = try await FileReader.open(file.source, on: WorkerThreads(limit: 1))
         try evict(file.path)
         let server = try ScriptedServer { _, _ in [.answer(204)] }
-        // Smaller than what is read from the disk at a time, so that a piece is handed over in parts.
+        // Smaller than a read from the disk, so that each piece is passed on in parts.
         var configuration = CurlEngine.Configuration()
         configuration.uploadBufferSize = 64 * 1024
         let engine = CurlEngine(configuration: configuration)
@@ -30,7 +30,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func manyAtOnceShareTheReaderThreads() async throws {
+    @Test func shareReaderThreads() async throws {
         let size = 200_000
         let server = try ScriptedServer { _, _ in [.answer(204)] }
         let engine = CurlEngine()
@@ -53,9 +53,9 @@ import TransportSupport
         server.stop()
     }
 
-    /// Where no cache can be asked, as in a file system in memory or of another machine, a reader thread is a piece ahead.
+    /// If the page cache can't be queried, as with a file system in memory or on another machine, a reader thread reads one piece ahead.
     @Test(.timeLimit(.minutes(10)), arguments: [(0, 1), (0, 262_144), (1, 262_144), (0, 262_145), (7, 524_288), (3, 3_000_000)])
-    func whatIsReadAheadArrivesInOrder(offset: Int, length: Int) async throws {
+    func sendsPiecesInOrder(offset: Int, length: Int) async throws {
         let size = offset + length + 300_000
         let file = try TemporaryFile(size: size)
         let threads = WorkerThreads(limit: 4)
@@ -74,7 +74,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func shrinkingIsNoticedOnTheReaderThreadToo() async throws {
+    @Test func detectsShrunkFile() async throws {
         let file = try TemporaryFile(size: 100_000)
         let source = try file.source
         let reader = try await FileReader.open(source, on: WorkerThreads(limit: 1))
@@ -90,8 +90,8 @@ import TransportSupport
         server.stop()
     }
 
-    /// The thread for one disk hangs, with two files that wait for it: files of another go on.
-    @Test(.timeLimit(.minutes(10))) func aDiskThatHangsStallsNobodyElse() async throws {
+    /// The thread of one disk hangs, and two files wait for it. Files on another disk continue.
+    @Test(.timeLimit(.minutes(10))) func hangingDiskDelaysNoOther() async throws {
         let slow = try TemporaryFile(size: 300_000)
         let abandonedFile = try TemporaryFile(size: 300_000)
         let quick = try TemporaryFile(size: 300_000)
@@ -128,13 +128,13 @@ import TransportSupport
         server.stop()
     }
 
-    /// Writes the file out and drops it from the page cache (posix_fadvise(2)).
+    /// Writes the file to the disk and drops it from the page cache (posix_fadvise(2)).
     private func evict(_ path: FilePath) throws {
         #if os(Linux)
             let descriptor = try FileDescriptor.open(path, .readWrite)
             try descriptor.closeAfter {
                 let size = Int(try descriptor.seek(offset: 0, from: .end))
-                // The kernel leaves pages that it is just busy with.
+                // The kernel keeps pages that are in use.
                 repeat {
                     _ = fdatasync(descriptor.rawValue)
                     _ = posix_fadvise(descriptor.rawValue, 0, 0, POSIX_FADV_DONTNEED)
@@ -144,7 +144,7 @@ import TransportSupport
     }
 
     #if os(Linux)
-        /// Whether any of the file is in the page cache (mincore(2)).
+        /// Whether the page cache contains any part of the file (mincore(2)).
         private func isCached(_ descriptor: FileDescriptor, _ size: Int) -> Bool {
             guard let pages = unsafe mmap(nil, size, PROT_READ, MAP_SHARED, descriptor.rawValue, 0), unsafe pages != MAP_FAILED else {
                 return false

@@ -9,9 +9,9 @@ import TransportSupport
     import Glibc
 #endif
 
-/// Plain connections, for protocols that libcurl is not to speak.
+/// Plain connections, for protocols that libcurl must not use.
 @Suite(.timeLimit(.minutes(10))) struct ConnectTests {
-    /// Writes and reads, waiting, until the other end closes.
+    /// Writes and then reads until the other end closes. Blocks.
     private func exchange(_ text: String, over socket: FileDescriptor) async throws -> String {
         try await WorkerThreads(limit: 1).run {
             try socket.writeAll(text.utf8)
@@ -27,14 +27,14 @@ import TransportSupport
         }
     }
 
-    /// The server listens on IPv4 alone, and its name has addresses of both kinds.
-    @Test(arguments: ["127.0.0.1", "localhost"]) func theSocketIsTheCallers(host: String) async throws {
+    /// The server listens only on IPv4, and its name has addresses of both families.
+    @Test(arguments: ["127.0.0.1", "localhost"]) func returnsSocketToCaller(host: String) async throws {
         let server = try ScriptedServer { _, _ in [.raw("hello"), .close] }
         let engine = CurlEngine()
         let socket = try await engine.connect(host: host, port: server.port)
         #expect(fcntl(socket.rawValue, F_GETFL) & O_NONBLOCK != 0)
         #expect(fcntl(socket.rawValue, F_GETFD) & FD_CLOEXEC != 0)
-        // It outlives the engine, and nothing was sent on it.
+        // The socket outlives the engine, which has sent no bytes on it.
         await engine.shutdown()
         #expect(server.requests.isEmpty)
         #expect(try await exchange("PING x y\r\n\r\n", over: socket) == "hello")
@@ -43,8 +43,8 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func aProxyLetsItThrough() async throws {
-        // The server's first words come with the proxy's last ones: none is lost.
+    @Test func connectsThroughProxy() async throws {
+        // The first bytes of the server arrive together with the last ones of the proxy. None is lost.
         let proxy = try ScriptedServer { request, _ in
             request.method == "CONNECT" ? [.raw("HTTP/1.1 200 Scripted\r\n\r\nSSH-2.0-early\r\n")] : [.raw("late"), .close]
         }
@@ -61,7 +61,7 @@ import TransportSupport
         proxy.stop()
     }
 
-    @Test func whatCanNotBeConnectedTo() async throws {
+    @Test func failsToConnect() async throws {
         let closed = try ClosedPort()
         let engine = CurlEngine()
         func failure(_ host: String, _ options: ConnectionOptions = ConnectionOptions()) async -> CurlEngineError.Kind? {
@@ -80,8 +80,8 @@ import TransportSupport
         proxy.stop()
     }
 
-    /// In a process of its own, as the environment belongs to the process.
-    @Test(.oneProcessAtATime) func theEnvironmentsProxyForEverythingIsUsed() async {
+    /// In a separate process, because the environment belongs to the process.
+    @Test(.oneProcessAtATime) func usesProxyOfEnvironment() async {
         await #expect(processExitsWith: .success) {
             let proxy = try ScriptedServer { _, _ in [.raw("HTTP/1.1 200 Scripted\r\n\r\n")] }
             let closed = try ClosedPort()

@@ -7,10 +7,10 @@ import TransferCore
     import Glibc
 #endif
 
-/// Where connections go, where they come from, and who may use them again.
+/// The targets and sources of connections, and their reuse.
 @Suite(.timeLimit(.minutes(10))) struct ConnectionOptionsTests {
-    @Test func theAddressFamilyIsKept() async throws {
-        // Listens on IPv4 only.
+    @Test func usesAddressFamily() async throws {
+        // Listens only on IPv4.
         let server = try ScriptedServer { _, _ in [.answer(200)] }
         let engine = CurlEngine()
         var options = ConnectionOptions()
@@ -28,13 +28,13 @@ import TransferCore
         server.stop()
     }
 
-    @Test func connectionsLeaveFromWhereTheyAreTold() async throws {
+    @Test func usesLocalInterface() async throws {
         let server = try ScriptedServer { _, _ in [.answer(200)] }
         let engine = CurlEngine()
         var options = ConnectionOptions()
         options.localInterface = "127.0.0.2"
         _ = try await engine.perform(HTTPRequest(method: "GET", url: server.url(), connection: options))
-        // libcurl by itself would take the bound connection for this.
+        // libcurl itself would reuse the bound connection here.
         _ = try await engine.perform(HTTPRequest(method: "GET", url: server.url()))
         _ = try await engine.perform(HTTPRequest(method: "GET", url: server.url(), connection: options))
         #expect(server.requests.map(\.peer) == ["127.0.0.2", "127.0.0.1", "127.0.0.2"])
@@ -50,7 +50,7 @@ import TransferCore
         server.stop()
     }
 
-    @Test func aProxyIsUsedWithItsCredentials() async throws {
+    @Test func usesProxyWithCredentials() async throws {
         let proxy = try ScriptedServer { _, _ in [.answer(200)] }
         let engine = CurlEngine()
         var options = ConnectionOptions()
@@ -66,13 +66,13 @@ import TransferCore
         #expect(proxy.requests.map(\.path) == Array(repeating: "http://host.invalid/path", count: 4))
         let credentials = proxy.requests.map { $0.headers["proxy-authorization"] }
         #expect(credentials == [nil, "Basic YW5uYTpvbmU=", "Basic YW5uYTp0d28=", "Basic YW5uYTpvbmU="])
-        // Who a connection was made for decides who may use it.
+        // Only requests with the same credentials reuse a connection.
         #expect(proxy.requests.map(\.connection) == [1, 2, 3, 2])
         await engine.shutdown()
         proxy.stop()
     }
 
-    @Test func whatAProxyIsNotForGoesStraight() async throws {
+    @Test func appliesProxyExceptions() async throws {
         let closed = try ClosedPort()
         let server = try ScriptedServer { _, _ in [.answer(200)] }
         let engine = CurlEngine()
@@ -87,7 +87,7 @@ import TransferCore
         server.stop()
     }
 
-    @Test func aProxyThatRefusesSaysSo() async throws {
+    @Test func reportsProxyRefusal() async throws {
         let proxy = try ScriptedServer { _, _ in [.raw("HTTP/1.1 407 Scripted\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"), .close] }
         let engine = CurlEngine()
         var options = ConnectionOptions()
@@ -104,7 +104,7 @@ import TransferCore
     }
 
     @Test(arguments: ["127.0.0.1:80", "ftp://proxy", "http://anna:secret@proxy", "http://a b", "", "http://proxy\r\nX: 1"])
-    func senselessProxies(url: String) async throws {
+    func rejectsInvalidProxies(url: String) async throws {
         let engine = CurlEngine()
         var options = ConnectionOptions()
         options.proxy = .url(url)
@@ -116,8 +116,8 @@ import TransferCore
         await engine.shutdown()
     }
 
-    /// In a process of its own, as the environment belongs to the process.
-    @Test(.oneProcessAtATime) func theEnvironmentIsHonoured() async {
+    /// In a separate process, because the environment belongs to the process.
+    @Test(.oneProcessAtATime) func usesEnvironment() async {
         await #expect(processExitsWith: .success) {
             let proxy = try ScriptedServer { _, _ in [.answer(200)] }
             let server = try ScriptedServer { _, _ in [.answer(200)] }
@@ -138,7 +138,7 @@ import TransferCore
         }
     }
 
-    @Test(.oneProcessAtATime, arguments: ["https_proxy", "HTTPS_PROXY"]) func theEnvironmentsProxyForTLSIsUsed(name: String) async {
+    @Test(.oneProcessAtATime, arguments: ["https_proxy", "HTTPS_PROXY"]) func usesProxyOfEnvironmentForTLS(name: String) async {
         await #expect(processExitsWith: .success) { [name = name as String] in
             let proxy = try ScriptedServer { _, _ in [.answer(403)] }
             let closed = try ClosedPort()
@@ -155,8 +155,8 @@ import TransferCore
         }
     }
 
-    /// More sets of options than are kept: those that are in use stay, and those that went come back.
-    @Test func manySetsOfOptions() async throws {
+    /// More sets of options than the engine keeps: sets in use remain, and removed ones can return.
+    @Test func supportsManySetsOfOptions() async throws {
         let server = try ScriptedServer { _, _ in [.answer(200)] }
         let engine = CurlEngine()
         var options = ConnectionOptions()

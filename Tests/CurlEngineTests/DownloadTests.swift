@@ -6,7 +6,7 @@ import Testing
 import TransferCore
 import TransportSupport
 
-/// Keeps what it is given, and can be made to hold still or to fail.
+/// Records the written bytes. Can hang or fail on request.
 private final class RecordingSink: HTTPResponseSink {
     struct Full: Error {}
 
@@ -22,8 +22,8 @@ private final class RecordingSink: HTTPResponseSink {
     private let acceptsOnly: Int
 
     /// - Parameters:
-    ///   - gate: Waited for in each write.
-    ///   - limit: After how many bytes it fails.
+    ///   - gate: Each write waits for it.
+    ///   - limit: The number of bytes after which writes fail.
     init(gate: DispatchSemaphore? = nil, limit: Int = .max, acceptsOnly: Int = 200) {
         self.gate = gate
         self.limit = limit
@@ -33,7 +33,7 @@ private final class RecordingSink: HTTPResponseSink {
     var bytes: [UInt8] { state.withLock { $0.bytes } }
     var head: HTTPResponseHead? { state.withLock { $0.head } }
 
-    /// Returns once it writes, or is made to hold still.
+    /// Returns when the first write has begun, even if it hangs.
     func firstWrite() async {
         for await _ in writes { return }
     }
@@ -55,7 +55,7 @@ private final class RecordingSink: HTTPResponseSink {
     }
 }
 
-/// Bodies of answers that go to a sink.
+/// Response bodies that are written to a sink.
 @Suite(.timeLimit(.minutes(10))) struct DownloadTests {
     private static let text = makeText(3_200_000)
 
@@ -63,14 +63,14 @@ private final class RecordingSink: HTTPResponseSink {
         String(repeating: "0123456789abcdef", count: size / 16) + "0123456789abcdef".prefix(size % 16)
     }
 
-    /// An engine in which so many downloads have threads of their own.
+    /// An engine that provides a separate thread for this many downloads.
     private static func engine(threads: Int) -> CurlEngine {
         var configuration = CurlEngine.Configuration()
         configuration.downloadThreads = threads
         return CurlEngine(configuration: configuration)
     }
 
-    @Test(arguments: [0, 1, 262_144, 3_200_000], [0, 1]) func arriveWhole(size: Int, threads: Int) async throws {
+    @Test(arguments: [0, 1, 262_144, 3_200_000], [0, 1]) func writesWholeBody(size: Int, threads: Int) async throws {
         let text = Self.makeText(size)
         let server = try ScriptedServer { _, _ in [.answer(200, ["ETag": "\"1\""], body: text)] }
         let engine = Self.engine(threads: threads)
@@ -89,7 +89,7 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    @Test(arguments: [0, 1]) func anAnswerThatIsNotWantedIsKeptInMemory(threads: Int) async throws {
+    @Test(arguments: [0, 1]) func keepsUnwantedBodyInMemory(threads: Int) async throws {
         let server = try ScriptedServer { _, _ in [.answer(404, body: "gone")] }
         let engine = Self.engine(threads: threads)
         let sink = RecordingSink()
@@ -101,9 +101,9 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    /// The only writer thread, or the only thread for a download of its own, hangs in the first sink. Whoever brings threads of its own, or needs
-    /// none, goes on; and a cancellation gets through.
-    @Test(arguments: [0, 1]) func aSinkThatHangsStallsNobodyElse(threads downloadThreads: Int) async throws {
+    /// The only writer thread, or the only thread for separate downloads, hangs in the first sink. Downloads with their own threads and
+    /// requests without a sink continue, and cancellation works.
+    @Test(arguments: [0, 1]) func hangingSinkDelaysNoOther(threads downloadThreads: Int) async throws {
         let server = try ScriptedServer { _, _ in [.answer(200, body: Self.text)] }
         var configuration = CurlEngine.Configuration()
         configuration.writerThreads = 1
@@ -125,8 +125,8 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    /// It is left behind, with the thread that it hangs on.
-    @Test(arguments: [0, 1]) func anEngineIsShutDownWhileASinkHangs(threads: Int) async throws {
+    /// The engine abandons the sink, and the thread that hangs in it.
+    @Test(arguments: [0, 1]) func shutsDownWhileSinkHangs(threads: Int) async throws {
         let server = try ScriptedServer { _, _ in [.answer(200, body: Self.text)] }
         let engine = Self.engine(threads: threads)
         let gate = DispatchSemaphore(value: 0)
@@ -141,8 +141,8 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    /// One after the other on the same connection; the thread is free again after a failure, a cancellation and a hang.
-    @Test func aThreadIsUsedAgain() async throws {
+    /// Several downloads on the same connection in turn. The thread is available again after a failure, a cancellation and a hang.
+    @Test func reusesThread() async throws {
         let server = try ScriptedServer { _, _ in [.answer(200, body: Self.text)] }
         let engine = Self.engine(threads: 1)
         let request = HTTPRequest(method: "GET", url: server.url())
@@ -167,8 +167,9 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    /// While sinks write nothing, the engine takes no more than it has room for: eight chunks each, and two each and sixteen in all.
-    @Test(arguments: [(1, 8), (4, 2 * 4 + 16)]) func theNetworkWaitsForSlowSinks(count: Int, chunks: Int) async throws {
+    /// While sinks write nothing, the engine buffers a limited number of chunks: eight for a single sink, otherwise two for each sink and
+    /// sixteen in total.
+    @Test(arguments: [(1, 8), (4, 2 * 4 + 16)]) func networkWaitsForSlowSinks(count: Int, chunks: Int) async throws {
         let size = 8 * 1024 * 1024
         let text = String(repeating: "x", count: size)
         let server = try ScriptedServer { _, _ in [.answer(200, body: text)] }
@@ -196,7 +197,7 @@ private final class RecordingSink: HTTPResponseSink {
             }
             var known: Set<Int> = []
             for await number in begun where known.insert(number).inserted && known.count == count { break }
-            // Time enough for all of them to have come.
+            // By the end of this download, all of the chunks would have arrived.
             _ = try await engine.download(request, into: RecordingSink(), writingOn: WorkerThreads(limit: 1))
             #expect(taken.withLock { $0 } <= chunks * 256 * 1024)
             for _ in 0..<count { gate.signal() }
@@ -208,13 +209,13 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    @Test(arguments: [0, 1]) func theSinksErrorIsTheRequests(threads: Int) async throws {
+    @Test(arguments: [0, 1]) func requestFailsWithErrorOfSink(threads: Int) async throws {
         let server = try ScriptedServer { _, _ in [.answer(200, body: Self.text)] }
         let engine = Self.engine(threads: threads)
         await #expect(throws: RecordingSink.Full.self) {
             try await engine.download(HTTPRequest(method: "GET", url: server.url()), into: RecordingSink(limit: 100_000))
         }
-        // Also when the answer had ended before.
+        // Also after the end of the response.
         await #expect(throws: RecordingSink.Full.self) {
             try await engine.download(HTTPRequest(method: "GET", url: server.url()), into: RecordingSink(limit: Self.text.utf8.count - 1))
         }
@@ -222,7 +223,7 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    @Test(arguments: [0, 1]) func whatCameBeforeACutIsWritten(threads: Int) async throws {
+    @Test(arguments: [0, 1]) func writesBytesBeforeCut(threads: Int) async throws {
         let server = try ScriptedServer { _, _ in [.raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345"), .close] }
         let engine = Self.engine(threads: threads)
         let sink = RecordingSink()
@@ -235,7 +236,7 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    @Test(arguments: [0, 1]) func pacingDecidesHowMuchIsTaken(threads: Int) async throws {
+    @Test(arguments: [0, 1]) func pacesDownload(threads: Int) async throws {
         let text = Self.makeText(100_000)
         let server = try ScriptedServer { _, _ in [.answer(200, body: text)] }
         let engine = Self.engine(threads: threads)

@@ -6,7 +6,7 @@ import Testing
 import TransferCore
 import TransportSupport
 
-/// What comes back when something fails.
+/// The errors of failed requests.
 @Suite struct FailureTests {
     private func failure(of request: HTTPRequest, on engine: CurlEngine = CurlEngine()) async throws -> CurlEngineError {
         let error = await #expect(throws: CurlEngineError.self) { try await engine.perform(request) }
@@ -14,13 +14,13 @@ import TransportSupport
         return try #require(error)
     }
 
-    @Test func aClosedPort() async throws {
+    @Test func reportsClosedPort() async throws {
         let closed = try ClosedPort()
         #expect(try await failure(of: HTTPRequest(method: "GET", url: closed.url())).kind == .refused)
     }
 
     @Test(arguments: ["", "not a url", "ftp://127.0.0.1/", "http://user:secret@127.0.0.1:1/", "http://127.0.0.1/\r\nX: 1", "http://"])
-    func senselessURLs(url: String) async throws {
+    func rejectsInvalidURLs(url: String) async throws {
         let error = try await failure(of: HTTPRequest(method: "GET", url: url))
         #expect(error.kind == .invalidRequest || error.kind == .badAnswer)
         #expect(!error.description.contains("secret"))
@@ -31,7 +31,7 @@ import TransportSupport
             ("X-A", "1\r\nX-B: 2"), ("X-A", "1\n2"), ("X-A", "a\u{0}b"), ("X-A\r\nX-B", "1"), ("X A", "1"), ("X:A", "1"), ("", "1"),
             ("X-Ä", "1"),
         ])
-    func headersThatWouldSmuggle(name: String, value: String) async throws {
+    func rejectsHeadersWithControlCharacters(name: String, value: String) async throws {
         let server = try ScriptedServer { _, _ in [.answer(200)] }
         let error = try await failure(of: HTTPRequest(method: "GET", url: server.url(), headers: [name: value]))
         #expect(error.kind == .invalidRequest)
@@ -39,19 +39,19 @@ import TransportSupport
         server.stop()
     }
 
-    @Test(arguments: ["GET / HTTP/1.1\r\nX", "", "GET\n"]) func senselessMethods(method: String) async throws {
+    @Test(arguments: ["GET / HTTP/1.1\r\nX", "", "GET\n"]) func rejectsInvalidMethods(method: String) async throws {
         let error = try await failure(of: HTTPRequest(method: method, url: "http://127.0.0.1:1/"))
         #expect(error.kind == .invalidRequest)
     }
 
-    /// Before, inside and after each part of the answer.
+    /// Before, within and after each part of the response.
     @Test(
         arguments: [
             [ServerStep.close], [.reset], [.raw("HTTP/1.1 20"), .close], [.raw("HTTP/1.1 200 OK\r\nX-"), .close],
             [.raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345"), .close],
             [.raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"), .reset],
         ])
-    func cutAnswers(steps: [ServerStep]) async throws {
+    func reportsCutResponses(steps: [ServerStep]) async throws {
         let server = try ScriptedServer { _, _ in [.read(nil)] + steps }
         let error = try await failure(of: HTTPRequest(method: "PATCH", url: server.url(), body: .bytes([1, 2, 3])))
         #expect([.connectionLost, .badAnswer].contains(error.kind), "\(error)")
@@ -60,20 +60,20 @@ import TransportSupport
         server.stop()
     }
 
-    @Test(arguments: ["SSH-2.0-OpenSSH_9.2\r\n", "\u{16}\u{3}\u{1}\r\n\r\n"]) func anotherProtocol(greeting: String) async throws {
+    @Test(arguments: ["SSH-2.0-OpenSSH_9.2\r\n", "\u{16}\u{3}\u{1}\r\n\r\n"]) func rejectsOtherProtocols(greeting: String) async throws {
         let server = try ScriptedServer { _, _ in [.raw(greeting), .close] }
         #expect(try await failure(of: HTTPRequest(method: "GET", url: server.url())).kind == .badAnswer)
         server.stop()
     }
 
-    @Test func endlessHeaders() async throws {
+    @Test func limitsHeaders() async throws {
         let line = "X-Padding: \(String(repeating: "x", count: 1000))\r\n"
         let server = try ScriptedServer { _, _ in [.raw("HTTP/1.1 200 OK\r\n"), .raw(String(repeating: line, count: 400)), .silence] }
         #expect(try await failure(of: HTTPRequest(method: "GET", url: server.url())).kind == .badAnswer)
         server.stop()
     }
 
-    @Test func anEndlessHeader() async throws {
+    @Test func limitsHeaderLength() async throws {
         let server = try ScriptedServer { _, _ in
             [.raw("HTTP/1.1 200 OK\r\nX: \(String(repeating: "x", count: 200_000))\r\n\r\n"), .silence]
         }
@@ -81,9 +81,9 @@ import TransportSupport
         server.stop()
     }
 
-    /// libcurl by itself sends the request again here, and the server then acts on it twice.
+    /// libcurl itself would send the request again, and the server would act on it twice.
     @Test(arguments: ["POST", "PATCH", "PUT"], [0, 1, 1_000_000])
-    func aReusedConnectionThatClosesAfterTheRequestWasProcessed(method: String, size: Int) async throws {
+    func doesNotRepeatRequestOnClosedConnection(method: String, size: Int) async throws {
         let body = TemporaryFile.content(size: size)
         let server = try ScriptedServer { _, number in number == 0 ? [.answer(200)] : [.read(nil), .close] }
         let engine = CurlEngine()
@@ -94,9 +94,9 @@ import TransportSupport
         server.stop()
     }
 
-    /// The same with bodies that libcurl can't have again, cut before the server read any, in the middle, and after the end.
+    /// The same with bodies that libcurl can't send again, cut before, in the middle and after the end.
     @Test(arguments: [0, 1000, 100_000], [ServerStep.close, .reset])
-    func aReusedConnectionThatBreaksUnderABody(read: Int, end: ServerStep) async throws {
+    func doesNotRepeatBodyOnBrokenConnection(read: Int, end: ServerStep) async throws {
         let server = try ScriptedServer { _, number in number == 0 ? [.answer(200)] : [.read(read), end] }
         let engine = CurlEngine()
         _ = try await engine.perform(HTTPRequest(method: "GET", url: server.url()))
@@ -110,8 +110,8 @@ import TransportSupport
         server.stop()
     }
 
-    /// The connection that libcurl makes by itself then does not come about, which says nothing of the request that was sent.
-    @Test(arguments: ["POST", "PATCH", "PUT"]) func aReusedConnectionToAServerThatGoesAway(method: String) async throws {
+    /// libcurl fails to open another connection. That does not concern the request that was sent.
+    @Test(arguments: ["POST", "PATCH", "PUT"]) func reportsServerThatStops(method: String) async throws {
         let gone = Locked<ScriptedServer?>(nil)
         let server = try ScriptedServer { _, number in
             number == 0 ? [.answer(200)] : [.read(1000), .call { gone.withLock { $0 }?.stop() }, .reset]
@@ -123,10 +123,10 @@ import TransportSupport
         let error = try await failure(of: request, on: engine)
         #expect(error.kind == .outcomeUnknown && error.wasServerGone && error.sent.limit > 0, "\(error)")
         let next = try await failure(of: request, on: CurlEngine())
-        #expect(next.kind == .refused && next.sent.limit == 0, "nothing of this one was sent")
+        #expect(next.kind == .refused && next.sent.limit == 0, "no byte of this request was sent")
     }
 
-    @Test func aRepeatableRequestMayBeSentAgain() async throws {
+    @Test func repeatsSafeRequest() async throws {
         let server = try ScriptedServer { _, number in number == 1 ? [.close] : [.answer(200)] }
         let engine = CurlEngine()
         for _ in 0..<2 {
@@ -137,7 +137,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func aFileThatShrinks() async throws {
+    @Test func detectsShrunkFile() async throws {
         let file = try TemporaryFile(size: 100_000)
         let source = try file.source
         let reader = try await FileReader.open(source, on: WorkerThreads(limit: 1))
@@ -152,13 +152,13 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func requestsAfterShutdownAreRefused() async throws {
+    @Test func rejectsRequestsAfterShutdown() async throws {
         let engine = CurlEngine()
         await engine.shutdown()
         #expect(try await failure(of: HTTPRequest(method: "GET", url: "http://127.0.0.1:1/"), on: engine).kind == .shutDown)
     }
 
-    @Test func shutdownEndsWhatIsUnderWay() async throws {
+    @Test func shutdownEndsRequests() async throws {
         let engine = CurlEngine()
         let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
         let server = try ScriptedServer { _, _ in [.call { arrival.finish() }, .silence] }

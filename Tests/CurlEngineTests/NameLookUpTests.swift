@@ -7,8 +7,8 @@
     /// Runs the suite below in a process in which look-ups can hang.
     @Suite(.timeLimit(.minutes(10))) struct NameLookUpTests {
         @Test(.enabled(if: !HangingResolver.isPresent, "This is the process with the hanging resolver."))
-        func lookUpsThatHang() async throws {
-            // Waits for two programs.
+        func hangingLookUps() async throws {
+            // Waits for two child processes.
             let (status, output) = try await WorkerThreads(limit: 1).run { try HangingResolver.run(testsNamed: "LookUpsThatHang") }
             #expect(status == 0, "\(output)")
             #expect(output.contains("Test run with 4 tests"), "\(output)")
@@ -16,7 +16,7 @@
         }
     }
 
-    /// These look-ups hang for ever, so whatever waits for one makes the test hang too.
+    /// These look-ups never end, so a test that waits for one hangs too.
     @Suite(
         .timeLimit(.minutes(10)), .enabled(if: HangingResolver.isPresent, "Needs the hanging resolver: NameLookUpTests runs these with it.")
     )
@@ -28,7 +28,7 @@
             return (name, begun)
         }
 
-        @Test func cancellingDoesNotWait() async throws {
+        @Test func cancellationDoesNotWait() async throws {
             let (name, begun) = begin("cancelled")
             let server = try ScriptedServer { _, _ in [.answer(200)] }
             let engine = CurlEngine()
@@ -42,7 +42,7 @@
             server.stop()
         }
 
-        @Test func shuttingDownDoesNotWait() async throws {
+        @Test func shutdownDoesNotWait() async throws {
             let (name, begun) = begin("shut-down")
             let engine = CurlEngine()
             let task = Task { try await engine.connect(host: name, port: 22) }
@@ -52,7 +52,7 @@
             #expect(error?.kind == .shutDown)
         }
 
-        @Test func theConnectTimeoutCounts() async throws {
+        @Test func appliesConnectTimeout() async throws {
             let (name, begun) = begin("timed-out")
             let engine = CurlEngine()
             var options = ConnectionOptions()
@@ -65,7 +65,7 @@
             await engine.shutdown()
         }
 
-        @Test func aNameThatIsMissing() async throws {
+        @Test func reportsMissingName() async throws {
             let engine = CurlEngine()
             let error = await #expect(throws: CurlEngineError.self) {
                 try await engine.perform(HTTPRequest(method: "GET", url: "http://host.missing.invalid/"))

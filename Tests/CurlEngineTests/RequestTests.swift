@@ -5,9 +5,9 @@ import Testing
 import TransferCore
 import TransportSupport
 
-/// What goes out and what comes back when nothing fails.
+/// Requests and responses without failures.
 @Suite struct RequestTests {
-    @Test func headersAndBodyArriveAsTheyWereGiven() async throws {
+    @Test func sendsHeadersAndBody() async throws {
         let server = try ScriptedServer(answers: [[.answer(201, ["Location": "/files/1"], body: "made")]])
         let engine = CurlEngine()
         let response = try await engine.perform(
@@ -29,7 +29,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test(arguments: ["GET", "OPTIONS", "DELETE", "HEAD"]) func requestsWithoutBody(method: String) async throws {
+    @Test(arguments: ["GET", "OPTIONS", "DELETE", "HEAD"]) func sendsRequestsWithoutBody(method: String) async throws {
         let server = try ScriptedServer(answers: [[.answer(200, ["Upload-Offset": "7"], body: "text")]])
         let engine = CurlEngine()
         let response = try await engine.perform(HTTPRequest(method: method, url: server.url()))
@@ -41,7 +41,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func anEmptyBodySaysThatItIsEmpty() async throws {
+    @Test func sendsLengthOfEmptyBody() async throws {
         let server = try ScriptedServer(answers: [[.answer(200)]])
         let engine = CurlEngine()
         _ = try await engine.perform(HTTPRequest(method: "POST", url: server.url(), body: .bytes([])))
@@ -51,7 +51,7 @@ import TransportSupport
     }
 
     @Test(arguments: [(0, 300_000), (1, 299_999), (299_999, 1), (100, 65_536)])
-    func aPartOfAFileArrivesWhole(offset: Int, length: Int) async throws {
+    func sendsPartOfFile(offset: Int, length: Int) async throws {
         let file = try TemporaryFile(size: 300_000)
         let server = try ScriptedServer(answers: [[.answer(204)]])
         let engine = CurlEngine()
@@ -69,8 +69,8 @@ import TransportSupport
         server.stop()
     }
 
-    /// A server that knows nothing of the question gets the body all the same.
-    @Test func aServerThatIsAskedFirstMayStaySilent() async throws {
+    /// A server that ignores `Expect` still gets the body.
+    @Test func sendsBodyWithoutInterimResponse() async throws {
         let server = try ScriptedServer(answers: [[.answer(200)]])
         let engine = CurlEngine()
         _ = try await engine.perform(HTTPRequest(method: "POST", url: server.url(), body: .bytes([5]), expectsContinue: true))
@@ -80,7 +80,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func interimAnswersLeaveNoHeaders() async throws {
+    @Test func ignoresHeadersOfInterimResponses() async throws {
         let server = try ScriptedServer(answers: [
             [.raw("HTTP/1.1 103 Early Hints\r\nX-Early: 1\r\n\r\n"), .answer(200, ["X-Final": "1"])]
         ])
@@ -92,7 +92,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func redirectsAreTheCallersToFollow() async throws {
+    @Test func leavesRedirectsToCaller() async throws {
         let server = try ScriptedServer(answers: [[.answer(307, ["Location": "/elsewhere"])]])
         let engine = CurlEngine()
         let response = try await engine.perform(HTTPRequest(method: "GET", url: server.url()))
@@ -102,7 +102,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func aLongBodyIsCutOffAtItsLimit() async throws {
+    @Test func truncatesLongResponse() async throws {
         let server = try ScriptedServer { _, _ in
             [.raw("HTTP/1.1 413 Scripted\r\n\r\n"), .raw(String(repeating: "x", count: 200_000)), .silence]
         }
@@ -115,7 +115,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func connectionsAreUsedAgain() async throws {
+    @Test func reusesConnections() async throws {
         let server = try ScriptedServer { _, _ in [.answer(200)] }
         let engine = CurlEngine()
         for method in ["POST", "HEAD", "PATCH", "PATCH", "DELETE"] {
@@ -128,7 +128,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func pacingDecidesHowMuchIsSent() async throws {
+    @Test func pacesUpload() async throws {
         let server = try ScriptedServer(answers: [[.answer(204)]])
         let engine = CurlEngine()
         let asked = Locked(0)
@@ -137,7 +137,7 @@ import TransportSupport
             pacing: { limit in
                 asked.withLock { count in
                     count += 1
-                    // Every second time nothing is allowed for a moment.
+                    // Every second call grants no bytes for a moment.
                     return count.isMultiple(of: 2) ? Allowance(bytes: 100) : Allowance(bytes: 0, retryAfter: .milliseconds(1))
                 }
             })
@@ -148,8 +148,8 @@ import TransportSupport
         server.stop()
     }
 
-    /// With the spaces that may be round a value, and line ends as they should not be.
-    @Test func fieldsAreReadAsTheyAre() async throws {
+    /// With optional whitespace around values, and with invalid line endings.
+    @Test func readsHeaderFields() async throws {
         let fields = "X-Plain:a b\r\nX-Spaces: \t a:  b \t\r\nX-Empty:   \r\nX-Line: 1\nX-Other: \u{85}z\r\n"
         let server = try ScriptedServer { _, _ in [.raw("HTTP/1.1 204 Scripted\r\n\(fields)\r\n")] }
         let engine = CurlEngine()
@@ -164,7 +164,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func aThousandAtOnce() async throws {
+    @Test func performsThousandRequestsInParallel() async throws {
         let server = try ScriptedServer { _, _ in [.answer(204)] }
         let engine = CurlEngine()
         let statuses = try await withThrowingTaskGroup(of: Int.self) { group in

@@ -11,10 +11,10 @@ import TransportSupport
     import Glibc
 #endif
 
-/// What many transfers cost. In processes of their own, as threads, descriptors and memory are counted for a whole process.
+/// The resources of many transfers. In separate processes, because threads, descriptors and memory are counted for a whole process.
 @Suite(.timeLimit(.minutes(10))) struct ResourceTests {
-    /// The server answers none before it has all, so that they really are under way at once.
-    @Test(.oneProcessAtATime) func aThousandAtOnceNeedNoThreadEach() async {
+    /// The server responds only after all requests have arrived, so that they are really concurrent.
+    @Test(.oneProcessAtATime) func thousandRequestsShareThreads() async {
         await #expect(processExitsWith: .success) {
             var limit = rlimit()
             unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
@@ -32,15 +32,16 @@ import TransportSupport
                 return try await group.reduce(into: []) { $0.append($1) }
             }
             #expect(statuses == Array(repeating: 204, count: 1000))
-            // The server's, the engine's, those of the language's pool.
+            // The threads of the server, the engine and the cooperative pool.
             let count = threads.withLock { $0 }
             #expect(count > 0 && count < 50)
             await engine.shutdown()
         }
     }
 
-    /// Files are read, and sinks written to, on threads that are shared: none has one of its own, whether it is under way or waits for an answer.
-    @Test(.oneProcessAtATime, arguments: [true, false]) func manyFilesAtOnceNeedNoThreadEach(isUpload: Bool) async {
+    /// Shared threads read files and write to sinks. No transfer has its own thread, neither while it is active nor while it waits for a
+    /// response.
+    @Test(.oneProcessAtATime, arguments: [true, false]) func manyFilesShareThreads(isUpload: Bool) async {
         await #expect(processExitsWith: .success) { [isUpload = isUpload as Bool] in
             let (count, size) = (200, 300_000)
             let most = Locked(0)
@@ -49,7 +50,7 @@ import TransportSupport
                 most.withLock { $0 = max($0, threads) }
             }
             let server = try OneThreadServer(crowd: count, content: isUpload ? nil : TemporaryFile.content(size: size), onCrowd: look)
-            // No read or write ends before there is something to be read or written for each.
+            // No read or write ends before each transfer has bytes to read or write.
             let begun = DispatchGroup()
             for _ in 0..<count { begun.enter() }
             var configuration = CurlEngine.Configuration()
@@ -83,13 +84,13 @@ import TransportSupport
                 }
                 try await group.waitForAll()
             }
-            // The server's, the engine's, those of the disk and of the language's pool.
+            // The threads of the server, the engine, the disk and the cooperative pool.
             #expect(most.withLock { $0 } < 50)
             await engine.shutdown()
         }
     }
 
-    @Test(.oneProcessAtATime) func transfersLeaveNothingBehind() async {
+    @Test(.oneProcessAtATime) func requestsDoNotLeak() async {
         await #expect(processExitsWith: .success) {
             let server = try OneThreadServer()
             let engine = CurlEngine()
@@ -104,15 +105,15 @@ import TransportSupport
             let before = try residentBytes()
             let descriptors = countEntries("/proc/self/fd")
             try await perform(10_000)
-            // 100 bytes each. Sanitizers keep what was freed, and find leaks in their own way.
+            // At most 100 bytes for each request. Sanitizers keep freed memory, and detect leaks themselves.
             if !isSanitized { #expect(try residentBytes() < before + 1_000_000) }
             #expect(countEntries("/proc/self/fd") == descriptors)
             await engine.shutdown()
         }
     }
 
-    /// Small files in both directions, six at once as the queue has them.
-    @Test(.oneProcessAtATime) func filesLeaveNothingBehind() async {
+    /// Small files in both directions, six in parallel as in the queue.
+    @Test(.oneProcessAtATime) func filesDoNotLeak() async {
         await #expect(processExitsWith: .success) {
             let size = 4096
             let server = try OneThreadServer(content: TemporaryFile.content(size: size))
@@ -139,7 +140,7 @@ import TransportSupport
             try await transferFiles(2_000)
             let before = (memory: try residentBytes(), descriptors: countEntries("/proc/self/fd"), threads: countThreads())
             try await transferFiles(10_000)
-            // 100 bytes each; a connection, its other end and a file more for each of the six may be open.
+            // At most 100 bytes for each file. A connection, its other end and a file may be open for each of the six.
             if !isSanitized { #expect(try residentBytes() < before.memory + 1_000_000) }
             #expect(countEntries("/proc/self/fd") <= before.descriptors + 18)
             #expect(countThreads() <= before.threads + 12)
@@ -153,7 +154,7 @@ private final class CountingSink: HTTPResponseSink {
     private let begun: DispatchGroup?
     private let onWrite: @Sendable () -> Void
 
-    /// - Parameter begun: Left once the answer begins, and waited for before anything of it is written.
+    /// - Parameter begun: Left when the response begins. Writes wait for it.
     init(await begun: DispatchGroup? = nil, _ onWrite: @escaping @Sendable () -> Void = {}) {
         self.begun = begun
         self.onWrite = onWrite

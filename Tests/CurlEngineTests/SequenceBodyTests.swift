@@ -3,9 +3,9 @@ import ScriptedHTTP
 import Testing
 import TransportSupport
 
-/// Bodies of several parts.
+/// Bodies that consist of several parts.
 @Suite struct SequenceBodyTests {
-    @Test(arguments: [0, 1, 3_000_000]) func thePartsFollowEachOther(size: Int) async throws {
+    @Test(arguments: [0, 1, 3_000_000]) func sendsPartsInOrder(size: Int) async throws {
         let server = try ScriptedServer(answers: [[.answer(200)]])
         let engine = CurlEngine()
         let file = try TemporaryFile(size: size + 10)
@@ -28,7 +28,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func aStreamCanNotBeAPart() async throws {
+    @Test func rejectsStreamAsPart() async throws {
         let engine = CurlEngine()
         for part in [HTTPBody.stream(HTTPBodyStream(), length: 1), .stream(HTTPBodyStream()), .none, .sequence([.none])] {
             let request = HTTPRequest(method: "POST", url: "http://127.0.0.1:1/", body: .sequence([.bytes([1]), part]))

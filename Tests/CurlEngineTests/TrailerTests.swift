@@ -6,14 +6,14 @@ import Testing
 import TransferCore
 import TransportSupport
 
-/// What is sent after a body, made of what was seen on its way.
+/// Trailers that are computed from the body while it is sent.
 @Suite(.timeLimit(.minutes(10))) struct TrailerTests {
-    /// A checksum that is order-sensitive and simple.
+    /// A simple checksum that depends on the order of bytes.
     private static func checksum(_ bytes: some Sequence<UInt8>, after start: UInt64 = 0) -> UInt64 {
         bytes.reduce(start) { $0 &* 31 &+ UInt64($1) }
     }
 
-    @Test(arguments: [0, 1, 65_535, 65_536, 1_000_000]) func aChecksumOfAFileFollowsIt(size: Int) async throws {
+    @Test(arguments: [0, 1, 65_535, 65_536, 1_000_000]) func sendsChecksumAfterFile(size: Int) async throws {
         let file = try TemporaryFile(size: size)
         let reader = try await FileReader.open(file.source, on: WorkerThreads(limit: 1))
         let server = try ScriptedServer { _, _ in [.answer(204)] }
@@ -33,14 +33,14 @@ import TransportSupport
         #expect(received.headers["content-length"] == nil)
         #expect(received.body == TemporaryFile.content(size: size))
         #expect(received.trailers == ["x-checksum": "\(Self.checksum(TemporaryFile.content(size: size)))"])
-        // The connection is still in step.
+        // The connection is still usable.
         #expect(try await engine.perform(HTTPRequest(method: "GET", url: server.url())).status == 204)
         #expect(server.connectionCount == 1)
         await engine.shutdown()
         server.stop()
     }
 
-    @Test func trailersFollowOneRequestAfterAnother() async throws {
+    @Test func sendsTrailersOfSeveralRequests() async throws {
         let server = try ScriptedServer { _, _ in [.answer(204)] }
         let engine = CurlEngine()
         for number in 0..<5 {
@@ -56,8 +56,8 @@ import TransportSupport
         server.stop()
     }
 
-    /// Of a file that goes on behind the body, and whose last piece is smaller than those before.
-    @Test func theObserverSeesWhatIsSentAndNoMore() async throws {
+    /// The body is a part of a longer file, and its last piece is smaller than the others.
+    @Test func observerReceivesExactlyTheBody() async throws {
         let size = 1_000_000
         let file = try TemporaryFile(size: size)
         let reader = try await FileReader.open(file.source, on: WorkerThreads(limit: 1))
@@ -75,8 +75,8 @@ import TransportSupport
         server.stop()
     }
 
-    /// What it computes is time that no other transfer waits.
-    @Test func theObserverHasAThreadThatReads() async throws {
+    /// Its computation does not delay other transfers.
+    @Test func observerRunsOnReaderThread() async throws {
         let file = try TemporaryFile(size: 100_000)
         let reader = try await FileReader.open(file.source, on: WorkerThreads(limit: 1))
         let server = try ScriptedServer { _, _ in [.answer(204)] }
@@ -98,7 +98,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func onlyAFileCanBeObserved() async throws {
+    @Test func rejectsObserverWithoutFile() async throws {
         let server = try ScriptedServer { _, _ in [.answer(204)] }
         let engine = CurlEngine()
         let error = await #expect(throws: CurlEngineError.self) {
@@ -110,7 +110,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func trailersThatCanNotBeMadeEndTheRequest() async throws {
+    @Test func requestFailsWithErrorOfTrailers() async throws {
         struct NoChecksum: Error {}
         let server = try ScriptedServer { _, _ in [.read(nil), .answer(204)] }
         let engine = CurlEngine()
@@ -131,7 +131,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func trailersOfAnAnswerAreNoHeadersOfIt() async throws {
+    @Test func separatesTrailersFromHeaders() async throws {
         let server = try ScriptedServer { _, _ in
             [.raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Late\r\n\r\n3\r\nabc\r\n0\r\nX-Late: 1\r\n\r\n")]
         }

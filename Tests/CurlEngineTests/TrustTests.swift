@@ -5,9 +5,9 @@ import Testing
 import TransferCore
 import TransportSupport
 
-/// Whom the engine trusts, and who it says that it is. The servers have certificates made for the test.
+/// Server certificates, pinned keys and client certificates. The test creates the certificates.
 @Suite(.timeLimit(.minutes(10))) struct TrustTests {
-    @Test func onlyWhatIsNamedIsTrusted() async throws {
+    @Test func trustsOnlyConfiguredCertificates() async throws {
         let server = try await TLSServer.start()
         defer { server.stop() }
         let engine = CurlEngine()
@@ -17,7 +17,7 @@ import TransportSupport
         #expect(stranger?.kind == .tlsNotTrusted)
         let trusted = try await engine.perform(HTTPRequest(method: "GET", url: server.url, certificateAuthorityFile: server.certificate))
         #expect(trusted.status == 200)
-        // A connection made under that trust is no way in for a request without it.
+        // A request without that trust does not reuse a connection that was made with it.
         let again = await #expect(throws: CurlEngineError.self) { try await engine.perform(HTTPRequest(method: "GET", url: server.url)) }
         #expect(again?.kind == .tlsNotTrusted)
         let otherName = await #expect(throws: CurlEngineError.self) {
@@ -32,7 +32,7 @@ import TransportSupport
         await engine.shutdown()
     }
 
-    @Test func oldVersionsAreRefused() async throws {
+    @Test func rejectsOldVersions() async throws {
         let server = try await TLSServer.start(version: "TLSv1_1")
         defer { server.stop() }
         let engine = CurlEngine()
@@ -43,7 +43,7 @@ import TransportSupport
         await engine.shutdown()
     }
 
-    @Test func onlyPinnedKeysAreTaken() async throws {
+    @Test func acceptsOnlyPinnedKeys() async throws {
         let server = try await TLSServer.start()
         defer { server.stop() }
         let engine = CurlEngine()
@@ -63,7 +63,7 @@ import TransportSupport
             try await engine.perform(HTTPRequest(method: "GET", url: server.url, connection: options))
         }
         #expect(error?.kind == .tlsNotTrusted)
-        // What is no hash at all is not left out, and a file is not meant.
+        // Invalid pins are errors and not ignored, and file names are not accepted.
         for pin in ["", "sha256//\(pin)", "/etc/passwd", pin.dropLast() + ";"] {
             options.pinnedPublicKeys = [pin]
             let error = await #expect(throws: CurlEngineError.self) {
@@ -74,7 +74,7 @@ import TransportSupport
         await engine.shutdown()
     }
 
-    @Test func trustingAnybodyWarnsEachTime() async throws {
+    @Test func insecureVerificationWarnsEachTime() async throws {
         let server = try await TLSServer.start()
         defer { server.stop() }
         let engine = CurlEngine()
@@ -93,7 +93,7 @@ import TransportSupport
         await engine.shutdown()
     }
 
-    @Test func theClientShowsItsCertificate() async throws {
+    @Test func sendsClientCertificate() async throws {
         let client = try await ClientIdentity.make()
         let server = try await TLSServer.start(version: "TLSv1_2", clientAuthority: client.certificate)
         defer { server.stop() }
@@ -111,7 +111,8 @@ import TransportSupport
             certificateFile: client.certificate, keyFile: client.encryptedKey, passphrase: Secret(ClientIdentity.passphrase))
         #expect(try await perform().status == 200)
 
-        // Nobody is asked on a terminal, and a connection with the right key is no way in with a wrong one. libcurl 7.88 takes it for one.
+        // libcurl does not prompt on a terminal, and a connection with the correct key is not reused with a wrong one. libcurl 7.88 itself
+        // would reuse it.
         for certificate in [
             ClientCertificate(certificateFile: client.certificate, keyFile: client.encryptedKey),
             ClientCertificate(certificateFile: client.certificate, keyFile: client.encryptedKey, passphrase: Secret("sesame street")),
@@ -127,8 +128,8 @@ import TransportSupport
         await engine.shutdown()
     }
 
-    /// With TLS 1.3 the refusal comes after the connection was made.
-    @Test(arguments: ["TLSv1_2", "TLSv1_3"]) func aStrangersCertificateIsRefused(version: String) async throws {
+    /// With TLS 1.3, the refusal arrives after the connection is complete.
+    @Test(arguments: ["TLSv1_2", "TLSv1_3"]) func reportsRejectedClientCertificate(version: String) async throws {
         let client = try await ClientIdentity.make()
         let stranger = try await ClientIdentity.make()
         let server = try await TLSServer.start(version: version, clientAuthority: client.certificate)
@@ -145,12 +146,12 @@ import TransportSupport
         let missing = await #expect(throws: CurlEngineError.self) {
             try await engine.perform(HTTPRequest(method: "GET", url: server.url, connection: options))
         }
-        // Before TLS 1.3, a server has no word for a certificate that is missing.
+        // Before TLS 1.3, there is no alert for a missing certificate.
         #expect(missing?.kind == (version == "TLSv1_3" ? .clientCertificateUnusable : .tlsFailed), "\(String(describing: missing))")
         await engine.shutdown()
     }
 
-    @Test func http2IsSpokenWhereAskedForAndAgreedOn() async throws {
+    @Test func usesHTTP2IfNegotiated() async throws {
         let server = try await TLSServer.start(protocols: "h2,http/1.1")
         let oldServer = try await TLSServer.start()
         defer {

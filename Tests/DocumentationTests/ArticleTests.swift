@@ -1,21 +1,21 @@
 import Foundation
 import Testing
 
-/// The articles show no code but that of `Articles/` and of the samples, which compiles.
+/// The articles contain only code from `Articles/` and from the samples, which compiles.
 @Suite struct ArticleTests {
-    @Test(arguments: Catalog.articles) func theCodeIsWhatCompiles(article: String) throws {
+    @Test(arguments: Catalog.articles) func codeCompiles(article: String) throws {
         let shown = try Catalog.code(in: article).filter { try !Catalog.isOfASample($0) }
         let compiled = try Catalog.compiledCode(of: article)
         #expect(shown.count == compiled.count)
         for (shown, compiled) in zip(shown, compiled) { #expect(shown == compiled) }
     }
 
-    @Test func thereAreArticles() {
+    @Test func findsArticles() {
         #expect(Catalog.articles.contains("GettingStarted"))
     }
 }
 
-/// The articles of the documentation, and the code that they show.
+/// The articles of the documentation, and their code.
 enum Catalog {
     private static let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     private static let package = tests.deletingLastPathComponent().deletingLastPathComponent()
@@ -26,7 +26,7 @@ enum Catalog {
         return files.filter { $0.pathExtension == "md" }.map { $0.deletingPathExtension().lastPathComponent }.sorted()
     }()
 
-    /// The blocks of Swift in an article, without blank lines and imports.
+    /// The Swift code blocks of an article, without blank lines and imports.
     static func code(in article: String) throws -> [[String]] {
         let text = try String(contentsOf: folder.appending(path: "\(article).md"), encoding: .utf8)
         return text.components(separatedBy: "```swift\n").dropFirst().map { block in
@@ -34,7 +34,7 @@ enum Catalog {
         }
     }
 
-    /// The sections of the file that compiles an article's code; none if there is no such file.
+    /// The sections of the file with an article's code, or none if there is no such file.
     static func compiledCode(of article: String) throws -> [[String]] {
         let file = tests.appending(path: "Articles/\(article).swift")
         guard FileManager.default.fileExists(atPath: file.path) else { return [] }
@@ -45,7 +45,7 @@ enum Catalog {
         }
     }
 
-    /// Whether a sample has a block, as it is but for its indentation.
+    /// Whether a sample contains a block, apart from its indentation.
     static func isOfASample(_ block: [String]) throws -> Bool {
         let samples = package.appending(path: "Samples")
         let wanted = block.map(trimmed)

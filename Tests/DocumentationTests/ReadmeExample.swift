@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// The README's example, compiled; ``ReadmeTests`` holds the two together.
+/// The compiled example of the README. ``ReadmeTests`` compares the two.
 // swift-format-ignore
 private func readmeExample() async throws {
     // README
@@ -27,7 +27,7 @@ private func readmeExample() async throws {
 }
 
 @Suite struct ReadmeTests {
-    @Test func theExampleIsTheOneThatCompiles() throws {
+    @Test func exampleCompiles() throws {
         let source = URL(fileURLWithPath: #filePath)
         let root = source.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         let readme = try String(contentsOf: root.appending(path: "README.md"), encoding: .utf8)

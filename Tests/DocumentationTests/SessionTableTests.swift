@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// The table of the article "Observing transfers", at work.
+/// The session table of the article "Observing transfers" in operation.
 @MainActor @Suite struct SessionTableTests {
     /// A view that only counts its rows.
     final class CountingView: RowView {
@@ -28,7 +28,7 @@ import TransportTUS
         }
     }
 
-    @Test func theTableFollowsTheQueue() async throws {
+    @Test func tableFollowsQueue() async throws {
         let folder = FilePath(NSTemporaryDirectory()).appending("queue-list-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(atPath: folder.string) }
         var logger = Logger(label: "test")

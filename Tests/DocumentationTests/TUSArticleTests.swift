@@ -3,7 +3,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// The article on accounts for tus shows code that compiles, and the settings that there are.
+/// The code of the article on tus accounts compiles, and its tables list all settings.
 @Suite struct TUSArticleTests {
     private let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
 
@@ -22,7 +22,7 @@ import TransportTUS
         text.components(separatedBy: "```\(language)\n").dropFirst().map { $0.components(separatedBy: "```")[0] }
     }
 
-    @Test func theCodeIsWhatCompiles() throws {
+    @Test func codeCompiles() throws {
         let source = try String(contentsOf: tests.appending(path: "Articles/TUSAccounts.swift"), encoding: .utf8)
         let compiled = source.components(separatedBy: "// ARTICLE\n").dropFirst().map {
             Self.lines($0.components(separatedBy: "// END\n")[0])
@@ -30,7 +30,7 @@ import TransportTUS
         #expect(Self.blocks("swift", in: try article).map(Self.lines) == compiled)
     }
 
-    @Test func allSettingsAreListed() throws {
+    @Test func listsAllSettings() throws {
         let error = #expect(throws: TransferError.self) { try TUSTransport.validate(.tus("https://host/", settings: ["?": ""])) }
         let known = try #require(error?.message.components(separatedBy: "valid settings are ").last).dropLast().components(
             separatedBy: ", ")
@@ -40,8 +40,8 @@ import TransportTUS
         #expect(cells.map { $0.trimmingCharacters(in: CharacterSet(charactersIn: " `")) } == known)
     }
 
-    /// What the commands set makes sense.
-    @Test func theCommandsAreAccepted() throws {
+    /// The settings in the commands are valid.
+    @Test func commandsAreValid() throws {
         let blocks = Self.blocks("sh", in: try article)
         #expect(blocks.count == 2)
         for block in blocks {
@@ -53,8 +53,8 @@ import TransportTUS
         }
     }
 
-    /// The ranges that the article tells.
-    @Test func theRangesAreThose() throws {
+    /// The ranges in the article.
+    @Test func rangesAreCorrect() throws {
         for (name, least) in [("chunkMultiple", 1), ("chunkSize", 1), ("parallelThreshold", 1), ("singleRequestSize", 0)] {
             try TUSTransport.validate(.tus("https://host/", settings: [name: "\(least)"]))
             #expect(throws: TransferError.self) { try TUSTransport.validate(.tus("https://host/", settings: [name: "\(least - 1)"])) }

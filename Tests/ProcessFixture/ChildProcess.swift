@@ -9,14 +9,14 @@ import TransferCore
     package import Darwin
 #endif
 
-/// posix_spawn(3) and waitpid(2). Foundation's `Process` was seen to crash in a process with a thousand descriptors and threads, and its end
-/// waits for all who have a copy of one of its descriptors.
+/// posix_spawn(3) and waitpid(2). Foundation's `Process` crashed in a process with a thousand descriptors and threads, and it waits for the
+/// end of all processes that inherited one of its descriptors.
 package enum ChildProcess {
-    /// No program is started between the making of a pipe and the mark that keeps others from inheriting it.
-    /// Its value is nothing but of some size: thread sanitizer takes an access to one of none for one to the object.
+    /// No program starts between the creation of a pipe and its close-on-exec flag. The value has no meaning, but it has a size: thread
+    /// sanitizer mistakes an access to an empty value for one to the object.
     private static let gate = Locked(0)
 
-    /// A pipe that no program inherits, but through ``spawn(_:_:environment:workingFolder:descriptors:)``.
+    /// A pipe that programs inherit only through ``spawn(_:_:environment:workingFolder:descriptors:)``.
     package static func pipe() throws -> (reading: FileDescriptor, writing: FileDescriptor) {
         try gate.withLock { _ in
             let ends = try FileDescriptor.pipe()
@@ -25,12 +25,12 @@ package enum ChildProcess {
         }
     }
 
-    /// Starts a program with these standard descriptors, and otherwise a clean slate: no signal blocked or ignored, as the threads that run
-    /// tests have most of them blocked, and no other descriptor: a copy of a socket would keep its connection from ending with its owner.
+    /// Starts a program with these standard descriptors and no others: a copied socket would keep its connection open after its owner ends.
+    /// Resets all signals, because the threads that run tests block most of them.
     ///
     /// - Parameters:
-    ///   - environment: All of its variables; nil for those of the tests.
-    ///   - workingFolder: Nil for that of the tests.
+    ///   - environment: All variables of the program, or nil for those of the tests.
+    ///   - workingFolder: The working folder, or nil for that of the tests.
     package static func spawn(
         _ program: FilePath, _ arguments: [[UInt8]], environment: [String: String]? = nil, workingFolder: FilePath? = nil,
         descriptors: [FileDescriptor]
@@ -54,7 +54,7 @@ package enum ChildProcess {
 
         var (executable, words) = (program, [program.bytes] + arguments)
         if let workingFolder {
-            // The call that changes the working folder is not in POSIX before 2024; a shell does it everywhere.
+            // The function that changes the working folder is in POSIX only since 2024; a shell works everywhere.
             executable = "/bin/sh"
             let script = Array("cd \"$1\" && shift && exec \"$@\"".utf8)
             words = [executable.bytes, Array("-c".utf8), script, executable.bytes, workingFolder.bytes] + words
@@ -71,13 +71,13 @@ package enum ChildProcess {
         return process
     }
 
-    /// Blocks until the process has ended; it can be signalled and has to be reaped afterwards.
+    /// Blocks until the process has ended. The process can still be signalled, and must be reaped afterwards.
     package static func awaitEnd(_ process: pid_t) {
         var information = unsafe siginfo_t()
         while unsafe waitid(P_PID, id_t(process), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
     }
 
-    /// How an ended process ended: the exit status, or the number of the signal that killed it.
+    /// Reaps a process that has ended. Returns its exit status, or the signal that killed it.
     @discardableResult package static func reap(_ process: pid_t) -> (status: Int32, wasKilled: Bool) {
         var status: CInt = 0
         while unsafe waitpid(process, &status, 0) < 0, errno == EINTR {}
@@ -86,7 +86,7 @@ package enum ChildProcess {
         return signal == 0 ? (status >> 8 & 0xFF, false) : (signal, true)
     }
 
-    /// posix_spawn_file_actions_addclosefrom_np(3), of glibc 2.34 and later; its header shows it to those only that ask for extensions.
+    /// posix_spawn_file_actions_addclosefrom_np(3) of glibc 2.34 and later. Its header declares it only with extensions enabled.
     private static var addCloseFrom: (@convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, CInt) -> CInt)? {
         guard let symbol = unsafe dlsym(nil, "posix_spawn_file_actions_addclosefrom_np") else { return nil }
         return unsafe unsafeBitCast(symbol, to: (@convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, CInt) -> CInt).self)

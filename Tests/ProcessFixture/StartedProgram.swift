@@ -9,16 +9,16 @@ import TransferCore
     import Darwin
 #endif
 
-/// A program that runs beside the tests. Its standard input stays open for as long as this object lives, so that a program that ends with its
-/// input ends with the tests in whatever way they end; what it complains of is dropped.
+/// A program that runs beside the tests. Its standard input stays open while this object exists, so that a program that ends with its input
+/// also ends with the tests. Its standard error is discarded.
 package final class StartedProgram: Sendable {
     private let input: Locked<FileDescriptor?>
     private let output: FileDescriptor
     private let process: Locked<pid_t?>
 
-    /// Starts a program, by its absolute path, or by a name that the search path has.
+    /// Starts a program, by its absolute path or by its name in the search path.
     ///
-    /// - Parameter environment: Variables beside those of the tests.
+    /// - Parameter environment: Variables in addition to those of the tests.
     package init(_ program: String, _ arguments: [String], environment: [String: String] = [:]) throws {
         let (stdin, stdout) = (try ChildProcess.pipe(), try ChildProcess.pipe())
         let null = try FileDescriptor.open(FilePath("/dev/null"), .readWrite, options: .closeOnExec)
@@ -32,19 +32,19 @@ package final class StartedProgram: Sendable {
                 environment: variables, descriptors: [stdin.reading, stdout.writing, null]))
     }
 
-    /// What it printed since the last look, at least a byte; empty at the end. Blocks.
+    /// The output since the last call, at least a byte, or no bytes at its end. Blocks.
     package func read() throws -> Data {
         var buffer = [UInt8](repeating: 0, count: 64 * 1024)
         let count = try unsafe buffer.withUnsafeMutableBytes { unsafe try output.read(into: $0) }
         return Data(buffer.prefix(count))
     }
 
-    /// The number of the port that it printed, as soon as it listens there; nil if it printed something else. Blocks.
+    /// The port number that the program prints when it listens, or nil if it prints something else. Blocks.
     package func readPort() throws -> Int? {
         Int(String(decoding: try read(), as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines))
     }
 
-    /// Ends it at once, as a crash would. Blocks until it has ended.
+    /// Kills the process, like a crash. Blocks until it has ended.
     package func kill() {
         process.withLock { process in
             guard let number = process else { return }
@@ -54,7 +54,7 @@ package final class StartedProgram: Sendable {
         }
     }
 
-    /// Stops it where it is, so that it sees nothing of what happens from now on. It still can be killed.
+    /// Suspends the process, so that it sees no further events. It can still be killed.
     package func suspend() {
         process.withLock { process in
             if let number = process { Self.send(SIGSTOP, to: number) }
@@ -84,8 +84,8 @@ package final class StartedProgram: Sendable {
 
     /// Runs a program to its end. Blocks.
     ///
-    /// - Parameter input: What it reads; small enough for a pipe's buffer.
-    /// - Returns: Its exit status, or the number of the signal that ended it, and what it printed.
+    /// - Parameter input: The standard input, small enough for a pipe's buffer.
+    /// - Returns: The exit status, or the number of the signal that killed the program, and its output.
     @discardableResult package static func run(
         _ program: String, _ arguments: [String], environment: [String: String] = [:], input: Data = Data()
     ) throws -> (status: Int32, output: Data) {

@@ -5,7 +5,7 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// Which methods are agreed on with OpenSSH's server, and which never are.
+/// The methods that the client and OpenSSH's server agree on, and those that they never use.
 @Suite(.timeLimit(.minutes(10)))
 struct AgreementTests {
     @Test func `the safe and fast methods come first`() async throws {
@@ -19,7 +19,7 @@ struct AgreementTests {
     }
 
     @Test(arguments: ["Ciphers aes128-cbc,aes256-cbc", "Ciphers 3des-cbc", "MACs hmac-md5", "MACs hmac-md5-96"], [false, true])
-    func `a server without a safe method is refused`(option: String, allowsSHA1: Bool) async throws {
+    func `a server without a safe method is rejected`(option: String, allowsSHA1: Bool) async throws {
         let server = try await SSHServerProcess.start(options: [option])
         defer { server.stop() }
         var settings = try server.settings()
@@ -28,13 +28,13 @@ struct AgreementTests {
     }
 
     @Test(arguments: ["MACs hmac-sha1", "KexAlgorithms diffie-hellman-group14-sha1"])
-    func `SHA-1 is taken where it is allowed`(option: String) async throws {
+    func `SHA-1 is used only if permitted`(option: String) async throws {
         let server = try await SSHServerProcess.start(options: [option])
         defer { server.stop() }
         try await expectTakenIfAllowed(server, named: "sha1")
     }
 
-    @Test func `a host key that signs with SHA-1 is taken where it is allowed`() async throws {
+    @Test func `a host key with SHA-1 signatures is accepted only if permitted`() async throws {
         let server = try await SSHServerProcess.start(hostKeys: [.rsa], options: ["HostKeyAlgorithms ssh-rsa"])
         defer { server.stop() }
         try await expectTakenIfAllowed(server, named: "ssh-rsa")

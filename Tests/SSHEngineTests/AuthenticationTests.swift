@@ -32,7 +32,7 @@ struct AuthenticationTests {
         try await #require(throws: TransferError.self) { try await server.connect(settings, secrets: secrets) }
     }
 
-    @Test func `key files of both types and formats, with and without passphrase`() async throws {
+    @Test func `both key types and formats work, with and without passphrase`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         for (type, options) in [(KeyType.ed25519, []), (.ecdsa, []), (.ecdsa, ["-m", "PEM"])] {
@@ -48,7 +48,7 @@ struct AuthenticationTests {
         }
     }
 
-    @Test func `the next key is tried, and all that was tried is told`() async throws {
+    @Test func `the next key is tried, and the error lists all tried keys`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let stranger = try await makeKey(server, .ed25519, isAuthorized: false)
@@ -76,7 +76,7 @@ struct AuthenticationTests {
         #expect(!error.description.contains("wrong one"))
     }
 
-    /// As ssh(1) refuses it.
+    /// ssh(1) refuses it, too.
     @Test func `a key that others can read is not used`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
@@ -90,7 +90,7 @@ struct AuthenticationTests {
         try await server.connect(settings).close()
     }
 
-    @Test func `an RSA key with an old library is told apart from a wrong one`() async throws {
+    @Test func `an RSA key with an old library differs from a wrong key`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let path = try await makeKey(server, .rsa)
@@ -104,7 +104,7 @@ struct AuthenticationTests {
         #expect(error.message.contains("use an ed25519 or ecdsa key, or libssh2 1.11 or later"), "\(error.message)")
     }
 
-    @Test func `an agent's keys come first, and one that is silent does not hold up the others for ever`() async throws {
+    @Test func `the keys of an agent come first, and a missing agent is reported`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let socket = server.folder.appending(path: "agent")
@@ -125,7 +125,7 @@ struct AuthenticationTests {
         #expect(connection.agreement.authenticationMethod.hasPrefix("publickey (agent, SHA256:"))
         await connection.close()
 
-        // Without one, key files are next; why there was none is told with the rest.
+        // Without an agent, key files are next. The error also says why there was no agent.
         settings.authentication.agent = .socket("/nonexistent/agent")
         settings.authentication.keyFiles = [.init(path: FilePath(server.userKey))]
         try await server.connect(settings).close()
@@ -136,8 +136,8 @@ struct AuthenticationTests {
         #expect(error.message.contains("/nonexistent/agent"))
     }
 
-    /// Of an agent that waits for a card, or is stopped.
-    @Test func `an agent that never answers does not take the time of the others`() async throws {
+    /// As with an agent that waits for a smart card, or that is suspended.
+    @Test func `a silent agent does not delay other keys`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let path = FilePath(server.folder.appending(path: "mute").path)
@@ -155,7 +155,7 @@ struct AuthenticationTests {
         #expect(error.message.contains("the agent at \(path): it did not answer in time"), "\(error)")
     }
 
-    /// - Returns: A socket whose connections nobody accepts, so that all that is sent there waits.
+    /// - Returns: A socket that accepts no connections, so that clients wait.
     private func makeMuteSocket(at path: FilePath) throws -> CInt {
         #if canImport(Glibc)
             let descriptor = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0)
@@ -176,7 +176,7 @@ struct AuthenticationTests {
         return descriptor
     }
 
-    @Test func `no more proofs are offered than are allowed`() async throws {
+    @Test func `the number of attempts is limited`() async throws {
         let server = try await SSHServerProcess.start(options: ["MaxAuthTries 3"])
         defer { server.stop() }
         var files: [SSHAuthentication.KeyFile] = []
@@ -187,7 +187,7 @@ struct AuthenticationTests {
         let bounded = try await failure(server, settings)
         #expect(bounded.failureClass == .credentials)
         #expect(!bounded.message.contains(files[2].path.string))
-        // A server that allows fewer hangs up, which is about the proofs and not about the connection.
+        // A server that permits fewer attempts closes the connection. This is a failure of the credentials, not of the connection.
         settings.authentication.maximumAttempts = 9
         let refused = try await failure(server, settings)
         #expect(refused.failureClass == .credentials, "\(refused)")

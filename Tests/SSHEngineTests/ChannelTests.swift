@@ -5,7 +5,7 @@ import TransferCore
 
 @Suite(.timeLimit(.minutes(10)))
 struct ChannelTests {
-    @Test func `a subsystem gets bytes and gives bytes`() async throws {
+    @Test func `a subsystem receives and sends bytes`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let connection = try await server.connect()
@@ -16,7 +16,7 @@ struct ChannelTests {
 
         let handler = TestHandler()
         let channel = try await connection.openSubsystem("sftp", handler: handler)
-        // SSH_FXP_INIT of version 3, asked for by a wake-up from another thread.
+        // SSH_FXP_INIT of version 3. A wake-up from another thread sends it.
         handler.send([0, 0, 0, 5, 1, 0, 0, 0, 3])
         channel.wake()
         await handler.waitFor(bytes: 9)
@@ -32,7 +32,7 @@ struct ChannelTests {
         #expect(handler.ends == [nil])
     }
 
-    @Test func `what the server does not have is refused, and the connection goes on`() async throws {
+    @Test func `a missing subsystem fails, and the connection stays open`() async throws {
         let server = try await SSHServerProcess.start(options: ["MaxSessions 2"], subsystems: ["echo": "exec cat"])
         defer { server.stop() }
         let connection = try await server.connect()
@@ -46,12 +46,12 @@ struct ChannelTests {
         ]
         let full = try await #require(throws: TransferError.self) { try await connection.openSubsystem("echo", handler: handler) }
         #expect(full.failureClass == .transient)
-        // A handler whose channel was never open hears nothing.
+        // A handler whose channel never opened receives no call.
         #expect(handler.ends.isEmpty)
         channels[0].close()
         let echo = EchoHandler(size: 1000)
         var reopened: SSHChannel?
-        // The place is free when the server has seen the close.
+        // The server frees the slot when it has seen the close.
         while reopened == nil {
             reopened = try? await connection.openSubsystem("echo", handler: echo)
             #expect(connection.isAlive)
@@ -61,7 +61,7 @@ struct ChannelTests {
         await connection.close()
     }
 
-    @Test func `a command's output, complaints and status come back`() async throws {
+    @Test func `a command returns its output, its errors and its status`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let connection = try await server.connect()
@@ -78,7 +78,7 @@ struct ChannelTests {
         let killed = try await connection.run(Array("kill -KILL $$".utf8))
         #expect(killed.status == nil)
         #expect(killed.signal == "KILL")
-        // Commands at once, and one that is cancelled beside them.
+        // Concurrent commands, and one that is cancelled.
         let endless = Task { try await connection.run(Array("sleep 600".utf8)) }
         let outputs = try await withThrowingTaskGroup(of: (Int, [UInt8]).self) { group in
             for number in 0..<6 { group.addTask { (number, try await connection.run(Array("echo \(number)".utf8)).output) } }
@@ -90,7 +90,7 @@ struct ChannelTests {
         await connection.close()
     }
 
-    @Test func `many channels at once, both ways, with tiny buffers and keys that change all the time`() async throws {
+    @Test func `parallel channels work with tiny buffers and frequent key exchanges`() async throws {
         let server = try await SSHServerProcess.start(
             options: ["RekeyLimit 512K", "ClientAliveInterval 1"], subsystems: ["echo": "exec cat"])
         defer { server.stop() }
@@ -109,7 +109,7 @@ struct ChannelTests {
         #expect(channels.count == 4)
     }
 
-    @Test func `a window smaller than what comes is opened again and again`() async throws {
+    @Test func `a small window is extended repeatedly`() async throws {
         let server = try await SSHServerProcess.start(subsystems: ["echo": "exec cat"])
         defer { server.stop() }
         var settings = try server.settings()

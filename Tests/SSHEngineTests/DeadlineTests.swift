@@ -12,7 +12,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// Each step of a connection has a deadline of its own, and can be cancelled, whatever the server does not say.
+/// Each step of a connection has its own deadline and can be cancelled, even if the server never responds.
 @Suite(.timeLimit(.minutes(10)))
 struct DeadlineTests {
     private static func settings(_ port: UInt16) -> SSHSettings {
@@ -26,7 +26,7 @@ struct DeadlineTests {
         try await SSHConnection.open(settings, credentials: TestSecrets(), logger: .silent)
     }
 
-    @Test func `a server that takes no connection is not reached`() async throws {
+    @Test func `a server that accepts no connection is unreachable`() async throws {
         let silent = try SilentPort()
         var settings = Self.settings(silent.port)
         settings.connectTimeout = .milliseconds(50)
@@ -41,11 +41,11 @@ struct DeadlineTests {
         await #expect(throws: CancellationError.self) { try await opening.value }
     }
 
-    @Test(arguments: ["", "SSH-2.0-silent\r\n"]) func `whoever waits for keys can be cancelled`(greeting: String) async throws {
+    @Test(arguments: ["", "SSH-2.0-silent\r\n"]) func `the key exchange can be cancelled`(greeting: String) async throws {
         let (arrivals, arrival) = AsyncStream<Void>.makeStream()
         let server = try RawServer { connection in
             connection.send(Array(greeting.utf8))
-            // Ours comes at once, and the first packet behind it.
+            // The client's greeting and its first packet arrive immediately.
             _ = connection.receive()
             arrival.yield()
             connection.waitForEnd()
@@ -63,8 +63,8 @@ struct DeadlineTests {
         await steps.next()
     }
 
-    /// The server asks a program whether a key may log in, and that never says.
-    @Test(arguments: [true, false]) func `a server that never says whether the user may log in`(isCancelled: Bool) async throws {
+    /// The server runs a program that decides about keys, and that never responds.
+    @Test(arguments: [true, false]) func `authentication has a deadline and can be cancelled`(isCancelled: Bool) async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "transferkit-deadline-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(at: folder) }

@@ -12,8 +12,8 @@ import TransferCore
 
 @Suite(.timeLimit(.minutes(10)))
 struct FaultTests {
-    /// A subsystem that tells its process, sends without end, or takes without end after it took a million bytes. That one keeps its
-    /// output open, whose end is what the server would tell as the end of the channel.
+    /// Subsystems that write down their process ID. One sends without end, one receives without end after a million bytes. The latter keeps
+    /// its output open, because the server would report its end as the end of the channel.
     private static let subsystems = [
         "echo": "exec cat",
         "source": "echo $$ > $folder/source; exec cat /dev/zero",
@@ -29,7 +29,7 @@ struct FaultTests {
         #expect(kill(try process(name, of: server), SIGKILL) == 0)
     }
 
-    @Test func `the server's process is killed while it sends and while it receives`() async throws {
+    @Test func `a killed server process ends only its channel`() async throws {
         let server = try await SSHServerProcess.start(subsystems: Self.subsystems)
         defer { server.stop() }
         let connection = try await server.connect()
@@ -51,7 +51,7 @@ struct FaultTests {
             #expect(ends.first??.failureClass == .transient)
             #expect(ends.first??.code == .connectionLost)
         }
-        // Others on the same connection don't notice.
+        // Other channels of the connection are not affected.
         let echo = EchoHandler(size: 100_000)
         let channel = try await connection.openSubsystem("echo", handler: echo)
         await echo.waitForAll()
@@ -63,7 +63,7 @@ struct FaultTests {
     }
 
     @Test(arguments: ["source", "sink", nil])
-    func `a connection that is cut ends everything on it`(subsystem: String?) async throws {
+    func `a cut connection ends all its channels`(subsystem: String?) async throws {
         let server = try await SSHServerProcess.start(subsystems: Self.subsystems)
         defer { server.stop() }
         let relay = try RawServer.relay(to: server.port)
@@ -81,7 +81,7 @@ struct FaultTests {
         #expect(!connection.isAlive)
         if subsystem != nil {
             await upload.taken.waitForEnd()
-            // The server may have time to say that the process ended.
+            // The server may have time to report that the process ended.
             #expect(upload.taken.ends.count == 1)
             #expect(upload.taken.ends.first??.failureClass == .transient)
             #expect(upload.taken.ends.first??.code == .connectionLost)
@@ -90,7 +90,7 @@ struct FaultTests {
         #expect(later?.failureClass == .transient)
     }
 
-    @Test func `a server that falls silent is given up`() async throws {
+    @Test func `a silent server times out`() async throws {
         let server = try await SSHServerProcess.start(subsystems: ["echo": "echo $PPID > $folder/session; exec cat"])
         defer { server.stop() }
         var settings = try server.settings()
@@ -111,7 +111,7 @@ struct FaultTests {
         #expect(handler.ends == [error])
     }
 
-    @Test func `closing the connection ends what is under way, also a full pipe`() async throws {
+    @Test func `closing the connection ends channels and commands`() async throws {
         let server = try await SSHServerProcess.start(subsystems: ["stuck": "echo ready; exec sleep 600"])
         defer { server.stop() }
         let connection = try await server.connect()
@@ -119,7 +119,7 @@ struct FaultTests {
         let channel = try await connection.openSubsystem("stuck", handler: handler)
         await handler.taken.waitFor(bytes: 6)
         let command = Task { try await connection.run(Array("sleep 600".utf8)) }
-        // Behind the other one, so that it runs.
+        // Runs after the other command has started.
         _ = try await connection.run(Array("true".utf8))
         await connection.close()
         await handler.taken.waitForEnd()
@@ -129,7 +129,7 @@ struct FaultTests {
     }
 }
 
-/// Sends without end, and notes what comes.
+/// Sends without end, and records the received bytes.
 final class EndlessHandler: SSHChannelHandler {
     let taken = TestHandler(keeps: false)
     private let chunk = [UInt8](repeating: 0x55, count: 32_000)

@@ -6,15 +6,15 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// Connections that break before the user is logged in: at each byte, in each direction.
+/// Connections that break before the end of authentication, at each byte and in each direction.
 @Suite(.timeLimit(.minutes(10)))
 struct HandshakeCutTests {
-    /// What went over one connection before it was encrypted.
+    /// The bytes of one connection before its encryption.
     private struct Recording {
         var fromServer: [UInt8] = []
         var fromClient: [UInt8] = []
 
-        /// Cuts off what follows the packet of a type (RFC 4253, section 6).
+        /// The bytes up to the end of the first packet of this type (RFC 4253, section 6).
         static func upTo(_ type: UInt8, _ bytes: [UInt8]) -> [UInt8]? {
             guard var end = bytes.firstIndex(of: 0x0A).map({ $0 + 1 }) else { return nil }
             while end + 6 <= bytes.count {
@@ -48,7 +48,7 @@ struct HandshakeCutTests {
 
     private func isWorthAnotherAttempt(_ error: TransferError) -> Bool { error.failureClass == .transient && error.code == .connectionLost }
 
-    /// Up to the answer to the key exchange: it has to fit the client's question, and is another each time.
+    /// Up to the response to the key exchange, which depends on the client's request and differs each time.
     @Test func `a cut at any byte of the key exchange is transient`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
@@ -75,7 +75,7 @@ struct HandshakeCutTests {
         }
     }
 
-    /// From the end of the key exchange on, with a real server, as what follows is encrypted.
+    /// After the key exchange, with a real server, because the rest is encrypted.
     @Test(arguments: [RawServer.Direction.fromServer, .fromClient]) func `a cut at any byte of the log-in is transient`(
         direction: RawServer.Direction
     ) async throws {
@@ -85,7 +85,7 @@ struct HandshakeCutTests {
         let isFromServer = direction == .fromServer
         let recorded = isFromServer ? recording.fromServer : recording.fromClient
         let start = try #require(Recording.upTo(isFromServer ? 31 : 30, recorded)).count
-        // What follows is the new keys, the request for the service, and the first proof.
+        // The new keys, the service request, and the first authentication request.
         for limit in start..<start + 180 {
             let relay = try RawServer.relay(
                 to: server.port, limit: isFromServer ? limit : nil, clientLimit: isFromServer ? nil : limit)

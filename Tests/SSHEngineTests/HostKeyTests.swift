@@ -26,7 +26,7 @@ struct HostKeyTests {
         return FilePath(file.path)
     }
 
-    @Test func `who is not known is refused, accepted once, and then known`() async throws {
+    @Test func `an unknown host is rejected, accepted once, and then known`() async throws {
         let server = try await SSHServerProcess.start(hostKeys: [.ed25519, .ecdsa])
         defer { server.stop() }
         let path = FilePath(server.folder.appending(path: "new/known_hosts").path)
@@ -43,14 +43,14 @@ struct HostKeyTests {
         let mode = try FileManager.default.attributesOfItem(atPath: path.string)[.posixPermissions] as? Int
         #expect(mode == 0o600)
 
-        // Once more does not add it again; and strict has no objection now.
+        // A second connection does not add the key again, and a strict policy now accepts it.
         try await server.connect(settings).close()
         settings.hostKeys.trust = .strict
         try await server.connect(settings).close()
         #expect(try String(contentsOfFile: path.string, encoding: .utf8).split(separator: "\n").count == 1)
     }
 
-    @Test func `what is added begins a line of its own`() async throws {
+    @Test func `an added key starts a new line`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let path = try file(server, "example.com ssh-ed25519 AAAA")
@@ -61,7 +61,7 @@ struct HostKeyTests {
         #expect(lines == ["example.com ssh-ed25519 AAAA", "[127.0.0.1]:\(server.port) \(try server.hostKey())"])
     }
 
-    @Test func `a changed key is told with both fingerprints and the line`() async throws {
+    @Test func `the error about a changed key has both fingerprints and the line`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let other = server.folder.appending(path: "other")
@@ -79,7 +79,7 @@ struct HostKeyTests {
         }
     }
 
-    @Test func `a server with several keys shows the one that it is known by`() async throws {
+    @Test func `a server with several keys uses the known one`() async throws {
         let server = try await SSHServerProcess.start(hostKeys: [.ed25519, .ecdsa, .rsa])
         defer { server.stop() }
         for type in [SSHServerProcess.KeyType.ed25519, .ecdsa] {
@@ -89,7 +89,7 @@ struct HostKeyTests {
             #expect(connection.agreement.hostKeyFingerprint == (try fingerprint(server, type)))
             await connection.close()
         }
-        // Known by RSA only: where the library can't ask for that, it says so and does not take another key for granted.
+        // Known only by its RSA key. A library that can't request that key reports this, and does not accept another key.
         var settings = try server.settings()
         settings.hostKeys = HostKeyPolicy(trust: .acceptNew, userFile: FilePath(try server.knownHosts([.rsa])))
         if SSHConnection.libraryVersion.hasPrefix("1.10.") || SSHConnection.libraryVersion.hasPrefix("1.9.") {
@@ -101,7 +101,7 @@ struct HostKeyTests {
         }
     }
 
-    @Test func `a revoked key is refused`() async throws {
+    @Test func `a revoked key is rejected`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let path = try file(
@@ -111,7 +111,7 @@ struct HostKeyTests {
         #expect(error.message.contains("revoked by \(path):2"))
     }
 
-    @Test func `a pinned fingerprint needs no file, and no other key will do`() async throws {
+    @Test func `a pinned fingerprint needs no file and excludes other keys`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         var settings = try server.settings()
@@ -124,7 +124,7 @@ struct HostKeyTests {
         #expect(error.message.contains(try fingerprint(server, .ed25519)))
     }
 
-    @Test func `a pinned key is found among several, whatever its type is`() async throws {
+    @Test func `a pinned key of any type is found among several`() async throws {
         let server = try await SSHServerProcess.start(hostKeys: [.ed25519, .ecdsa])
         defer { server.stop() }
         var settings = try server.settings()
@@ -137,11 +137,11 @@ struct HostKeyTests {
         let error = try await refusal(server, HostKeyPolicy(trust: .pinned(["SHA256:nonsense"]), userFile: nil))
         #expect(error.failureClass == .trust)
         for type in [SSHServerProcess.KeyType.ed25519, .ecdsa] {
-            #expect(error.message.contains(try fingerprint(server, type)), "All that it shows is told: \(error)")
+            #expect(error.message.contains(try fingerprint(server, type)), "The error lists all keys of the server: \(error)")
         }
     }
 
-    @Test func `a file that can't be read is told, as it may revoke a key`() async throws {
+    @Test func `an unreadable file is an error, because it may revoke a key`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let error = try await refusal(server, HostKeyPolicy(userFile: FilePath(server.folder.path)))
@@ -149,7 +149,7 @@ struct HostKeyTests {
         #expect(error.message.contains(server.folder.path))
     }
 
-    @Test func `lines that can't be understood, and revoked keys, are logged and named`() async throws {
+    @Test func `invalid lines and revoked keys are logged and named`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let known = try String(contentsOfFile: server.knownHosts(), encoding: .utf8)

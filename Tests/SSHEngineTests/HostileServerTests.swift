@@ -7,7 +7,7 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// What answers at the port is no SSH server, or a bad one.
+/// Services at the port that are not SSH servers, or that are faulty.
 @Suite(.timeLimit(.minutes(10)))
 struct HostileServerTests {
     private func settings(_ port: UInt16, host: String = "127.0.0.1") -> SSHSettings {
@@ -59,7 +59,7 @@ struct HostileServerTests {
         #expect([FailureClass.unreachable, .transient, .unsupported].contains(error.failureClass), "\(error)")
     }
 
-    /// Each comes in small packets (RFC 4253, section 11.2), so that no single one is too long.
+    /// Each name-list arrives in small packets (RFC 4253, section 11.2), so that no packet is too long.
     @Test func `a handshake without end is cut off`() async throws {
         let packet: [UInt8] = [0, 0, 4, 12, 6, 2, 0, 0, 4, 0] + [UInt8](repeating: 0, count: 1024 + 6)
         let error = try await failure(
@@ -75,7 +75,7 @@ struct HostileServerTests {
         #expect(error.message.contains("did not complete the key exchange"))
     }
 
-    @Test func `of a banner of a gibibyte, little is taken`() async throws {
+    @Test func `only a small part of a huge banner is read`() async throws {
         let passed = Locked(0)
         let server = try RawServer { connection in
             let line = [UInt8](repeating: 0x78, count: (64 << 10) - 2) + [13, 10]
@@ -88,7 +88,7 @@ struct HostileServerTests {
         let error = try await failure(settings(server.port))
         #expect(error.code == .notThisProtocol)
         await server.waitUntilIdle()
-        // What the system keeps for a connection comes on top of what was read.
+        // Includes the system's buffers in addition to the bytes that the client read.
         #expect(passed.withLock { $0 } < 64 << 20)
     }
 
@@ -98,7 +98,7 @@ struct HostileServerTests {
         #expect(error.code == .timedOut)
     }
 
-    @Test func `another service is told as such`() async throws {
+    @Test func `another service is named`() async throws {
         let ftp = try await failure(greeting: Array("220 ftp.example.com\r\n".utf8)) { $0.handshakeTimeout = .milliseconds(200) }
         #expect(ftp.code == .notThisProtocol)
         #expect(ftp.description.contains("220 ftp.example.com"))
@@ -108,43 +108,43 @@ struct HostileServerTests {
     }
 
     @Test(arguments: ["Exceeded MaxStartups\r\n", "Not allowed at this time\r\n"])
-    func `a server that is busy is told as such`(greeting: String) async throws {
+    func `a busy server is named`(greeting: String) async throws {
         let error = try await failure(greeting: Array(greeting.utf8), closes: true)
         #expect(error.failureClass == .transient && error.code == .serverError, "\(error)")
         #expect(error.message.contains("at the moment") && error.message.contains("MaxStartups"), "\(error)")
     }
 
-    @Test func `a server that has no room for another log-in is busy`() async throws {
+    @Test func `a server at its log-in limit is busy`() async throws {
         let server = try await SSHServerProcess.start(options: ["MaxStartups 1:100:1"])
         defer { server.stop() }
         let other = try RawClient(to: server.port)
         defer { other.close() }
-        // Its greeting says that the server counts it.
+        // Its greeting shows that the server counts this connection.
         #expect(try await SSHServerProcess.awayFromThePool { other.receive() }.starts(with: Array("SSH-2.0-".utf8)))
         let settings = try server.settings()
         let error = try await failure(settings)
         #expect(error.failureClass == .transient && error.code == .serverError, "\(error)")
     }
 
-    @Test func `a server that hangs up at once is not reached`() async throws {
+    @Test func `a server that disconnects immediately is unreachable`() async throws {
         let error = try await failure(greeting: [], closes: true)
         #expect(error.failureClass == .unreachable)
         #expect(error.code == .connectionLost)
     }
 
-    @Test func `a closed port and an unknown name are not reached`() async throws {
+    @Test func `a closed port and an unknown name are unreachable`() async throws {
         let closed = try ClosedPort()
         let refused = try await failure(settings(closed.port))
         #expect(refused.failureClass == .unreachable)
         #expect(refused.code == .connectionRefused)
-        // A label is too long to be asked for (RFC 1035, section 2.3.4), so that no name server has a part in this.
+        // The label is too long for a request (RFC 1035, section 2.3.4), so no name server is involved.
         let missing = try await failure(settings(22, host: String(repeating: "a", count: 70) + ".invalid"))
         #expect(missing.failureClass == .unreachable)
         #expect(missing.code == .hostNotFound)
     }
 
     @Test func `all addresses of a name are tried`() async throws {
-        // localhost is ::1, too, where nobody listens on this port.
+        // localhost is also ::1, where no process listens on this port.
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         var settings = try server.settings()
@@ -167,7 +167,7 @@ struct HostileServerTests {
         await steps.next()
         opening.cancel()
         await #expect(throws: CancellationError.self) { try await opening.value }
-        // The thread closes its socket, too.
+        // The thread also closes its socket.
         await steps.next()
     }
 }

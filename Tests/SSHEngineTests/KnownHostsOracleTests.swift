@@ -5,9 +5,9 @@ import SSHEngine
 import ScriptedHTTP
 import Testing
 
-/// Files of known hosts are read as `ssh-keygen -F` reads them.
+/// Known hosts files have the same meaning as for `ssh-keygen -F`.
 @Suite struct KnownHostsOracleTests {
-    /// What a file says of a host, by line.
+    /// The entries of a file about a host, by line.
     private struct Lines: Equatable, CustomStringConvertible {
         var plain: [Int] = []
         var revoked: [Int] = []
@@ -21,7 +21,7 @@ import Testing
         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPhufLR5wJvl32QWEHlT8+u+mjzUbD7NsarJhfD5XSZ2",
         "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBBLL3kJeIk7xbvHdh8TK16ZYYFcOnRAa2gToUMDftCj3Tb8h3YRultsWvSN2DYoUlZNwJzOXwoQPAkzd0+Q7dDA=",
     ]
-    /// In no file.
+    /// A host in no file.
     private static let otherKey = "AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ"
     private static let hosts = [
         ("example.com", 22), ("a.example.com", 22), ("example.com", 2222), ("b", 22), ("10.0.0.1", 22), ("::1", 22),
@@ -31,7 +31,7 @@ import Testing
         "[example.com]:22", "!b", "!*.example.com", "!example.com", "*example*", "**", "a?example.com", "",
     ]
 
-    @Test(arguments: 0..<16) func `each line is understood as ssh-keygen does`(seed: UInt64) throws {
+    @Test(arguments: 0..<16) func `each line has the same meaning as for ssh-keygen`(seed: UInt64) throws {
         var generator = SplitMix(seed: seed)
         let content = (0..<40).map { _ in Self.line(&generator) }.joined(separator: "\n") + "\n"
         let file = FileManager.default.temporaryDirectory.appending(path: "known-hosts-\(UUID().uuidString)")
@@ -85,7 +85,7 @@ import Testing
         return lines
     }
 
-    /// Each line by itself, as a verdict names one line of several.
+    /// Each line separately, because a verdict names only one of several lines.
     private static func lines(_ content: [[UInt8]], of host: HostName) throws -> Lines {
         let bytes = try #require(Data(base64Encoded: otherKey))
         let other = try #require(HostKey([UInt8](bytes)))

@@ -62,19 +62,19 @@ struct KnownHostsTests {
         ("*a*b*c", "xaybz", 22, false),
         ("exam*", "example.com", 2222, false),
     ])
-    func `names match as OpenSSH's do`(patterns: String, host: String, port: UInt16, matches: Bool) throws {
+    func `names match like OpenSSH's`(patterns: String, host: String, port: UInt16, matches: Bool) throws {
         let verdict = try Self.verdict("\(patterns) ssh-ed25519 \(Self.key) a comment\n", host: host, port: port)
         #expect(verdict == (matches ? .known(line: 1) : .unknown))
     }
 
-    @Test func `hashed names match the very name and port`() throws {
+    @Test func `hashed names match only the exact name and port`() throws {
         let text = "\(Self.hashed("[example.com]:2222")) ssh-ed25519 \(Self.key)"
         #expect(try Self.verdict(text, host: "Example.com", port: 2222) == .known(line: 1))
         #expect(try Self.verdict(text, host: "example.com", port: 22) == .unknown)
         #expect(try Self.verdict(text, host: "example.org", port: 2222) == .unknown)
     }
 
-    @Test func `lines that make no sense are left out, and no others`() throws {
+    @Test func `only invalid lines are ignored`() throws {
         let text = """
             # a comment
               # another
@@ -95,30 +95,30 @@ struct KnownHostsTests {
         #expect(try Self.verdict(text, host: "example.com", port: 22) == .known(line: 15))
     }
 
-    @Test func `a revoked key is revoked whatever else is known`() throws {
+    @Test func `a revoked key is always revoked`() throws {
         let text = """
             example.com ssh-ed25519 \(Self.key)
             @revoked * ssh-ed25519 \(Self.key)
             """
         #expect(try Self.verdict(text, host: "example.com", port: 22) == .revoked(line: 2))
-        // Another key of that host is not.
+        // Another key of that host is not revoked.
         #expect(try Self.verdict(text, host: "example.com", port: 22, key: Self.otherKey) == .otherKeys(lines: [1]))
         #expect(try Self.verdict("@revoked * ssh-ed25519 \(Self.key)", host: "example.com", port: 22, key: Self.otherKey) == .unknown)
     }
 
-    @Test func `a key of another type is no new host`() throws {
+    @Test func `a host with a key of another type is not new`() throws {
         let text = "example.com ssh-ed25519 \(Self.key)\nexample.com ssh-ed25519 \(Self.otherKey)"
         #expect(try Self.verdict(text, host: "example.com", port: 22, key: Self.otherKey) == .known(line: 2))
         #expect(try Self.verdict(text, host: "example.com", port: 22, key: Self.ecdsaKey) == .otherKeys(lines: [1, 2]))
     }
 
-    @Test func `an authority's key is not the host's`() throws {
+    @Test func `the key of an authority is not the host's`() throws {
         let text = "@cert-authority *.example.com ssh-ed25519 \(Self.key)"
         #expect(try Self.verdict(text, host: "a.example.com", port: 22) == .certificateAuthority(line: 1))
         #expect(try Self.verdict(text, host: "a.example.org", port: 22) == .unknown)
     }
 
-    @Test func `the known types are told in order`() throws {
+    @Test func `the known types are in order`() throws {
         var known = KnownHosts()
         known.add(Array("example.com ecdsa-sha2-nistp256 \(Self.ecdsaKey)\n* ssh-ed25519 \(Self.key)\n".utf8), file: "a")
         known.add(Array("@cert-authority * ssh-ed25519 \(Self.otherKey)\n".utf8), file: "b")
@@ -126,12 +126,12 @@ struct KnownHostsTests {
         #expect(known.keyTypes(of: HostName("example.org", port: 22)) == ["ssh-ed25519"])
     }
 
-    @Test func `a fingerprint is what ssh-keygen shows`() throws {
+    @Test func `a fingerprint equals that of ssh-keygen`() throws {
         // echo "ssh-ed25519 <key>" | ssh-keygen -lf -
         #expect(try Self.hostKey(Self.key).fingerprint == "SHA256:5m1iv0ek90VcionDqYQsfbBaMM9zdlpsJagPFcJieAg")
     }
 
-    @Test func `random bytes harm nothing`() {
+    @Test func `random bytes do no harm`() {
         var generator = SystemRandomNumberGenerator()
         let line = Array("@revoked [a]:1,|1|AA==|AA== ssh-ed25519 \(Self.key)\n".utf8)
         for _ in 0..<2_000 {
@@ -146,7 +146,7 @@ struct KnownHostsTests {
         }
     }
 
-    @Test func `lines that can't be understood are told`() {
+    @Test func `invalid lines are reported`() {
         var known = KnownHosts()
         let lines = ["# a comment", "", " \t", "example.com ssh-ed25519 \(Self.key)", "example.com ssh-ed25519 AAAA", "@revoked oops", "x"]
         known.add(Array(lines.joined(separator: "\n").utf8), file: "known")

@@ -36,15 +36,15 @@ struct PasswordTests {
         #expect(missing.message.contains("There is no such secret"))
     }
 
-    @Test func `a password lets in`() async throws {
+    @Test func `a password authenticates`() async throws {
         try await check(["PasswordAuthentication yes"], by: "password")
     }
 
-    @Test func `questions are answered by the password where it would not be shown`() async throws {
+    @Test func `questions with hidden answers are answered with the password`() async throws {
         try await check(["UsePAM yes", "KbdInteractiveAuthentication yes"], by: "keyboard-interactive")
     }
 
-    /// The password itself is sent to whoever asks for it, an answer to a question only where it would not be shown.
+    /// The password itself is sent to any server that requests it. A question is answered only if the answer would not be shown.
     @Test func `questions are answered before the password is sent`() async throws {
         let server = try await start(["UsePAM yes", "KbdInteractiveAuthentication yes", "PasswordAuthentication yes", "LogLevel DEBUG1"])
         defer { server.stop() }
@@ -61,9 +61,9 @@ struct PasswordTests {
 
     @Test(arguments: [
         (["PasswordAuthentication yes", "PubkeyAuthentication no"], ["none", "password"]),
-        // After the key, the server is asked whether it wants a password, too.
+        // After the key, the client asks whether the server also requires a password.
         ([], ["none", "publickey", "none"]),
-    ]) func `only what is offered is tried`(options: [String], methods: [String]) async throws {
+    ]) func `only offered methods are tried`(options: [String], methods: [String]) async throws {
         let server = try await start(options + ["LogLevel DEBUG1"])
         defer { server.stop() }
         let stranger = server.folder.appending(path: "stranger")
@@ -78,7 +78,7 @@ struct PasswordTests {
         #expect(server.methodsAsked == methods, "\(server.log)")
     }
 
-    @Test func `what let the user in is logged, and no secret is`() async throws {
+    @Test func `the successful method is logged, and no secret`() async throws {
         let server = try await start(["PasswordAuthentication yes"])
         defer { server.stop() }
         let key = server.folder.appending(path: "locked")
@@ -89,7 +89,7 @@ struct PasswordTests {
         settings.authentication.keyFiles = [.init(path: FilePath(key.path), passphrase: .password(.environment("PASSPHRASE")))]
         var secrets = ["PASSWORD": PasswordLibrary.password, "PASSPHRASE": "as long as it takes"]
         let log = RecordedLog()
-        // The key is not one that may log in, and then it is.
+        // First the key is not authorized, and then it is.
         for method in ["password", "publickey (\(key.path))"] {
             try await server.connect(settings, secrets: secrets, logger: log.logger).close()
             let made = try #require(log.metadata(of: "SSH connection made").last)
@@ -108,7 +108,7 @@ struct PasswordTests {
         }
     }
 
-    @Test func `a server may want a key and a password`() async throws {
+    @Test func `a server may require a key and a password`() async throws {
         let server = try await start(["PasswordAuthentication yes", "AuthenticationMethods publickey,password"])
         defer { server.stop() }
         let connection = try await server.connect(
@@ -117,7 +117,7 @@ struct PasswordTests {
         await connection.close()
     }
 
-    @Test func `without a password named, none is asked for`() async throws {
+    @Test func `no password is requested without a reference to one`() async throws {
         let server = try await start(["PasswordAuthentication yes"])
         defer { server.stop() }
         var settings = try settings(server)

@@ -9,7 +9,7 @@ import Testing
 #endif
 
 @Suite struct PrivatePipeTests {
-    @Test func noProgramInheritsIt() throws {
+    @Test func programsDoNotInheritPipe() throws {
         let (reading, writing) = try FileDescriptor.privatePipe()
         for end in [reading, writing] { #expect(fcntl(end.rawValue, F_GETFD) == FD_CLOEXEC) }
         try writing.writeAll([7])

@@ -12,14 +12,15 @@ import TransferCore
 
 @Suite(.timeLimit(.minutes(10)))
 struct ResourceTests {
-    /// With `TRANSFERKIT_SOAK` set, and this test alone in its process, all descriptors, threads and memory count, over a thousand connections.
+    /// If `TRANSFERKIT_SOAK` is set and this test is alone in its process, it compares descriptors, threads and memory over a thousand
+    /// connections.
     private static let isSoak = ProcessInfo.processInfo.environment["TRANSFERKIT_SOAK"] != nil
 
     private func count(_ folder: String) throws -> Int {
         try FileManager.default.contentsOfDirectory(atPath: folder).count
     }
 
-    /// What this process has in memory, in bytes (proc(5), `/proc/PID/statm`).
+    /// The resident memory of this process in bytes (proc(5), `/proc/PID/statm`).
     private func memory() throws -> Int {
         let fields = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8).split(separator: " ")
         return try #require(fields.dropFirst().first.flatMap { Int($0) }) * Int(sysconf(CInt(_SC_PAGESIZE)))
@@ -35,23 +36,23 @@ struct ResourceTests {
         unknown.hostKeys = HostKeyPolicy(userFile: nil)
         let stranger = unknown
         try await round(server, settings, stranger)
-        // What is made once is made by now.
+        // Resources that are created once exist by now.
         for _ in 0..<(Self.isSoak ? 20 : 0) { try await round(server, settings, stranger) }
         let before = (try count("/proc/self/fd"), try count("/proc/self/task"))
         let memoryBefore = Self.isSoak ? try memory() : 0
         for _ in 0..<(Self.isSoak ? 250 : 5) { try await round(server, settings, stranger) }
-        // Each end of a connection is seen by the relay before it ends its own.
+        // The relay sees the end of each connection before it closes its own end.
         await relay.waitUntilIdle()
         if Self.isSoak {
-            // A connection that was cancelled may yet be closing; of a leak there would be hundreds.
+            // A cancelled connection may still be closing. A leak would add hundreds.
             #expect(try count("/proc/self/fd") <= before.0 + 8)
             #expect(try count("/proc/self/task") <= before.1 + 2)
-            // A session of the library has 75 KB and more, so that a thousand of them would be 75 MB.
+            // A session of the library uses at least 75 KB, so a leak of a thousand would be 75 MB.
             #expect(try memory() - memoryBefore < 20 << 20)
         }
     }
 
-    /// Four connections.
+    /// Opens four connections.
     private func round(_ server: SSHServerProcess, _ settings: SSHSettings, _ stranger: SSHSettings) async throws {
         let closed = try await server.connect(settings)
         let echo = EchoHandler(size: 10_000)
@@ -75,7 +76,7 @@ struct ResourceTests {
         if let connection = try? await cancelled.value { await connection.close() }
     }
 
-    /// Passphrases and passwords that it has read are of no use to a connection that is made.
+    /// An open connection does not need its passphrases and passwords any longer.
     @Test func `a connection does not keep the credentials`() async throws {
         final class Secrets: CredentialProvider {
             func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }
@@ -89,7 +90,7 @@ struct ResourceTests {
             kept = secrets
             connection = try await SSHConnection.open(try server.settings(), credentials: secrets, logger: .silent)
         }
-        // The thread lets go before it tells that the connection is made.
+        // The thread releases them before it reports that the connection is open.
         #expect(kept == nil)
         #expect(connection.isAlive)
         await connection.close()

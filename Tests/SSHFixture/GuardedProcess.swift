@@ -11,7 +11,7 @@ import TransportSupport
     import Darwin
 #endif
 
-/// A program that ends when this object is told to, or goes, or the tests end in whatever way: a shell that waits for the end of a pipe ends it.
+/// A program that ends on request, with this object, or with the tests: a shell that waits for the end of a pipe kills it.
 package final class GuardedProcess: Sendable {
     private struct State {
         var shell: pid_t?
@@ -23,8 +23,8 @@ package final class GuardedProcess: Sendable {
     /// Starts a program, by its absolute path.
     ///
     /// - Parameters:
-    ///   - log: Gets all that it says.
-    ///   - environment: Variables beside those of the tests.
+    ///   - log: Receives the program's output.
+    ///   - environment: Variables in addition to those of the tests.
     package init(_ arguments: [String], log: URL, environment: [String: String] = [:]) throws {
         let stdin = try ChildProcess.pipe()
         defer { try? stdin.reading.close() }
@@ -32,7 +32,7 @@ package final class GuardedProcess: Sendable {
             let output = try FileDescriptor.open(
                 FilePath(log.path), .writeOnly, options: [.create, .append, .closeOnExec], permissions: .ownerReadWrite)
             defer { try? output.close() }
-            // The program has no part in the pipe: what a shell runs in the background reads nothing (POSIX, shell, 2.9.3.1).
+            // The program does not inherit the pipe: background commands of a shell read from /dev/null (POSIX, shell, 2.9.3.1).
             let script = "\"$@\" & read line; kill -KILL $!; wait"
             let shell = try ChildProcess.spawn(
                 "/bin/sh", (["-c", script, "sh"] + arguments).map { Array($0.utf8) },
@@ -49,26 +49,26 @@ package final class GuardedProcess: Sendable {
         stop()
     }
 
-    /// Kills the program and all that it started, as the end of its machine would. Blocks.
+    /// Kills the program and all its descendants, as a power failure would. Blocks.
     package func killTree() {
-        // A stopped process starts no other while the rest is looked for.
+        // A stopped process starts no other one during the search for its descendants.
         let family = family { _ = Self.signal($0, SIGSTOP) }
         for process in family { _ = Self.signal(process, SIGKILL) }
         stop()
-        // Until their sockets are closed: who has no parent left is gone, or an orphan that dies.
+        // Waits until their sockets are closed: a process without a parent is gone, or an orphan that ends.
         while family.contains(where: { Self.isAlive($0) }) { usleep(2_000) }
     }
 
-    /// Kills the processes of a name among those that the program started. Works for every user. Blocks.
+    /// Kills the program's descendants with this name. Works for every user. Blocks.
     ///
-    /// - Returns: How many there were.
+    /// - Returns: The number of killed processes.
     package func kill(named name: String) -> Int {
         family().count { Self.status(of: $0)?.name == name[...] && Self.signal($0, SIGKILL) }
     }
 
-    /// The program and all processes that it started, unless a process between them has ended.
+    /// The program and all its descendants, unless a process between them has ended.
     ///
-    /// - Parameter body: Called for each when it is found.
+    /// - Parameter body: Called for each process when it is found.
     private func family(_ body: (pid_t) -> Void = { _ in }) -> [pid_t] {
         guard let shell = state.withLock({ $0.shell }) else { return [] }
         var family: [pid_t] = []
@@ -80,7 +80,7 @@ package final class GuardedProcess: Sendable {
         }
     }
 
-    /// By proc(5), `/proc/PID/stat`: the name is in parentheses, and the parent is the second field after it.
+    /// Reads `/proc/PID/stat` (proc(5)): the name is in parentheses, and the parent is the second field after it.
     private static func status(of process: pid_t) -> (name: Substring, state: Substring, parent: pid_t)? {
         guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8), let start = text.firstIndex(of: "("),
             let end = text.lastIndex(of: ")")
@@ -90,7 +90,7 @@ package final class GuardedProcess: Sendable {
         return (text[text.index(after: start)..<end], fields[0], parent)
     }
 
-    // A method of the same name hides the system's function.
+    // A method with the same name hides the system's function.
     private static func signal(_ process: pid_t, _ number: CInt) -> Bool { systemKill(process, number) == 0 }
 
     private static func isAlive(_ process: pid_t) -> Bool { status(of: process).map { $0.state != "Z" } ?? false }
@@ -100,7 +100,7 @@ package final class GuardedProcess: Sendable {
         return names.compactMap { pid_t($0) }.filter { status(of: $0).map { parents.contains($0.parent) } ?? false }
     }
 
-    /// Ends the program as a crash would, soon after this returns.
+    /// Kills the program like a crash, soon after this returns.
     package func stop() {
         let shell = state.withLock { state -> pid_t? in
             guard let shell = state.shell else { return nil }
@@ -111,7 +111,7 @@ package final class GuardedProcess: Sendable {
             return shell
         }
         guard let shell else { return }
-        // Waits for the shell, so that nothing is left of it; not here, where the pool's threads may come by.
+        // Waits for the shell, so that no zombie remains. Not on this thread, which may belong to the cooperative pool.
         _ = try? startThread { ChildProcess.reap(shell) }
     }
 }

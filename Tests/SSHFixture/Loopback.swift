@@ -19,8 +19,8 @@ enum Loopback {
     }
 
     /// - Parameters:
-    ///   - bufferSize: That of the connections' receive buffers, if not the system's choice.
-    ///   - backlog: How many connections may wait to be accepted, beside one.
+    ///   - bufferSize: The size of the connections' receive buffers, or nil for the system's default.
+    ///   - backlog: The number of connections that may wait to be accepted, minus one.
     static func listen(bufferSize: CInt? = nil, backlog: CInt = 128) throws -> (socket: CInt, port: UInt16) {
         let descriptor = makeSocket()
         if var bufferSize { unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bufferSize, socklen_t(MemoryLayout<CInt>.size)) }
@@ -33,7 +33,7 @@ enum Loopback {
         return (descriptor, port)
     }
 
-    /// A port that nobody listens on now; it may be another's the moment after.
+    /// A port where no process listens now. Another process may take it at any time.
     static func freePort() throws -> UInt16 {
         let descriptor = makeSocket()
         defer { close(descriptor) }
@@ -70,7 +70,7 @@ enum Loopback {
         return descriptor
     }
 
-    // Methods of the same names hide the system's functions.
+    // Methods with the same names hide the system's functions.
     private static func systemConnect(_ descriptor: CInt, _ address: UnsafePointer<sockaddr>, _ size: socklen_t) -> CInt {
         #if canImport(Glibc)
             unsafe Glibc.connect(descriptor, address, size)
@@ -88,17 +88,17 @@ enum Loopback {
     }
 }
 
-/// A port where connections are neither taken nor refused, as behind a firewall that drops what comes.
+/// A port where connections are neither accepted nor refused, as with a firewall that drops packets.
 package final class SilentPort: Sendable {
-    /// Its number.
+    /// The port number.
     package let port: UInt16
     private let listener: CInt
     private let first: CInt
 
-    /// Takes a port.
+    /// Reserves a port.
     package init() throws {
         (listener, port) = try Loopback.listen(backlog: 0)
-        // The only one that there is room for, as nobody accepts it (listen(2)).
+        // Fills the only slot: no connection is ever accepted (listen(2)).
         guard let first = Loopback.connect(to: port) else { throw Loopback.CannotListen() }
         self.first = first
     }

@@ -1,12 +1,12 @@
 import Foundation
 
-/// A stand-in for the parts of the system that a server asks about passwords (ld.so(8), LD_PRELOAD), as tests have no account of their own: every
-/// user's password is ``password``, by the shadow file as well as by PAM.
+/// Replaces the functions with which a server checks passwords (ld.so(8), LD_PRELOAD), because tests have no account of their own: each
+/// user's password is ``password``, both for the shadow file and for PAM.
 package enum PasswordLibrary {
-    /// The password that is right.
+    /// The correct password.
     package static let password = "the right password"
 
-    /// Makes the library in a folder. Blocks.
+    /// Compiles the library in a folder. Blocks.
     static func make(in folder: URL) throws -> URL {
         let source = folder.appending(path: "passwords.c")
         let library = folder.appending(path: "passwords.so")
@@ -15,7 +15,7 @@ package enum PasswordLibrary {
         return library
     }
 
-    // `openssl passwd -6` made the hash. PAM asks for the password, and then, in a second round, for something that is shown when it is typed.
+    // `openssl passwd -6` created the hash. PAM requests the password, and then, in a second round, a visible answer.
     private static let program = #"""
         #include <shadow.h>
         #include <stdlib.h>

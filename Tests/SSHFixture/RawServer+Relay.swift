@@ -8,21 +8,21 @@ import TransportSupport
 #endif
 
 extension RawServer {
-    /// Which way bytes go.
+    /// The direction of bytes.
     package enum Direction: Sendable {
         case fromClient
         case fromServer
     }
 
-    /// A relay to another port, whose connections break with ``cut()``, or after some bytes.
+    /// A relay to another port, whose connections break with ``cut()`` or after a number of bytes.
     ///
     /// - Parameters:
-    ///   - limit: After exactly how many bytes from the server a connection breaks; nil for never.
+    ///   - limit: The exact number of bytes from the server after which a connection breaks, or nil for no limit.
     ///   - clientLimit: The same for bytes from the client.
-    ///   - bufferSize: That of the receive buffers, if not the system's choice.
-    ///   - greets: Talks with a client before anything is passed on, and says whether that is to be.
-    ///   - hears: Gets the bytes that come.
-    ///   - passes: Told how many bytes come, and says whether they are passed on; behind those that are not, nothing is that goes the same way.
+    ///   - bufferSize: The size of the receive buffers, or nil for the system's default.
+    ///   - greets: Communicates with a client first. Returns whether to relay the connection.
+    ///   - hears: Receives all bytes.
+    ///   - passes: Receives the number of bytes, and returns whether to pass them on. After false, no further bytes pass in that direction.
     package static func relay(
         to port: UInt16, limit: Int? = nil, clientLimit: Int? = nil, bufferSize: Int? = nil,
         greets: @escaping @Sendable (Connection) -> Bool = { _ in true },
@@ -38,7 +38,7 @@ extension RawServer {
                     hears(.fromClient, bytes)
                     return passes(.fromClient, bytes.count)
                 }
-                // Under the lock, so that the descriptor is still the one that it was.
+                // The lock guarantees that the descriptor still belongs to this connection.
                 isClosed.withLock { isClosed in
                     if !isClosed { shutdown(descriptor, CInt(SHUT_RDWR)) }
                 }

@@ -8,13 +8,14 @@ import TransportSupport
     import Darwin
 #endif
 
-/// A server on a free port of the loopback interface that does with each connection what a test says, byte by byte. Ends with ``stop()``.
+/// A server on a free port of the loopback interface, which handles each connection with a closure of the test, byte by byte. Ends with
+/// ``stop()``.
 package final class RawServer: Sendable {
-    /// A connection to it. Its functions block, on a thread of the server's.
+    /// A connection to the server. Its methods block, on a thread of the server.
     package struct Connection: Sendable {
         let descriptor: CInt
 
-        /// - Returns: Whether the other end, or its system, took all of it.
+        /// - Returns: Whether the other end or its system accepted all bytes.
         @discardableResult package func send(_ bytes: [UInt8]) -> Bool {
             var rest = bytes[...]
             while !rest.isEmpty {
@@ -25,14 +26,14 @@ package final class RawServer: Sendable {
             return true
         }
 
-        /// - Returns: Some bytes; none at the end.
+        /// - Returns: At least a byte, or none at the end.
         package func receive() -> [UInt8] {
             var chunk = [UInt8](repeating: 0, count: 32 << 10)
             let count = unsafe chunk.withUnsafeMutableBytes { unsafe recv(descriptor, $0.baseAddress, $0.count, 0) }
             return Array(chunk.prefix(max(0, count)))
         }
 
-        /// Sends no more, and waits for the other end to close.
+        /// Ends the output, and waits for the other end to close.
         package func endOutputAndWait() {
             shutdown(descriptor, CInt(SHUT_WR))
             waitForEnd()
@@ -52,7 +53,7 @@ package final class RawServer: Sendable {
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
-    /// The port that it listens on.
+    /// The port of the server.
     package let port: UInt16
     private let listener: CInt
     private let state = Locked(State())
@@ -60,8 +61,8 @@ package final class RawServer: Sendable {
     /// Starts a server.
     ///
     /// - Parameters:
-    ///   - bufferSize: That of the receive buffers, if not the system's choice.
-    ///   - serve: Called on a thread of its own for each connection, which is closed when it returns.
+    ///   - bufferSize: The size of the receive buffers, or nil for the system's default.
+    ///   - serve: Called on a separate thread for each connection, which is closed when it returns.
     package init(bufferSize: Int? = nil, _ serve: @escaping @Sendable (Connection) -> Void) throws {
         (listener, port) = try Loopback.listen(bufferSize: bufferSize.map { CInt($0) })
         let (listener, state) = (listener, state)
@@ -76,7 +77,7 @@ package final class RawServer: Sendable {
                     return state.isStopped
                 }
                 let finish = { @Sendable in
-                    // A number leaves before it is closed, as it may be someone else's the moment after.
+                    // Removed before it is closed, because another file may get its number immediately.
                     let waiters = state.withLock { state -> [CheckedContinuation<Void, Never>] in
                         state.connections.remove(descriptor)
                         close(descriptor)
@@ -102,7 +103,7 @@ package final class RawServer: Sendable {
         }
     }
 
-    /// How many connections were made so far.
+    /// The number of accepted connections.
     package var accepted: Int { state.withLock { $0.accepted } }
 
     /// Waits until there is no connection.
@@ -116,14 +117,14 @@ package final class RawServer: Sendable {
         }
     }
 
-    /// Breaks all connections that there are now.
+    /// Breaks all current connections.
     package func cut() {
         state.withLock { state in
             for connection in state.connections { shutdown(connection, CInt(SHUT_RDWR)) }
         }
     }
 
-    /// Ends everything. To be called at the end of each test.
+    /// Ends the server. Call this at the end of each test.
     package func stop() {
         state.withLock { state in
             state.isStopped = true
@@ -133,7 +134,7 @@ package final class RawServer: Sendable {
     }
 }
 
-/// A connection to a server on the loopback interface that nothing is said over.
+/// A connection to a server on the loopback interface, without any protocol.
 package struct RawClient: Sendable {
     private let descriptor: CInt
 
@@ -143,14 +144,14 @@ package struct RawClient: Sendable {
         self.descriptor = descriptor
     }
 
-    /// - Returns: Some bytes; none at the end. Blocks.
+    /// - Returns: At least a byte, or none at the end. Blocks.
     package func receive() -> [UInt8] { RawServer.Connection(descriptor: descriptor).receive() }
 
-    /// Ends it.
+    /// Closes the connection.
     package func close() { shutdown(descriptor, CInt(SHUT_RDWR)); systemClose(descriptor) }
 }
 
-// A method of the same name hides the system's function.
+// A method with the same name hides the system's function.
 private func systemClose(_ descriptor: CInt) { close(descriptor) }
 
 private func systemSend(_ descriptor: CInt, _ bytes: UnsafeRawPointer?, _ count: Int) -> Int {

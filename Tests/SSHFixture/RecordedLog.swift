@@ -7,10 +7,10 @@ package struct RecordedLog: LogHandler {
     package var metadata: Logger.Metadata = [:]
     package var logLevel = Logger.Level.trace
 
-    /// An empty one.
+    /// Creates an empty log.
     package init() {}
 
-    /// What writes to it.
+    /// A logger that writes to this log.
     package var logger: Logger { Logger(label: "test") { [self] _ in self } }
 
     package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
@@ -23,11 +23,11 @@ package struct RecordedLog: LogHandler {
         records.withLock { $0.append((event.level, event.message.description, metadata)) }
     }
 
-    /// What was told with messages that begin so, each time.
+    /// The metadata of each message with this prefix.
     package func metadata(of message: String) -> [[String: String]] {
         records.withLock { $0.filter { $0.message.hasPrefix(message) }.map(\.metadata) }
     }
 
-    /// All of it.
+    /// All messages.
     package var text: String { records.withLock { $0.map { "\($0.message) \($0.metadata)" } }.joined(separator: "\n") }
 }

@@ -7,14 +7,14 @@ import Foundation
 #endif
 
 extension SSHServerProcess {
-    /// - Returns: The server, once it listens; nil if the port was taken meanwhile.
+    /// - Returns: The server once it listens, or nil if another process has taken the port.
     static func start(_ configuration: URL, log: URL, preload: URL?, port: UInt16) throws -> GuardedProcess? {
         try? FileManager.default.removeItem(at: log)
-        // sshd wants to be called by its absolute path, as it starts itself anew for each connection.
+        // sshd requires its absolute path, because it executes itself again for each connection.
         let process = try GuardedProcess(
             ["/usr/sbin/sshd", "-D", "-e", "-f", configuration.path], log: log,
             environment: preload.map { ["LD_PRELOAD": $0.path] } ?? [:])
-        // It tells when it listens, or why it does not; a server with a fault in its configuration says so at once.
+        // It logs when it listens, or why it does not. A configuration error appears immediately.
         for _ in 0..<6_000 {
             let text = (try? String(contentsOf: log, encoding: .utf8)) ?? ""
             if text.contains("Server listening on") { return process }

@@ -10,37 +10,37 @@ import TransportSupport
     import Darwin
 #endif
 
-/// A real OpenSSH server for one test or suite: run as the user who runs the tests, on a free port of the loopback interface, with keys of its
-/// own in a folder that goes with this object.
+/// An OpenSSH server for one test or suite. It runs as the user of the tests, on a free port of the loopback interface, with its own keys
+/// in a folder that is removed with this object.
 package final class SSHServerProcess: Sendable {
     package struct DidNotStart: Error, CustomStringConvertible {
         package let description: String
     }
 
-    /// The port that it listens on.
+    /// The port of the server.
     package let port: UInt16
-    /// Its keys, the user's keys, and whatever a test puts there.
+    /// The server's keys, the user's keys, and other files of a test.
     package let folder: URL
-    /// Who may log in: whoever runs the tests.
+    /// The user who may log in: the user who runs the tests.
     package let user: String
     private let process: Locked<GuardedProcess>
     private let preload: URL?
 
-    /// The types of keys that both sides have.
+    /// The key types that both sides support.
     package enum KeyType: String, CaseIterable, Sendable {
         case ed25519
         case ecdsa
         case rsa
     }
 
-    /// Starts a server, and returns when it listens. To be stopped at the end of the test, which also keeps it alive until then.
+    /// Starts a server, and returns when it listens. Stop it at the end of the test; that also keeps it alive until then.
     ///
     /// - Parameters:
-    ///   - hostKeys: The types of its host keys.
-    ///   - options: Further lines for its configuration (sshd_config(5)); those come first, and the first value of an option counts.
-    ///   - subsystems: Shell scripts by the names of the subsystems that they are, beside `sftp` or instead of it. They are in ``folder``, which
+    ///   - hostKeys: The types of the host keys.
+    ///   - options: Additional configuration lines (sshd_config(5)). They come first, and the first value of an option counts.
+    ///   - subsystems: Shell scripts by subsystem name, in addition to `sftp` or in place of it. They are in ``folder``, which
     ///     they know as `$folder`.
-    ///   - knowsPasswords: Whether ``PasswordLibrary`` says what passwords are right. Takes a C compiler.
+    ///   - knowsPasswords: Whether ``PasswordLibrary`` checks passwords. Requires a C compiler.
     package static func start(
         hostKeys: [KeyType] = [.ed25519], options: [String] = [], subsystems: [String: String] = [:], knowsPasswords: Bool = false
     ) async throws -> SSHServerProcess {
@@ -52,7 +52,7 @@ package final class SSHServerProcess: Sendable {
         self.folder = folder
         user = NSUserName()
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        // Where a server that runs as root keeps its processes that talk to strangers (sshd(8), FILES).
+        // The folder of the processes without privileges of a server that runs as root (sshd(8), FILES).
         if getuid() == 0 { try? FileManager.default.createDirectory(atPath: "/run/sshd", withIntermediateDirectories: true) }
         for type in hostKeys { try Self.makeKey(at: folder.appending(path: "host_\(type.rawValue)"), type: type) }
         try Self.makeKey(at: folder.appending(path: "user"), type: .ed25519)
@@ -62,11 +62,11 @@ package final class SSHServerProcess: Sendable {
         for (name, script) in subsystems {
             let file = folder.appending(path: "subsystem_\(name)")
             try Data("folder='\(folder.path)'\n\(script)\n".utf8).write(to: file)
-            // Read by a shell, as a file can't be run while a process that started meanwhile has a copy of the descriptor that wrote it.
-            // Not every shell replaces itself by the last command, and scripts take their parent for the SSH server.
+            // A shell reads the script, because a file can't be executed while another process has inherited a descriptor that is open for
+            // writing. Not every shell replaces itself with the last command, and scripts consider their parent the SSH server.
             programs[name] = "exec /bin/sh \(file.path)"
         }
-        // A port that is free now may be taken the moment after: then another is tried.
+        // Another process may take the free port before the server does. Then the next attempt uses another one.
         for _ in 0..<20 {
             let port = try Loopback.freePort()
             let lines =
@@ -93,10 +93,10 @@ package final class SSHServerProcess: Sendable {
         try? FileManager.default.removeItem(at: folder)
     }
 
-    /// The private key that may log in.
+    /// The private key that is authorized.
     package var userKey: String { folder.appending(path: "user").path }
 
-    /// What the server told, for a test that fails.
+    /// The log of the server, for a failing test.
     package var log: String { (try? String(contentsOf: folder.appending(path: "log"), encoding: .utf8)) ?? "" }
 
     /// The server's public host key as `type base64`.
@@ -105,7 +105,7 @@ package final class SSHServerProcess: Sendable {
         return text.split(separator: " ").prefix(2).joined(separator: " ")
     }
 
-    /// A file of known hosts with the server's keys of these types, reached at a port, its own if none is given.
+    /// A known hosts file with the server's keys of these types, for the server's port or another one.
     package func knownHosts(_ types: [KeyType] = [.ed25519], port: UInt16? = nil) throws -> String {
         let file = folder.appending(path: "known_hosts_\(UUID().uuidString)")
         let lines = try types.map { "[127.0.0.1]:\(port ?? self.port) \(try hostKey($0))\n" }
@@ -113,34 +113,34 @@ package final class SSHServerProcess: Sendable {
         return file.path
     }
 
-    /// Lets another key log in.
+    /// Authorizes another key.
     package func authorize(_ publicKeyFile: String) throws {
         let file = folder.appending(path: "authorized_keys")
         try (Data(contentsOf: file) + Data(contentsOf: URL(filePath: publicKeyFile))).write(to: file)
     }
 
-    /// Ends the server, soon after this returns; connections that are under way go on, as their processes are others.
+    /// Kills the server, soon after this returns. Existing connections continue, because they have their own processes.
     package func stop() {
         process.withLock { $0.stop() }
     }
 
-    /// Kills the processes of a name, such as `sftp-server`, that serve connections. Blocks.
+    /// Kills the processes that serve connections and have this name, such as `sftp-server`. Blocks.
     ///
-    /// - Returns: How many there were.
+    /// - Returns: The number of killed processes.
     package func kill(named name: String) -> Int { process.withLock { $0 }.kill(named: name) }
 
-    /// Kills the server and the processes of all connections, as the end of its machine would.
+    /// Kills the server and the processes of all connections, as a power failure would.
     package func crash() async throws {
         let process = process.withLock { $0 }
         try await Self.awayFromThePool { process.killTree() }
     }
 
-    /// Starts it anew after ``crash()``, on the port that it had.
+    /// Restarts the server after ``crash()``, on the same port.
     package func startAgain() async throws {
         let (folder, preload, port) = (folder, preload, port)
         let process = try await Self.awayFromThePool {
             for _ in 0..<1_000 {
-                // Somebody's own end of a connection may have that number for a moment.
+                // Another connection may temporarily use that port as its own.
                 let process = try Self.start(
                     folder.appending(path: "sshd_config"), log: folder.appending(path: "log"), preload: preload, port: port)
                 if let process { return process }
@@ -150,7 +150,7 @@ package final class SSHServerProcess: Sendable {
         self.process.withLock { $0 = process }
     }
 
-    /// Makes a key pair; `path` holds the private one, with `.pub` the public one. Blocks.
+    /// Creates a key pair. `path` is the private key, `path` with `.pub` the public one. Blocks.
     package static func makeKey(at path: URL, type: KeyType, passphrase: String = "", options: [String] = []) throws {
         try run(
             "/usr/bin/ssh-keygen",
@@ -166,7 +166,7 @@ package final class SSHServerProcess: Sendable {
         return status
     }
 
-    /// Does something that blocks away from the cooperative pool.
+    /// Runs blocking work outside the cooperative pool.
     package static func awayFromThePool<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             do {

@@ -4,7 +4,7 @@
     import Darwin
 #endif
 
-/// A port of the loopback interface that refuses connections, and that nobody else is given while this object exists.
+/// A port of the loopback interface that refuses connections, and that no other process gets while this object exists.
 package final class ClosedPort: Sendable {
     /// The port.
     package let port: UInt16
@@ -36,6 +36,6 @@ package final class ClosedPort: Sendable {
         close(socket)
     }
 
-    /// The URL of a path there.
+    /// The URL of a path at this port.
     package func url(_ path: String = "/files/") -> String { "http://127.0.0.1:\(port)\(path)" }
 }

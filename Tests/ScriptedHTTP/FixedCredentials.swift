@@ -8,7 +8,7 @@ package struct FixedCredentials: CredentialProvider {
         self.secrets = secrets
     }
 
-    /// Returns the secret of an environment variable, which need not exist.
+    /// Returns the secret with this variable name. The environment need not contain the variable.
     package func secret(for reference: CredentialReference) async throws -> Secret {
         guard case .environment(let name) = reference.source, let value = secrets[name] else {
             throw TransferError(.credentials, .credentialsUnavailable, "There is no such secret.")

@@ -6,17 +6,17 @@ package struct ReceivedRequest: Sendable {
     package let path: String
     /// Header values by name in lower case.
     package let headers: [String: String]
-    /// As much of the body as the script read; empty while the script is asked.
+    /// The body bytes that the script has read. Empty when the script is called.
     package var body: [UInt8] = []
 
-    /// The fields after a chunked body that was read to its end, by name in lower case.
+    /// The trailer fields after a chunked body that was read to its end, by name in lower case.
     package var trailers: [String: String] = [:]
-    /// Which of the server's connections it came on, from 1.
+    /// The number of the connection on the server, from 1.
     package var connection = 0
     /// The client's IP address.
     package var peer = ""
 
-    /// Takes a head, without the empty line that ends it.
+    /// Parses a head without the empty line that ends it.
     init?(_ head: [UInt8]) {
         let lines = String(decoding: head, as: UTF8.self).split(whereSeparator: \.isNewline)
         let parts = lines.first?.split(separator: " ") ?? []
@@ -35,9 +35,9 @@ package struct ReceivedRequest: Sendable {
         return fields
     }
 
-    /// Whether the body comes in chunks.
+    /// Whether the body is chunked.
     package var isChunked: Bool { headers["transfer-encoding"] == "chunked" }
 
-    /// The length that the request says its body has.
+    /// The announced length of the body.
     package var contentLength: Int { headers["content-length"].flatMap { Int($0) } ?? 0 }
 }

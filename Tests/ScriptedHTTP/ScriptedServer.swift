@@ -9,11 +9,11 @@ import TransportSupport
     import Darwin
 #endif
 
-/// A server for tests that does what a script says, request by request, right or wrong. Listens on a free port of the loopback interface.
+/// A server for tests that handles each request by a script, correctly or not. Listens on a free port of the loopback interface.
 ///
-/// Speaks in bytes over POSIX sockets, one thread a connection, so that no library is in the way of a bad answer.
+/// Sends bytes over POSIX sockets, with one thread for each connection, so that no library prevents an invalid response.
 package final class ScriptedServer: Sendable {
-    /// Says what to do with a request; the number counts all requests to the server from 0.
+    /// Returns the steps for a request. The number counts all requests to the server from 0.
     package typealias Script = @Sendable (_ request: ReceivedRequest, _ number: Int) -> [ServerStep]
 
     private struct State {
@@ -24,7 +24,7 @@ package final class ScriptedServer: Sendable {
         var isListening = true
     }
 
-    /// The port that it listens on.
+    /// The port of the server.
     package let port: UInt16
     private let listener: CInt
     private let script: Script
@@ -33,8 +33,8 @@ package final class ScriptedServer: Sendable {
 
     /// Starts a server.
     ///
-    /// - Parameter cutsHead: After how many bytes of a request's head, by the request's number, the connection is closed; nil to read on. Asked when
-    ///   the connection is ready for a request, which is to be the only one then.
+    /// - Parameter cutsHead: Returns the number of bytes of a request's head after which the connection is closed, by the number of the
+    ///   request, or nil for no cut. Called when a connection is ready for a request, which must be the only such connection.
     package init(cutsHead: @escaping @Sendable (_ number: Int) -> Int? = { _ in nil }, _ script: @escaping Script) throws {
         self.script = script
         self.cutsHead = cutsHead
@@ -43,7 +43,7 @@ package final class ScriptedServer: Sendable {
         try startThread { server.acceptConnections() }
     }
 
-    /// Starts a server that goes through a list of answers and then stays silent.
+    /// Starts a server with a list of responses. After the last one, it stays silent.
     package convenience init(answers: [[ServerStep]]) throws {
         try self.init { _, number in number < answers.count ? answers[number] : [.silence] }
     }
@@ -51,18 +51,19 @@ package final class ScriptedServer: Sendable {
     /// The URL of a path on this server.
     package func url(_ path: String = "/files/") -> String { "http://127.0.0.1:\(port)\(path)" }
 
-    /// All requests so far, in the order in which their heads arrived.
+    /// All requests so far, in the order of their heads.
     package var requests: [ReceivedRequest] { state.withLock { $0.requests } }
 
-    /// How many connections were made so far.
+    /// The number of accepted connections.
     package var connectionCount: Int { state.withLock { $0.connectionCount } }
 
-    /// Closes everything. To be called at the end of each test.
+    /// Closes all connections. Call this at the end of each test.
     package func stop() {
-        // Descriptors are closed, and shut down, under the lock only: a number that was closed may be another server's by now.
+        // Descriptors are closed and shut down only under the lock, because another server may get the number of a closed one.
         state.withLock { state in
             state.isStopped = true
-            // Wakes the threads that wait for them; each closes its own. Whoever finds a connection closed can make no other.
+            // Wakes the waiting threads, which close their own descriptors. The listener is first, so that the client of a closed
+            // connection can't open another one.
             if state.isListening { shutdown(listener, CInt(SHUT_RDWR)) }
             for connection in state.connections { shutdown(connection, CInt(SHUT_RDWR)) }
         }

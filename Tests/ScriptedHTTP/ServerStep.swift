@@ -1,33 +1,33 @@
-/// One thing that a ``ScriptedServer`` does with a request.
+/// A step of a ``ScriptedServer`` for a request.
 package enum ServerStep: Sendable {
-    /// Reads so many bytes of the body, or all of it.
+    /// Reads this many bytes of the body, or all of it.
     case read(Int?)
-    /// Reads so many bytes of the body as they are on the wire, with what is around its chunks, and forgets them.
+    /// Reads and discards this many bytes of the encoded body, including its chunk framing.
     case skip(Int)
-    /// Sends an answer with these headers; `Content-Length` is added. Reads the rest of the request's body first.
+    /// Reads the rest of the body, and sends a response with these headers and `Content-Length`.
     case answer(Int, [String: String] = [:], body: String = "")
     /// Sends these bytes and nothing else.
     case raw(String)
     /// Waits until the client closes the connection or the server is stopped.
     case silence
-    /// Closes the connection in the usual way, after what was sent arrived.
+    /// Closes the connection normally, after the sent bytes have arrived.
     case close
     /// Resets the connection.
     case reset
-    /// Calls out to the test.
+    /// Calls a closure of the test.
     case call(@Sendable () -> Void)
 
-    /// An answer of a tus server, which names its version.
+    /// A response of a tus server, with its version.
     package static func tus(_ status: Int, _ headers: [String: String] = [:], body: String = "") -> ServerStep {
         .answer(status, headers.merging(["Tus-Resumable": "1.0.0"]) { given, _ in given }, body: body)
     }
 }
 
-/// Does the steps of a script for one request.
+/// Performs the steps of a script for one request.
 struct StepPlayer {
     let stream: SocketStream
     let request: ReceivedRequest
-    /// Told of all of the body that was read, before anything is answered.
+    /// Called with the whole body that was read, before any response.
     let recordBody: (_ body: [UInt8], _ trailers: [String: String]) -> Void
     private var body: [UInt8] = []
     private var isBodyComplete: Bool
@@ -41,7 +41,7 @@ struct StepPlayer {
         isBodyComplete = !request.isChunked && request.contentLength == 0
     }
 
-    /// - Returns: Whether the connection is good for another request.
+    /// - Returns: Whether the connection may be reused.
     mutating func play(_ steps: [ServerStep]) -> Bool {
         for step in steps {
             guard perform(step) else { return false }
@@ -83,7 +83,7 @@ struct StepPlayer {
         }
     }
 
-    /// Reads chunks until there are so many bytes more, or all and the trailers.
+    /// Reads chunks until this many more bytes are available, or all bytes and the trailers.
     private mutating func readChunks(atLeast count: Int?) -> Bool {
         let wanted = count.map { body.count + $0 }
         while !isBodyComplete, wanted.map({ body.count < $0 }) ?? true {

@@ -4,7 +4,7 @@
     import Darwin
 #endif
 
-/// Reads and writes one connected socket, waiting. Used by one thread.
+/// Blocking reads and writes on a connected socket. Used by one thread.
 final class SocketStream {
     private let socket: CInt
     private var buffered: [UInt8] = []
@@ -13,7 +13,7 @@ final class SocketStream {
         self.socket = socket
     }
 
-    /// The address at the other end, without its port.
+    /// The IP address of the other end.
     var peerAddress: String {
         var address = sockaddr_in()
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)
@@ -24,7 +24,7 @@ final class SocketStream {
         return unsafe withUnsafeBytes(of: address.sin_addr) { unsafe $0.map { "\($0)" }.joined(separator: ".") }
     }
 
-    /// Reads up to the empty line that ends a head; nil at the end of the stream.
+    /// Reads up to the empty line that ends a head. Returns nil at the end of the stream.
     func readHead() -> [UInt8]? {
         let end: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A]
         while true {
@@ -36,16 +36,16 @@ final class SocketStream {
         }
     }
 
-    /// Reads so many bytes, or fewer at the end of the stream.
+    /// Reads this many bytes, or fewer at the end of the stream.
     func read(_ count: Int) -> [UInt8] {
         while buffered.count < count, receive() {}
         defer { buffered.removeFirst(min(count, buffered.count)) }
         return Array(buffered.prefix(count))
     }
 
-    /// Reads so many bytes and forgets them.
+    /// Reads and discards this many bytes.
     ///
-    /// - Returns: Whether there were as many.
+    /// - Returns: Whether there were enough bytes.
     func skip(_ count: Int) -> Bool {
         var left = count - min(count, buffered.count)
         buffered.removeFirst(count - left)
@@ -58,7 +58,7 @@ final class SocketStream {
         return true
     }
 
-    /// Reads one chunk of a chunked body (RFC 9112, section 7.1): empty for the last one, nil if it is cut or none.
+    /// Reads one chunk of a chunked body (RFC 9112, section 7.1). Returns no bytes for the last chunk, and nil for a cut or invalid one.
     func readChunk() -> [UInt8]? {
         guard let line = readLine(), let size = Int(line.prefix { $0 != ";" }, radix: 16), size >= 0 else { return nil }
         guard size > 0 else { return [] }
@@ -66,7 +66,7 @@ final class SocketStream {
         return bytes.count == size + 2 ? Array(bytes.dropLast(2)) : nil
     }
 
-    /// Reads up to a line break; nil at the end of the stream.
+    /// Reads up to a line break. Returns nil at the end of the stream.
     func readLine() -> String? {
         while true {
             if let index = buffered.firstIndex(of: 0x0A) {
@@ -91,7 +91,7 @@ final class SocketStream {
         while receive() { buffered.removeAll() }
     }
 
-    /// Makes the close that follows a reset instead of an orderly end (socket(7), SO_LINGER).
+    /// The following close resets the connection instead of ending it normally (socket(7), SO_LINGER).
     func reset() {
         var option = linger(l_onoff: 1, l_linger: 0)
         unsafe setsockopt(socket, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))

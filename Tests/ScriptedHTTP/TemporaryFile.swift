@@ -9,10 +9,10 @@ package import TransferCore
 
 /// A file for one test, removed with this object.
 package final class TemporaryFile: Sendable {
-    /// Where it is.
+    /// The path of the file.
     package let path: FilePath
 
-    /// Makes a file of bytes that tell their position, so that a shift or a mix shows.
+    /// Creates a file whose bytes depend on their position, so that shifted or mixed content is visible.
     package init(size: Int) throws {
         path = FilePath("\(getTemporaryFolder())/transferkit-test-\(getpid())-\(UInt64.random(in: 0 ... .max))")
         try write(Self.content(size: size))
@@ -22,11 +22,11 @@ package final class TemporaryFile: Sendable {
         _ = unsafe path.withPlatformString { unsafe unlink($0) }
     }
 
-    /// The bytes that ``init(size:)`` writes.
+    /// The content that ``init(size:)`` writes.
     package static func content(size: Int) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(size + 256)
-        // In rows, as tests are built without optimization: byte by byte, a large content takes seconds.
+        // In blocks, because tests are built without optimization: byte by byte, large content takes seconds.
         for row in 0..<(size + 255) / 256 { bytes += rows[(row ^ (row >> 8)) & 0xFF] }
         return Array(bytes.prefix(size))
     }
@@ -39,7 +39,7 @@ package final class TemporaryFile: Sendable {
         try file.closeAfter { _ = try file.writeAll(bytes) }
     }
 
-    /// The file as the queue would hand it over now.
+    /// The file as an upload source of the queue.
     package var source: UploadSource {
         get throws { UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)) }
     }

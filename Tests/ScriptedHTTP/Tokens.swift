@@ -2,7 +2,7 @@ package import CurlEngine
 import Locking
 import TransferCore
 
-/// An app's hook that hands out tokens by their number, the next one after each rejection.
+/// A header hook that adds numbered tokens, a new one after each rejection.
 package final class Tokens: Sendable {
     private let state = Locked<(number: Int, asked: [RequestInfo])>((0, []))
 

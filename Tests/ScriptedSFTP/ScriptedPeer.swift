@@ -4,25 +4,25 @@ package import Logging
 package import TransferCore
 package import TransportSFTP
 
-/// A server that answers as a test wants it to, on a queue of its own.
+/// A server with scripted responses, on its own dispatch queue.
 package final class ScriptedPeer: SFTPLink {
     /// A request as it arrived.
     package struct Question: Sendable {
-        /// Nil for a type that the protocol does not have.
+        /// The type, or nil for an unknown type.
         package var type: PacketType?
-        /// The number of the request, which its answer repeats.
+        /// The ID of the request, which the response repeats.
         package var id: UInt32
-        /// What follows the number.
+        /// The bytes after the ID.
         package var body: [UInt8]
 
-        /// The position and the count of a request to read, whose handle has four bytes.
+        /// The offset and the length of a read request, whose handle has four bytes.
         package var range: (offset: Int, count: Int) {
             let numbers = (0..<3).map { index in body.dropFirst(8 + 4 * index).prefix(4).reduce(0) { $0 << 8 | Int($1) } }
             return (numbers[0] << 32 | numbers[1], numbers[2])
         }
     }
 
-    /// What it answers: packets, as ``packet(_:_:)`` makes them.
+    /// Returns the response packets, which ``packet(_:_:)`` creates.
     package typealias Script = @Sendable (Question) -> [[UInt8]]
 
     package let client: SFTPClient
@@ -35,7 +35,7 @@ package final class ScriptedPeer: SFTPLink {
     private let arrived = Locked<[UInt8]>([])
     private let gaveUp: Locked<TransferError?>
 
-    /// - Parameter greeting: What it says first; nil for version 3 without extensions.
+    /// - Parameter greeting: The first packet, or nil for version 3 without extensions.
     package init(greeting: [UInt8]? = nil, _ script: @escaping Script) {
         let bell = Locked<@Sendable () -> Void>({})
         let error = Locked<TransferError?>(nil)
@@ -47,15 +47,15 @@ package final class ScriptedPeer: SFTPLink {
         ring()
     }
 
-    /// All that was asked, but for the first packet.
+    /// All requests except the first packet.
     package var asked: [Question] { questions.withLock { $0 } }
 
-    /// What the client found so wrong that it is of no use any more: told after those who wait, so ask once this is closed.
+    /// The error that made the client unusable. It is set after waiting requests have failed, so read it once this peer is closed.
     package var fault: TransferError? { gaveUp.withLock { $0 } }
 
     package func close() async {
         client.end(nil)
-        // What is on the queue comes before this.
+        // All earlier work of the dispatch queue is complete.
         await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
     }
 
@@ -95,7 +95,7 @@ package final class ScriptedPeer: SFTPLink {
         }
     }
 
-    // MARK: Answers
+    // MARK: Responses
 
     package static func number(_ value: Int) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: value >> (24 - 8 * $0)) } }
 
@@ -116,7 +116,7 @@ package final class ScriptedPeer: SFTPLink {
 
     /// The attributes of a regular file.
     ///
-    /// - Parameter seconds: When it changed last, in seconds since 1970; nil if the server does not report it.
+    /// - Parameter seconds: The modification time in seconds since 1970, or nil if the server does not report it.
     package static func attributes(_ id: UInt32, size: UInt64, modified seconds: Int? = nil) -> [UInt8] {
         let times = seconds.map { number($0) + number($0) } ?? []
         return packet(
@@ -125,7 +125,7 @@ package final class ScriptedPeer: SFTPLink {
     }
 }
 
-/// Connects to one server that a test wrote.
+/// Connects to one scripted server.
 package struct PeerConnector: SFTPConnector {
     private let peer: ScriptedPeer
 

@@ -43,7 +43,7 @@ import Testing
                 ])
             try first.send(content.prefix(count))
             first.endSending()
-            // Either an error response or the end of the connection: the server has given up the creation.
+            // Either an error response or the end of the connection shows that the server has abandoned the creation.
             if !first.isAtEnd() { #expect(try first.answer().status == 400) }
             let path = "/files/" + (try #require(server.statistics.uploads.first).id)
             let second = try RawConnection(to: url)

@@ -66,7 +66,7 @@ import Testing
             let url = try await first.start()
             let path = try await onThread { try RawConnection(to: url).createUpload(length: 11) }
             await first.stop()
-            // As the server leaves the files when it is killed during such a request.
+            // The state of the files after the server was killed during such a request.
             let id = path.split(separator: "/").last.map(String.init) ?? ""
             let record = URL(filePath: folder.appending("\(id).json").string)
             var object = try #require(try JSONSerialization.jsonObject(with: Data(contentsOf: record)) as? [String: Any])

@@ -4,7 +4,7 @@ import TransferCore
 
 @Suite struct EndpointTests {
     @Test(arguments: ["https://host/files/", "sftp://user@host:22/dir/", "http://127.0.0.1:1080/"])
-    func sensibleAddresses(_ address: String) throws {
+    func acceptsValidAddresses(_ address: String) throws {
         #expect(try Endpoint(transport: "any", address: address).validate().absoluteString == address)
     }
 
@@ -12,7 +12,7 @@ import TransferCore
         "", "host/files", "https://", "https:///files", "https://host/#part", "https://host:99999/", "://host",
         "https://user:hunter2@host/",
     ])
-    func senselessAddresses(_ address: String) throws {
+    func rejectsInvalidAddresses(_ address: String) throws {
         let error = try #require(throws: TransferError.self) { try Endpoint(transport: "any", address: address).validate() }
         #expect(error.code == .invalidEndpoint)
         #expect(error.failureClass == .permanent)
@@ -21,7 +21,7 @@ import TransferCore
 }
 
 @Suite struct SecretTests {
-    @Test func isNeverShown() {
+    @Test func descriptionOmitsValue() {
         let secret = Secret("hunter2")
         var dumped = ""
         dump(secret, to: &dumped)
@@ -34,17 +34,17 @@ import TransferCore
 
 @Suite struct RemotePathTests {
     @Test(arguments: ["a", "a/b", "späße.txt", ".hidden", "a..b", "..."])
-    func safeNames(_ name: String) throws {
+    func acceptsSafeNames(_ name: String) throws {
         #expect(try RemotePath(name).description == name)
     }
 
     @Test(arguments: ["", "/", "/a", "a/", "a//b", ".", "..", "../a", "a/../b", "a/.", "a\0b"])
-    func unsafeNames(_ name: String) throws {
+    func rejectsUnsafeNames(_ name: String) throws {
         let error = try #require(throws: TransferError.self) { try RemotePath(name) }
         #expect(error.code == .unsafeName)
     }
 
-    @Test func bytesThatAreNotUTF8AreKept() throws {
+    @Test func keepsBytesThatAreNotUTF8() throws {
         let bytes: [UInt8] = [0x61, 0xFF, 0x2F, 0xFE]
         let path = try RemotePath(bytes: bytes)
         #expect(path.bytes == bytes)

@@ -6,11 +6,11 @@ import TransferCore
 @Suite struct SourceIdentityTests {
     private let identity = SourceIdentity(size: 10, modificationTime: 5, inode: 1, device: 2, bootID: "a")
 
-    @Test func theSameIsTheSame() {
+    @Test func sameIdentityHasNoDifference() {
         #expect(identity.difference(from: identity) == nil)
     }
 
-    @Test func sizeAndTimeTellContent() throws {
+    @Test func sizeAndTimeShowChangedContent() throws {
         var other = identity
         other.size = 11
         guard case .content(let size) = other.difference(from: identity) else { throw Unexpected() }
@@ -20,7 +20,7 @@ import TransferCore
         guard case .content = other.difference(from: identity) else { throw Unexpected() }
     }
 
-    @Test func fileNumbersCountWithinOneBootOnly() {
+    @Test func comparesInodesOnlyWithinOneBoot() {
         var other = identity
         other.inode = 9
         #expect(other.difference(from: identity) == .fileReplaced)
@@ -29,7 +29,7 @@ import TransferCore
         #expect(other.difference(from: identity) == nil)
     }
 
-    @Test func realFiles() throws {
+    @Test func comparesRealFiles() throws {
         let folder = FilePath(FileManager.default.temporaryDirectory.path).appending("identity-\(UUID().uuidString)")
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder.string) }

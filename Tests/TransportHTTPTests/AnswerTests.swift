@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// What each answer means, and where redirects lead.
+/// The classification of responses, and redirects.
 @Suite struct AnswerTests {
     @Test(arguments: [
         (301, FailureClass.permanent, TransferError.Code.rejected), (304, .permanent, .rejected), (400, .permanent, .rejected),
@@ -15,7 +15,7 @@ import TransportHTTP
         (500, .transient, .serverError), (501, .unsupported, .notThisProtocol), (502, .transient, .serverUnavailable),
         (503, .transient, .serverUnavailable), (507, .remoteFull, .remoteFull),
     ])
-    func anUploadIsRefused(status: Int, failureClass: FailureClass, code: TransferError.Code) async throws {
+    func classifiesRefusedUploads(status: Int, failureClass: FailureClass, code: TransferError.Code) async throws {
         let transfer = try TestTransfer("put", size: 10) { _, _ in [.answer(status, ["Retry-After": "7"], body: "Because.\nMore.")] }
         let failure = try #require(await transfer.failure())
         #expect(failure.failureClass == failureClass)
@@ -30,7 +30,7 @@ import TransportHTTP
         (403, .permanent, .forbidden), (404, .permanent, .noSuchRemoteFile), (405, .unsupported, .unsupported),
         (410, .permanent, .noSuchRemoteFile), (429, .transient, .serverError), (500, .transient, .serverError),
     ])
-    func aDownloadIsRefused(status: Int, failureClass: FailureClass, code: TransferError.Code) async throws {
+    func classifiesRefusedDownloads(status: Int, failureClass: FailureClass, code: TransferError.Code) async throws {
         let transfer = try TestTransfer("get") { _, _ in [.answer(status)] }
         let failure = try #require(await transfer.failure())
         #expect(failure.failureClass == failureClass)
@@ -40,7 +40,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// A form handler answers with a page, and an object store with XML.
+    /// A form handler responds with a page, and an object store with XML.
     @Test(
         arguments: [
             (
@@ -53,14 +53,14 @@ import TransportHTTP
                 "SignatureDoesNotMatch Look at it."
             ), ("text/html", "no tags", "no tags"), ("text/html", "<script>x</script>", nil), ("image/png", "x", nil),
         ] as [(String, String, String?)])
-    func aPageIsShownAsItsText(type: String, body: String, words: String?) async throws {
+    func showsTextOfPage(type: String, body: String, words: String?) async throws {
         let transfer = try TestTransfer("form", size: 10, answers: [[.answer(422, ["Content-Type": type], body: body)]])
         let failure = try #require(await transfer.failure())
         #expect(failure.cause == "POST was answered with 422" + (words.map { ": \($0)" } ?? ""))
         await transfer.end()
     }
 
-    /// What a person reads who has to mend it.
+    /// Each message says how to fix the problem.
     @Test(arguments: [
         ("put", 404, [:], "check the path in the account's address"), ("put", 405, [:], "https+form"), ("form", 405, [:], "https+put"),
         ("put", 304, [:], "If-None-Match"), ("put", 302, ["Location": "http://127.0.0.2/x?s=1"], "to http://127.0.0.2, "),
@@ -68,7 +68,7 @@ import TransportHTTP
         ("put", 307, ["Location": "http://127.0.0.2:81/x"], "http://127.0.0.2:81, which the account does not trust"),
         ("put", 307, [:], "without a valid target"), ("get", 302, ["Location": "https://127.0.0.2/x"], "https://127.0.0.2, "),
     ])
-    func aRefusalSaysWhatToDo(mode: String, status: Int, headers: [String: String], words: String) async throws {
+    func refusalSaysWhatToDo(mode: String, status: Int, headers: [String: String], words: String) async throws {
         let transfer = try TestTransfer(mode, size: mode == "get" ? nil : 10, answers: [[.answer(status, headers)]])
         let failure = try #require(await transfer.failure())
         #expect(failure.message.contains(words), "\(failure)")
@@ -80,22 +80,22 @@ import TransportHTTP
         "<center>The plain HTTP request was sent to HTTPS port</center>",
         "Reason: You're speaking plain HTTP to an SSL-enabled server port.<br />", "Client sent an HTTP request to an HTTPS server.\n",
     ])
-    func aPortForTLSIsNamed(page: String) async throws {
+    func namesPortForTLS(page: String) async throws {
         let transfer = try TestTransfer("put", size: 10, answers: [[.answer(400, ["Content-Type": "text/html"], body: page)]])
         let failure = try #require(await transfer.failure())
         #expect(failure.failureClass == .unsupported && failure.message.contains("https in place of http"))
         await transfer.end()
     }
 
-    /// Version, type and text of an alert (RFC 8446, section 6).
-    @Test func whatAnswersInTLSIsNamed() async throws {
+    /// The record type, version, length, level and description of an alert (RFC 8446, sections 5.1 and 6).
+    @Test func namesResponseInTLS() async throws {
         let transfer = try TestTransfer("put", size: 10, answers: [[.raw("\u{15}\u{3}\u{1}\u{0}\u{2}\u{2}\u{46}"), .close]])
         let failure = try #require(await transfer.failure())
         #expect(failure.code == .notThisProtocol && failure.message.contains("https in place of http"), "\(failure)")
         await transfer.end()
     }
 
-    @Test(arguments: [307, 308]) func anUploadFollowsToTheSameServer(status: Int) async throws {
+    @Test(arguments: [307, 308]) func uploadFollowsRedirectOnSameServer(status: Int) async throws {
         let transfer = try TestTransfer(
             "put", size: 100_000, answers: [[.answer(status, ["Location": "/elsewhere?x=1"])], [.answer(201)]])
         let receipt = try await transfer.run()
@@ -107,7 +107,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func anUploadFollowsToOtherServersOnlyIfTheyAreListedAndWithoutCredentials() async throws {
+    @Test func uploadFollowsRedirectToListedServerWithoutCredentials() async throws {
         let other = try ScriptedServer(answers: [[.answer(200)]])
         var transfer = try TestTransfer("form", size: 10) { _, _ in [.answer(307, ["Location": other.url("/x")])] }
         transfer.endpoint.credentials = [.bearer(.environment("TOKEN"))]
@@ -126,8 +126,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// Headers of the account and of the session may be secrets as well.
-    @Test(arguments: [true, false]) func configuredHeadersGoOnlyToTrustedOrigins(isTrusted: Bool) async throws {
+    /// Headers of the account and of the session may also be secrets.
+    @Test(arguments: [true, false]) func sendsConfiguredHeadersOnlyToTrustedOrigins(isTrusted: Bool) async throws {
         let other = try ScriptedServer(answers: [[.answer(200)]])
         var transfer = try TestTransfer("put", size: 10, answers: [])
         transfer.endpoint.credentials = [.header("X-Key", .environment("TOKEN"))]
@@ -144,14 +144,14 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func circlesEnd() async throws {
+    @Test func stopsInCircles() async throws {
         let transfer = try TestTransfer("get") { _, _ in [.answer(302, ["Location": "/files/a.bin"])] }
         #expect(await transfer.failure()?.failureClass == .unreachable)
         #expect(transfer.server.requests.count == 6)
         await transfer.end()
     }
 
-    @Test func aDownloadFollows() async throws {
+    @Test func downloadFollowsRedirect() async throws {
         let transfer = try TestTransfer(
             "get", "/latest?file={name}", answers: [[.answer(302, ["Location": "/7"])], [.answer(200, body: "content")]])
         let receipt = try await transfer.run()
@@ -162,7 +162,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func aSecretThatTheServerRepeatsIsNotKept() async throws {
+    @Test func doesNotStoreRepeatedSecret() async throws {
         var transfer = try TestTransfer(
             "put", size: 1, answers: [[.answer(200, body: "token hunter2-horse")], [.answer(422, body: "token hunter2-horse")]])
         transfer.endpoint.credentials = [.bearer(.environment("TOKEN"))]
@@ -174,8 +174,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// It is sent in another form than it is known in.
-    @Test func neitherIsAPassword() async throws {
+    /// The password is sent in another form than it is stored in.
+    @Test func doesNotStoreRepeatedPassword() async throws {
         var transfer = try TestTransfer("form", size: 1) { request, number in
             number == 0
                 ? [.answer(200, ["Content-Type": "text/hunter2-horse"], body: "hello anna")]

@@ -6,9 +6,9 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Files that change at the server while they are received, and servers that hide it.
+/// Files that change on the server during a download, and servers that hide the change.
 @Suite struct ChangingFileTests {
-    /// Another version at each request, as of a file that is being written.
+    /// A new version for each request, as with a file that is being written.
     private static func answer(_ request: ReceivedRequest, version: Int) -> ServerStep {
         RangeServer(content(version), tag: "\"v\(version)\"").answer(request)
     }
@@ -17,7 +17,7 @@ import TransportHTTP
         String(repeating: String("abcdefghijklmnop".dropFirst(version % 16).prefix(1)), count: 10_000 + version)
     }
 
-    @Test func aFileThatGrowsComesByOneRequest() async throws {
+    @Test func downloadsGrowingFileInOneRequest() async throws {
         let version = Locked(0)
         var transfer = try TestTransfer("get") { request, _ in
             [
@@ -33,7 +33,7 @@ import TransportHTTP
         let failure = try #require(await transfer.failure())
         #expect(failure.failureClass == .resumeLost)
         #expect(!failure.message.contains("starts again"), "that is for the queue to decide")
-        // As the queue does then, once.
+        // The queue would also restart the file once.
         let receipt = try await transfer.run()
         let last = version.withLock { $0 }
         #expect(receipt.bytes == 10_000 + last)
@@ -42,8 +42,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// What one file does says nothing of another, wherever the address has their names.
-    @Test(arguments: ["/files/", "/files?key={path}"]) func anotherFileComesInParts(address: String) async throws {
+    /// The server's behavior for one file does not affect another, wherever the address contains the names.
+    @Test(arguments: ["/files/", "/files?key={path}"]) func downloadsOtherFileInRanges(address: String) async throws {
         let version = Locked(0)
         var transfer = try TestTransfer("get", address) { request, _ in
             [
@@ -66,8 +66,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// One that is complete need not come by one request for ever.
-    @Test func aFileThatWasReceivedComesInPartsAgain() async throws {
+    /// After one complete download, ranges are used again.
+    @Test func downloadsInRangesAgainAfterSuccess() async throws {
         let state = Locked((version: 0, isDone: false))
         var transfer = try TestTransfer("get") { request, _ in
             let version = state.withLock { state in
@@ -84,7 +84,7 @@ import TransportHTTP
             let before = transfer.server.requests.count
             transfer.localName = FilePath(name)
             _ = try await transfer.run()
-            // What the attempt before asked for may be read only now; all of it were parts.
+            // The server may read requests of the previous attempt only now. All of those were for ranges.
             let asksForAll = transfer.server.requests.dropFirst(before).contains { $0.headers["range"] == nil }
             #expect(asksForAll != isInParts, "\(name)")
         }
@@ -93,9 +93,9 @@ import TransportHTTP
 
     private static let cut: [ServerStep] = [.raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\nETag: \"v1\"\r\n\r\n0123"), .close]
 
-    /// A file that was cut off where the download stands is not complete.
+    /// A file that was truncated to the received length is not complete.
     @Test(arguments: [["Content-Range": "bytes */4"], ["Content-Range": "bytes */4", "ETag": "\"v1\""]])
-    func aFileThatEndsWhereTheDownloadStandsIsAnother(headers: [String: String]) async throws {
+    func restartsTruncatedFile(headers: [String: String]) async throws {
         let transfer = try TestTransfer("get", answers: [Self.cut, [.answer(416, headers)]])
         _ = await transfer.failure()
         let checkpoint = try #require(transfer.recorder.checkpoints.last)
@@ -106,8 +106,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// Of unknown length, and another version.
-    @Test func aVersionThatARefusalNamesCounts() async throws {
+    /// The length is unknown, and the refusal names another version.
+    @Test func comparesVersionOfRefusal() async throws {
         let unknown = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nETag: \"v1\"\r\n\r\n4\r\n0123\r\n"
         let transfer = try TestTransfer(
             "get", answers: [[.raw(unknown), .close], [.answer(416, ["Content-Range": "bytes */4", "ETag": "\"v2\""])]])
@@ -116,8 +116,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// Whatever it is a part of.
-    @Test func aPartWithoutItsVersionIsNotTaken() async throws {
+    /// Whichever version it belongs to.
+    @Test func rejectsRangeWithoutVersion() async throws {
         let transfer = try TestTransfer("get", answers: [Self.cut, [.answer(206, ["Content-Range": "bytes 4-9/10"], body: "EFGHIJ")]])
         _ = await transfer.failure()
         #expect(await transfer.failure(from: transfer.recorder.checkpoints.last)?.failureClass == .resumeLost)
@@ -125,13 +125,13 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// What a server tells is too weak to name a version, and enough to tell that it is another one.
+    /// The validators are too weak to identify a version, but show that it is another one.
     @Test(
         arguments: [
             ("ETag: \"v1\"", ["ETag": "W/\"v2\""]), ("ETag: \"v1\"", ["ETag": "W/\"v1\""]),
             (date(0, 9), ["Last-Modified": time(5), "Date": time(5)]), (date(0, 9), ["Last-Modified": time(5)]),
         ] as [(String, [String: String])])
-    func aPartOfAnotherVersionIsNotTaken(first: String, later: [String: String]) async throws {
+    func rejectsRangeOfOtherVersion(first: String, later: [String: String]) async throws {
         for status in [206, 416] { try await expectAnotherVersion(first, later, status) }
     }
 
@@ -152,13 +152,13 @@ import TransportHTTP
 
     private static func date(_ changed: Int, _ now: Int) -> String { "Last-Modified: \(time(changed))\r\nDate: \(time(now))" }
 
-    // MARK: Codings
+    // MARK: Content codings
 
     @Test(arguments: [
         ("reel.tar.gz", "x-gzip"), ("reel.tgz", "gzip"), ("reel.GZ", "GZIP"), ("a.br", "br"), ("a.zst", "zstd"), ("a", "identity"),
         ("a", ""),
     ])
-    func aFileThatIsItsCodingIsTaken(name: String, coding: String) async throws {
+    func acceptsFileWhoseNameMatchesCoding(name: String, coding: String) async throws {
         var transfer = try TestTransfer("get", answers: [[.answer(200, ["Content-Encoding": coding], body: "0123")]])
         transfer.localName = FilePath(name)
         #expect(try await transfer.run().bytes == 4)
@@ -166,7 +166,7 @@ import TransportHTTP
     }
 
     @Test(arguments: [("reel.mov", "gzip"), ("reel.gz", "br"), ("gz", "gzip"), ("reel.tar", "gzip"), ("a.gz", "gzip, gzip")])
-    func aCodingOfTheFileIsNotTheFile(name: String, coding: String) async throws {
+    func rejectsEncodedContent(name: String, coding: String) async throws {
         var transfer = try TestTransfer("get", answers: [[.answer(200, ["Content-Encoding": coding], body: "0123")]])
         transfer.localName = FilePath(name)
         let failure = await transfer.failure()

@@ -6,9 +6,9 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Files that go along in a form.
+/// Additional files in a form.
 @Suite struct CompanionTests {
-    /// The names, types and contents of the parts of a form.
+    /// The names, types and contents of a form's parts.
     private static func parts(_ request: ReceivedRequest) -> [String] {
         let boundary = request.headers["content-type"]?.split(separator: "=").last ?? ""
         return String(decoding: request.body, as: UTF8.self).components(separatedBy: "--\(boundary)").dropFirst().dropLast()
@@ -20,7 +20,7 @@ import TransportHTTP
         return path
     }
 
-    @Test func theyComeBeforeTheFile() async throws {
+    @Test func precedeTheFile() async throws {
         var transfer = try TestTransfer("form", size: 3, answers: [[.answer(200)]])
         let sheet = try Self.companion(transfer, "sheet.csv", "a,b")
         _ = try Self.companion(transfer, "a.bin.jpg", "picture")
@@ -46,7 +46,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func oneLiesBesideTheFile() async throws {
+    @Test func findsFileNextToSource() async throws {
         var transfer = try TestTransfer("form", size: 3, answers: [[.answer(200)]])
         let source = try #require(transfer.file?.path)
         let sidecar = FilePath("\(source).xmp")
@@ -59,7 +59,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func oneThatIsMissingIsNamed() async throws {
+    @Test func namesMissingFile() async throws {
         var transfer = try TestTransfer("form", size: 3, answers: [])
         transfer.endpoint.settings = ["file.x": "\(transfer.folder)/missing"]
         let failure = await transfer.failure()
@@ -69,7 +69,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func oneThatChangesMeanwhileIsNoticed() async throws {
+    @Test func detectsChangedFile() async throws {
         let changes = Locked<@Sendable () -> Void>({})
         var transfer = try TestTransfer("form", size: 3, answers: [[.read(nil), .call { changes.withLock { $0 }() }, .answer(200)]])
         let path = try Self.companion(transfer, "x", "before")
@@ -81,7 +81,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func aPutBringsOneFile() async throws {
+    @Test func rejectsAdditionalFilesForPUT() async throws {
         var transfer = try TestTransfer("put", size: 3, answers: [])
         transfer.endpoint.settings = ["file.x": "/x"]
         #expect(await transfer.failure()?.failureClass == .unsupported)

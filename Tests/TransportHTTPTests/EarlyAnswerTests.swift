@@ -4,9 +4,9 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Servers that say that they are done while the file is still on its way.
+/// Servers that report success before they have received the whole file.
 @Suite struct EarlyAnswerTests {
-    /// Takes the beginning of a large body, says that all is well, and closes.
+    /// Reads the start of a large body, responds with success and closes the connection.
     private static func answer(_ status: Int = 200, _ headers: String = "Content-Length: 0\r\n") -> [ServerStep] {
         [
             .raw("HTTP/1.1 100 Scripted\r\n\r\n"), .read(1_000_000),
@@ -14,8 +14,8 @@ import TransportHTTP
         ]
     }
 
-    /// It can't have the file, whatever it says, so it is not asked for ever.
-    @Test func aPutIsTriedThreeTimes() async throws {
+    /// The server can't have the whole file, so the attempts are limited.
+    @Test func triesPUTThreeTimes() async throws {
         let transfer = try TestTransfer("put", size: 20_000_000) { _, _ in Self.answer() }
         for failureClass in [FailureClass.protocolViolation, .protocolViolation, .unsupported] {
             let failure = try #require(await transfer.failure())
@@ -27,25 +27,25 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func whatWasAnAccidentIsOver() async throws {
+    @Test func recoversFromSingleFaults() async throws {
         let transfer = try TestTransfer("put", size: 20_000_000) { _, number in number < 2 ? Self.answer() : [.answer(201)] }
         for _ in 0..<2 { #expect(await transfer.failure()?.failureClass == .protocolViolation) }
         #expect(try await transfer.run().bytes == 20_000_000)
         await transfer.end()
     }
 
-    /// There may be a record of it already; another one would be one too many.
+    /// The server may have recorded the upload, and must not record it twice.
     @Test(arguments: [(201, "Content-Length: 0\r\n"), (303, "Content-Length: 0\r\nLocation: /done\r\n")])
-    func aFormIsNotSentAgain(status: Int, headers: String) async throws {
+    func doesNotRepeatForm(status: Int, headers: String) async throws {
         let transfer = try TestTransfer("form", size: 20_000_000) { _, _ in Self.answer(status, headers) }
         let failure = try #require(await transfer.failure())
-        #expect(failure.failureClass == .permanent, "and not by the next endpoint either")
+        #expect(failure.failureClass == .permanent, "the next endpoint does not repeat it, either")
         #expect(failure.code == .badAnswer)
         await transfer.end()
     }
 
-    /// As HTTP allows: the answer first, and then the rest of the body.
-    @Test func aServerThatGoesOnReadingHasTheFile() async throws {
+    /// HTTP permits this: first the response, then the rest of the body.
+    @Test func acceptsServerThatContinuesReading() async throws {
         let transfer = try TestTransfer(
             "put", size: 20_000_000,
             answers: [
@@ -58,11 +58,11 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// It does not say that it will close, and does so with much of the body unread.
-    @Test func aConnectionThatBreaksThenBringsNoFile() async throws {
+    /// The server closes the connection without an announcement, and has not read most of the body.
+    @Test func rejectsSuccessWithoutWholeBody() async throws {
         let steps: [ServerStep] = [
             .raw("HTTP/1.1 100 Scripted\r\n\r\n"), .read(1_000_000), .raw("HTTP/1.1 200 Scripted\r\nContent-Length: 0\r\n\r\n"),
-            // Whoever sends that much on has come by the answer.
+            // A client that sends this many more bytes has received the response.
             .read(20_000_000), .close,
         ]
         let transfer = try TestTransfer("put", size: 100_000_000) { _, _ in steps }
@@ -75,9 +75,9 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// Its answer ends in mid-air, so nobody knows what it would have been.
+    /// The response is incomplete, so its meaning is unknown.
     @Test(arguments: ["Content-Length: 10\r\n\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n", "\r\n"])
-    func aConnectionThatBreaksInTheAnswerBringsNone(rest: String) async throws {
+    func retriesAfterCutResponse(rest: String) async throws {
         let steps: [ServerStep] = [
             .raw("HTTP/1.1 100 Scripted\r\n\r\n"), .read(1_000_000), .raw("HTTP/1.1 200 Scripted\r\n\(rest)"), .close,
         ]

@@ -4,13 +4,13 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Addresses and settings that make sense, and those that do not.
+/// Valid and invalid addresses and settings.
 @Suite struct EndpointTests {
     @Test(arguments: [
         "https+put://host", "http+put://host:8080/bucket/", "https+form://anna@host/upload?x=1", "HTTPS+GET://host/files/",
         "https+put://[::1]/{path}?sig={transfer}",
     ])
-    func addressesAreTaken(address: String) throws {
+    func acceptsValidAddresses(address: String) throws {
         try HTTPTransport.validate(.http(address))
     }
 
@@ -18,7 +18,7 @@ import TransportHTTP
         "https://host/", "http://host/", "ftp+put://host/", "https+post://host/", "https+://host/", "https+put:host",
         "https+put://anna:secret@host/", "https+put://host/#part",
     ])
-    func otherAddressesAreRefused(address: String) {
+    func rejectsInvalidAddresses(address: String) {
         let error = #expect(throws: TransferError.self) { try HTTPTransport.validate(.http(address)) }
         #expect(error?.code == .invalidEndpoint)
         #expect(error?.message.contains("secret") == false)
@@ -30,19 +30,19 @@ import TransportHTTP
         ["field.": "x"], ["chunkSize": "1"], ["clientKey": "/key.pem"], ["metadataPrefix": "x: "], ["uploadURL.a": "https://host/"],
         ["header.X-Own": "a\r\nX-Other: b"],
     ])
-    func settingsAreChecked(settings: [String: String]) throws {
+    func rejectsInvalidSettings(settings: [String: String]) throws {
         let error = #expect(throws: TransferError.self) { try HTTPTransport.validate(.http("https+put://host/", settings: settings)) }
         #expect(error?.code == .invalidEndpoint)
         let name = try #require(settings.keys.first?.split(separator: ".").last)
         #expect(error?.message.contains(name) == true)
     }
 
-    /// All files would go to one address, one in the place of the other.
+    /// All files would have the same address, and replace each other.
     @Test(arguments: [
         ("/in/{nmae}", "{nmae}"), ("/in?key={Path}", "{Path}"), ("/{name}/{source}", "{source}"), ("/in/{name", "a brace"),
         ("/in/name}", "a brace"), ("/in?sig={secret-0123}", "a brace"), ("/{{name}}", "a brace"),
     ])
-    func placesThatStandForNothingAreRefused(path: String, shown: String) {
+    func rejectsUnknownPlaceholders(path: String, shown: String) {
         for mode in ["put", "form", "get"] {
             let error = #expect(throws: TransferError.self) { try HTTPTransport.validate(.http("https+\(mode)://host\(path)")) }
             #expect(error?.code == .invalidEndpoint)
@@ -51,18 +51,18 @@ import TransportHTTP
         }
     }
 
-    @Test(arguments: ["https+put://{name}.host/", "https+put://a%3Ab@host/"]) func whatCanNotBeSentIsRefused(address: String) {
+    @Test(arguments: ["https+put://{name}.host/", "https+put://a%3Ab@host/"]) func rejectsUnsendableAddresses(address: String) {
         let error = #expect(throws: TransferError.self) { try HTTPTransport.validate(.http(address)) }
         #expect(error?.code == .invalidEndpoint)
     }
 
-    @Test func credentialsForHeadersOfItsOwnAreRefused() {
+    @Test func rejectsCredentialsForReservedHeaders() {
         #expect(throws: TransferError.self) {
             try HTTPTransport.validate(.http("https+put://host/", credentials: .header("Content-Length", .environment("X"))))
         }
     }
 
-    @Test func aServerThatIsThereIsFoundWhateverItSaysOfTheFolder() async throws {
+    @Test func checkAcceptsAnyStatusOfFolder() async throws {
         let server = try ScriptedServer { request, number in
             [[.answer(404, ["Accept-Ranges": "bytes"])], [.answer(401)], [.answer(401)], [.answer(503)]][number]
         }
@@ -71,7 +71,7 @@ import TransportHTTP
         let report = try await transport.check(endpoint, credentials: FixedCredentials())
         #expect(report.version == "HTTP/1.1")
         #expect(report.features == ["Accept-Ranges: bytes"])
-        // A signature is for files, and not sent along.
+        // A signature is only for transfers, and the check does not send it.
         _ = try await transport.check(endpoint, credentials: FixedCredentials())
         let unsigned = Endpoint.http("http+put://127.0.0.1:\(server.port)/in/{name}")
         let refused = await #expect(throws: TransferError.self) { try await transport.check(unsigned, credentials: FixedCredentials()) }

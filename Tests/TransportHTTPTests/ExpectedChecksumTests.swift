@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Checksums that a session gives for what it downloads.
+/// The expected checksums of a session's downloads.
 @Suite struct ExpectedChecksumTests {
     private static let content = "0123456789"
     private static let sums = [
@@ -20,14 +20,14 @@ import TransportHTTP
         return transfer
     }
 
-    @Test(arguments: sums) func whatHasItIsTaken(checksum: String) async throws {
+    @Test(arguments: sums) func acceptsExpectedChecksum(checksum: String) async throws {
         let transfer = try Self.transfer(checksum.uppercased(), [[.answer(200, body: Self.content)]])
         #expect(try await transfer.run().checksum == checksum)
         #expect(transfer.server.requests.first?.headers["want-repr-digest"] == nil)
         await transfer.end()
     }
 
-    @Test(arguments: sums) func whatHasAnotherIsNot(checksum: String) async throws {
+    @Test(arguments: sums) func rejectsOtherChecksum(checksum: String) async throws {
         let transfer = try Self.transfer(checksum, [[.answer(200, body: "0123456780")]])
         let failure = await transfer.failure()
         #expect(failure?.failureClass == .resumeLost)
@@ -36,16 +36,16 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// The server need not tell one then.
-    @Test func itIsEnoughForTheVerification() async throws {
+    /// The server does not need to send a checksum.
+    @Test func expectedChecksumSufficesForVerification() async throws {
         var transfer = try Self.transfer(Self.sums[2], [[.answer(200, body: Self.content)]])
         transfer.options.verification = .checksum
         #expect(try await transfer.run().checksum == Self.sums[2])
         await transfer.end()
     }
 
-    /// Where a session wants nothing compared, that is nothing.
-    @Test(arguments: Verification.allCases) func whatTheServerTellsIsCompared(verification: Verification) async throws {
+    /// The verification `none` also ignores the server's checksum.
+    @Test(arguments: Verification.allCases) func comparesChecksumOfServer(verification: Verification) async throws {
         let headers = ["Content-MD5": "eB5eJF1ptWaXm4bijSPyxw=="]
         var transfer = try TestTransfer(
             "get", answers: [[.answer(200, headers, body: "0123456780")], [.answer(200, headers, body: Self.content)]])
@@ -55,8 +55,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// Nothing is received that is another file by the server's own word, and nothing would be gained by beginning anew.
-    @Test(arguments: ["Repr-Digest", "Digest", "Content-Digest"]) func anotherFileIsNotReceived(header: String) async throws {
+    /// The server's own checksum shows that it is another file, so a restart would not help.
+    @Test(arguments: ["Repr-Digest", "Digest", "Content-Digest"]) func doesNotReceiveOtherFile(header: String) async throws {
         let other = "sha-256=:\(Data(repeating: 7, count: 32).base64EncodedString()):;x=1"
         let transfer = try Self.transfer(Self.sums[2], [[.answer(200, [header: other], body: Self.content)]])
         let failure = await transfer.failure()
@@ -67,14 +67,14 @@ import TransportHTTP
     }
 
     @Test(arguments: ["", "sha256:", "sha256:84d8", "crc32:00000000", "84d89877", "sha256:" + String(repeating: "g", count: 64)])
-    func whatIsNoneIsRefused(checksum: String) async throws {
+    func rejectsInvalidChecksums(checksum: String) async throws {
         let transfer = try Self.transfer(checksum, [])
         #expect(await transfer.failure()?.failureClass == .permanent)
         #expect(transfer.server.connectionCount == 0)
         await transfer.end()
     }
 
-    @Test func itIsComparedOfADownloadThatGoesOn() async throws {
+    @Test func comparesAfterResuming() async throws {
         let transfer = try Self.transfer(
             Self.sums[2],
             [
@@ -87,7 +87,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func anUploadHasNoUseForOne() async throws {
+    @Test func rejectsExpectedChecksumOfUpload() async throws {
         var transfer = try TestTransfer("put", size: 1, answers: [])
         transfer.options.expectedChecksum = Self.sums[2]
         #expect(await transfer.failure()?.failureClass == .unsupported)

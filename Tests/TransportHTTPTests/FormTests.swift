@@ -6,7 +6,7 @@ import TransportHTTP
 
 /// Files as parts of forms.
 @Suite struct FormTests {
-    @Test func theFormIsOfKnownLengthAndEndsWithTheFile() async throws {
+    @Test func formHasLengthAndEndsWithFile() async throws {
         var transfer = try TestTransfer(
             "form", "/upload?x=1", size: 3, answers: [[.answer(200, ["Content-Type": "application/json"], body: #"{"id":7}"#)]])
         transfer.remotePath = "reels/a\"b\nc.txt"
@@ -50,7 +50,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func aNameThatIsNoTextIsRefused() async throws {
+    @Test func rejectsNameThatIsNotText() async throws {
         var transfer = try TestTransfer("form", size: 1, answers: [])
         transfer.remoteBytes = [0x61, 0xFF]
         let failure = await transfer.failure()
@@ -60,7 +60,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func aMediaTypeCanNotBringLinesOfItsOwn() async throws {
+    @Test func rejectsLineBreaksInMediaType() async throws {
         var transfer = try TestTransfer("form", size: 1, answers: [])
         transfer.options.headers = ["Content-Type": "text/plain\r\nX-Own: 1"]
         #expect(await transfer.failure()?.failureClass == .permanent)
@@ -68,7 +68,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func progressCountsTheFileAlone() async throws {
+    @Test func progressCountsOnlyFile() async throws {
         let transfer = try TestTransfer("form", size: 2_000_000, answers: [[.answer(201, ["Location": "/files/7?secret=1"])]])
         let receipt = try await transfer.run()
         #expect(receipt.remoteURL == transfer.server.url("/files/7"))
@@ -81,7 +81,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func anAnswerBeyondTheBoundIsCut() async throws {
+    @Test func truncatesLongResponse() async throws {
         let transfer = try TestTransfer("form", size: 1, answers: [[.answer(200, body: String(repeating: "x", count: 5000))]])
         let answer = try #require(try await transfer.run().answer)
         #expect(answer.text.utf8.count == 4096)
@@ -89,7 +89,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func aPageToBeSeenNextIsASuccess() async throws {
+    @Test func acceptsRedirectToPageAsSuccess() async throws {
         var transfer = try TestTransfer(
             "form", size: 1,
             answers: [
@@ -105,7 +105,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func anAddressWithoutAHandlerIsLeft() async throws {
+    @Test func rejectsAddressWithoutHandler() async throws {
         let transfer = try TestTransfer("form", size: 1, answers: [[.answer(404)], [.answer(405)]])
         #expect(await transfer.failure()?.failureClass == .unsupported)
         #expect(await transfer.failure()?.failureClass == .unsupported)

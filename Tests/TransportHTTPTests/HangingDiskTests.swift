@@ -6,15 +6,15 @@ import TransferCore
 import TransportHTTP
 import TransportSupport
 
-/// Disks that do not answer. Who waits for one keeps nobody from another.
+/// Disks that do not respond. A transfer that waits for one disk does not delay others.
 @Suite(.timeLimit(.minutes(10))) struct HangingDiskTests {
     private let disks = DiskThreads(limit: 1)
     private let gate = DispatchSemaphore(value: 0)
 
-    @Test(arguments: ["put", "form"]) func anUploadStallsNobodyElse(mode: String) async throws {
+    @Test(arguments: ["put", "form"]) func uploadDelaysNoOther(mode: String) async throws {
         let transfer = try TestTransfer(mode, size: 10, disks: disks) { _, _ in [.answer(201)] }
         var slow = transfer
-        // For the transport, the same file is on two disks.
+        // The same file, but on another disk for the transport.
         let source = try #require(transfer.file).source
         var identity = source.identity
         identity.device += 1
@@ -32,8 +32,8 @@ import TransportSupport
         await transfer.end()
     }
 
-    /// A file that goes along in a form, on a disk of its own.
-    @Test func aCompanionStallsNobodyElse() async throws {
+    /// An additional file of a form, on another disk.
+    @Test func additionalFileDelaysNoOther() async throws {
         let transfer = try TestTransfer("form", size: 10, disks: disks) { _, _ in [.answer(201)] }
         let companion = try TemporaryFile(size: 10)
         var slow = transfer
@@ -49,7 +49,7 @@ import TransportSupport
         await transfer.end()
     }
 
-    @Test func aDownloadStallsNobodyElse() async throws {
+    @Test func downloadDelaysNoOther() async throws {
         let slow = try TestTransfer("get", disks: disks) { _, _ in [.answer(200, body: "slow")] }
         let quick = try TestTransfer("get", disks: disks) { _, _ in [.answer(200, body: "quick")] }
         let hanging = disks.threads(for: DownloadDestination(root: slow.folder, name: "file", partName: ".file.part"))

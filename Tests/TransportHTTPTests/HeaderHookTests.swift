@@ -6,9 +6,9 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// The app's hook for headers.
+/// The header hook of an app.
 @Suite struct HeaderHookTests {
-    /// A server that takes the token of this number and later ones.
+    /// A server that accepts the token with this number and later ones.
     private static func script(from number: Int, status: Int = 401, _ success: ServerStep = .answer(201)) -> ScriptedServer.Script {
         { request, _ in
             let token = request.headers["authorization"]?.split(separator: "-").last.flatMap { Int($0) } ?? -1
@@ -22,7 +22,7 @@ import TransportHTTP
         try TestTransfer(mode, "/files/", size: size, headers: hook, script)
     }
 
-    @Test(arguments: ["put", "form"]) func itIsAskedBeforeEachRequest(mode: String) async throws {
+    @Test(arguments: ["put", "form"]) func runsBeforeEachRequest(mode: String) async throws {
         let tokens = Tokens()
         let transfer = try Self.transfer(mode, tokens.hook, Self.script(from: 0))
         _ = try await transfer.run()
@@ -37,7 +37,7 @@ import TransportHTTP
     }
 
     @Test(arguments: [("put", 401), ("form", 401), ("put", 403)])
-    func whatIsRejectedIsSentOnceMoreWhole(mode: String, status: Int) async throws {
+    func repeatsWholeRejectedRequest(mode: String, status: Int) async throws {
         let tokens = Tokens()
         let transfer = try Self.transfer(mode, tokens.hook, Self.script(from: 1, status: status))
         _ = try await transfer.run()
@@ -50,17 +50,17 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// No byte of what goes out a second time is progress: on a slow network it would seem to stand still.
-    @Test func whatIsSentOnceMoreIsASignOfLife() async throws {
+    /// Repeated bytes are not progress, so a slow upload would seem to stall.
+    @Test func repeatedContentIsActivity() async throws {
         let transfer = try Self.transfer("put", size: 5_000_000, Tokens().hook) { _, number in
             [.raw("HTTP/1.1 100 Continue\r\n\r\n"), .read(nil), .answer(number == 0 ? 401 : 201)]
         }
         _ = try await transfer.run()
-        #expect(transfer.recorder.signsOfLife > 0)
+        #expect(transfer.recorder.activity > 0)
         await transfer.end()
     }
 
-    @Test func aDownloadIsAskedForOnceMore() async throws {
+    @Test func repeatsRejectedDownload() async throws {
         let tokens = Tokens()
         let transfer = try Self.transfer("get", size: nil, tokens.hook, Self.script(from: 1, .answer(200, body: "content")))
         _ = try await transfer.run()
@@ -69,7 +69,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test(arguments: [401, 403]) func aSecondRejectionIsFinal(status: Int) async throws {
+    @Test(arguments: [401, 403]) func secondRejectionIsFinal(status: Int) async throws {
         let tokens = Tokens()
         let transfer = try Self.transfer("put", tokens.hook, Self.script(from: 5, status: status))
         #expect(await transfer.failure()?.failureClass == .credentials)
@@ -78,8 +78,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// What it makes a second time is refused as well, so that it can't be that; also where it signs each request anew.
-    @Test(arguments: [true, false]) func forbiddenAfterASuccessMeansTheFile(signs: Bool) async throws {
+    /// The hook's second header is also rejected, so the header is not the cause. This is also true of a hook that signs each request.
+    @Test(arguments: [true, false]) func forbiddenAfterSuccessConcernsFile(signs: Bool) async throws {
         let (tokens, count) = (Tokens(), Locked(0))
         let transfer = try Self.transfer(
             "put",
@@ -100,11 +100,11 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func manyRejectionsAreOneRenewal() async throws {
+    @Test func renewsOnce() async throws {
         let tokens = Tokens()
         let count = 8
         let barrier = Locked<[CheckedContinuation<Void, Never>]>([])
-        // All are about to be rejected before any renewal is begun.
+        // All requests will be rejected before the first renewal begins.
         let hook: HeaderHook = { request, headers in
             if request.reason == .request, tokens.renewals == 0 {
                 await withCheckedContinuation { continuation in
@@ -127,7 +127,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func anotherOriginIsNotForIt() async throws {
+    @Test func doesNotRunForOtherOrigins() async throws {
         let tokens = Tokens()
         let other = try ScriptedServer(answers: [[.answer(401)]])
         var transfer = try Self.transfer("put", tokens.hook, Self.script(from: 0))
@@ -139,7 +139,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test(arguments: ["Content-Type", "Content-Length", "Range", "Host"]) func whatItMayNotChange(name: String) async throws {
+    @Test(arguments: ["Content-Type", "Content-Length", "Range", "Host"]) func rejectsReservedHeaders(name: String) async throws {
         let transfer = try Self.transfer(
             "form",
             { _, headers in
@@ -154,7 +154,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func whatItAddsIsNotRepeated() async throws {
+    @Test func errorsDoNotRepeatAddedHeaders() async throws {
         let transfer = try Self.transfer(
             "put",
             { _, headers in

@@ -5,11 +5,11 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Servers that say of a file what can't be.
+/// Servers that report impossible facts about a file.
 @Suite struct HostileAnswerTests {
-    /// A server that repeats what it was asked for, whatever the file has: all of it is asked for instead.
+    /// The server repeats the requested range, whatever the file contains. The client requests the whole file instead.
     @Test(arguments: ["bytes 0-16777215/10", "bytes 5-9/10", "bytes 0-9/x", "lines 0-9/10"])
-    func aRangeThatCannotBeIsNotAskedForAgain(range: String) async throws {
+    func doesNotRequestImpossibleRangeAgain(range: String) async throws {
         var transfer = try TestTransfer("get") { request, _ in
             guard request.headers["range"] != nil else { return [.answer(200, ["ETag": "\"v1\""], body: "0123456789")] }
             return [.answer(206, ["ETag": "\"v1\"", "Content-Range": range], body: "0123456789")]
@@ -21,8 +21,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// The rest of a file that has no length by the server's word: the answer ends where its own range does.
-    @Test(arguments: ["bytes 5-9/*", "bytes 5-9/10"]) func anAnswerInPartEndsWithItsRange(range: String) async throws {
+    /// The rest of a file whose length is unknown: the response must end with its range.
+    @Test(arguments: ["bytes 5-9/*", "bytes 5-9/10"]) func rejectsContentBeyondRange(range: String) async throws {
         let transfer = try TestTransfer(
             "get",
             answers: [
@@ -39,13 +39,13 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// Such a download begins again.
+    /// Such a download restarts.
     @Test(arguments: [
         (#"{"validator":"\"v1\"","length":-1}"#, Int64(5)), (#"{"validator":"\"v1\"","length":9223372036854775807}"#, 5),
         (#"{"validator":"\"v1\"","received":[[0,9223372036854775807]]}"#, 5), (#"{"validator":"\"v1\""}"#, .max),
         (#"{"validator":"\"v1\"","name":"file"}"#, -1), (#"{"validator":"\"v1\"","name":"file"}"#, .min),
     ])
-    func aCheckpointThatThisTransportNeverStored(data: String, confirmed: Int64) async throws {
+    func toleratesForeignCheckpoints(data: String, confirmed: Int64) async throws {
         let transfer = try TestTransfer("get") { _, _ in [.answer(200, ["ETag": "\"v1\""], body: "0123456789")] }
         let checkpoint = Checkpoint(data: Data(data.utf8), confirmed: confirmed)
         let failure = await transfer.failure(from: checkpoint)
@@ -53,8 +53,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// The last one that HTTP can tell.
-    @Test func aTimeThatNoFileSystemKnowsIsLeftOut() async throws {
+    /// The last date that HTTP can express.
+    @Test func ignoresUnsupportedModificationTime() async throws {
         let transfer = try TestTransfer(
             "get", answers: [[.answer(200, ["Last-Modified": "Fri, 31 Dec 9999 23:59:59 GMT"], body: "content")]])
         #expect(try await transfer.run().bytes == 7)
@@ -63,7 +63,7 @@ import TransportHTTP
     }
 
     @Test(arguments: [Int64.max, Int64.max - 1, 1 << 62, 1 << 57])
-    func lengthsThatCannotBeAreRefused(length: Int64) async throws {
+    func rejectsImpossibleLengths(length: Int64) async throws {
         for parallel in [1, 4] {
             let headers = "ETag: \"v1\"\r\n"
             var transfer = try TestTransfer("get") { request, _ in
@@ -80,8 +80,8 @@ import TransportHTTP
         }
     }
 
-    /// What a file system might hold, and this machine does not.
-    @Test func moreThanTheDiskHasIsRefusedBeforeTheFirstByte() async throws {
+    /// A size that a file system may support, but this machine does not have.
+    @Test func rejectsLengthBeyondFreeSpace() async throws {
         for parallel in [1, 64] {
             var transfer = try TestTransfer("get") { request, _ in
                 guard request.headers["range"] != nil else {
@@ -95,8 +95,8 @@ import TransportHTTP
         }
     }
 
-    /// Random answers made of what answers to downloads are made of: whatever comes, an attempt ends, and what it calls complete is.
-    @Test func noAnswerDoesHarm() async throws {
+    /// Random responses from typical elements: each attempt ends, and a completed file is complete.
+    @Test func toleratesRandomResponses() async throws {
         let seed = UInt64.random(in: 0...UInt64.max)
         var generator = SplitMix(seed: seed)
         for round in 0..<300 {

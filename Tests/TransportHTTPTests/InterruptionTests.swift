@@ -5,13 +5,13 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Servers that answer early, late or not at all, and connections that break.
+/// Early, late and missing responses, and broken connections.
 @Suite struct InterruptionTests {
     private static func head(_ status: Int, _ headers: String = "Content-Length: 0\r\n") -> ServerStep {
         .raw("HTTP/1.1 \(status) Scripted\r\n\(headers)\r\n")
     }
 
-    @Test(arguments: ["put", "form"]) func anUploadThatWasCutStartsOver(mode: String) async throws {
+    @Test(arguments: ["put", "form"]) func restartsUploadAfterCut(mode: String) async throws {
         let transfer = try TestTransfer(
             mode, size: 3_000_000, answers: [[.read(100_000), .reset, .close], [.read(nil), .close], [.answer(200)]])
         for _ in 0..<2 {
@@ -28,9 +28,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// Servers on SwiftNIO, Node and HAProxy answer so where a connection is closed in one direction within a request.
-    @Test(arguments: ["put", "form", "get"], [0, 3_000_000]) func aRequestThatMayHaveBeenCutIsRepeated(mode: String, size: Int) async throws
-    {
+    /// Servers on SwiftNIO, Node and HAProxy send this response if the connection is closed in one direction during a request.
+    @Test(arguments: ["put", "form", "get"], [0, 3_000_000]) func repeatsRequestThatMayHaveBeenCut(mode: String, size: Int) async throws {
         let isDownload = mode == "get"
         let transfer = try TestTransfer(mode, size: isDownload ? nil : size) { request, number in
             if number == 0 { return [.answer(400, ["Connection": "keep-alive"])] }
@@ -46,7 +45,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func aLargeBodyIsAnnounced() async throws {
+    @Test func announcesLargeBody() async throws {
         let transfer = try TestTransfer(
             "put", size: 3_000_000,
             answers: [
@@ -61,7 +60,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func aServerThatRefusesToBeAskedIsNotAskedAgain() async throws {
+    @Test func omitsExpectAfterRefusal() async throws {
         let transfer = try TestTransfer("put", size: 300_000, answers: [[Self.head(417)], [.answer(200)]])
         #expect(await transfer.failure()?.failureClass == .transient)
         #expect(try await transfer.run().bytes == 300_000)
@@ -69,8 +68,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// The first server still is asked.
-    @Test func theTargetOfARedirectIsNotAskedAgain() async throws {
+    /// The first server still receives the header.
+    @Test func omitsExpectForRedirectTarget() async throws {
         let target = try ScriptedServer(answers: [[Self.head(417)], [.answer(200)]])
         defer { target.stop() }
         var transfer = try TestTransfer("put", size: 300_000) { _, _ in [.answer(307, ["Location": target.url("/x")])] }
@@ -82,8 +81,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// A connection that closes while nobody uses it says nothing about questions.
-    @Test func aConnectionThatBreaksIsNoRefusal() async throws {
+    /// A connection that closes while it is idle does not mean that the server rejects the header.
+    @Test func brokenConnectionIsNotRefusal() async throws {
         let transfer = try TestTransfer(
             "put", size: 300_000, answers: [[Self.head(100, ""), .answer(201)], [.close], [Self.head(100, ""), .answer(201)]])
         _ = try await transfer.run()
@@ -93,7 +92,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test(arguments: ["put", "form"]) func aRefusalThatComesWhileTheBodyGoesOutIsHeard(mode: String) async throws {
+    @Test(arguments: ["put", "form"]) func readsRefusalDuringBody(mode: String) async throws {
         let answer = #"{"error":"reels of 10 MB at most"}"#
         let head = "Content-Type: application/json\r\nContent-Length: \(answer.utf8.count)\r\nConnection: close\r\n"
         let transfer = try TestTransfer(
@@ -106,7 +105,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func aSilentServerIsLeftWhenTheTimeIsUp() async throws {
+    @Test func appliesTransferTimeout() async throws {
         let isAsked = AsyncStream.makeStream(of: Void.self)
         let waited = Locked<[Duration]>([])
         var transfer = try TestTransfer(
@@ -124,14 +123,14 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func whatEndsInTimeIsNotDisturbed() async throws {
+    @Test func completesBeforeTransferTimeout() async throws {
         var transfer = try TestTransfer("put", size: 1, answers: [[.answer(200)]])
         transfer.endpoint.settings = ["transferTimeout": "3600"]
         #expect(try await transfer.run().bytes == 1)
         await transfer.end()
     }
 
-    @Test func aDownloadThatTookTooLongGoesOnLater() async throws {
+    @Test func resumesDownloadAfterTransferTimeout() async throws {
         let head = "Content-Length: 20\r\nETag: \"1\"\r\n"
         let recorder = Recorder()
         var transfer = try TestTransfer(

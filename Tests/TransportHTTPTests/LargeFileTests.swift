@@ -6,12 +6,12 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Files beyond 4 GiB, where a number of 32 bits would begin anew.
+/// Files beyond 4 GiB, where 32-bit numbers would overflow.
 @Suite struct LargeFileTests {
     private static let size: Int64 = 4 << 30 + 1_000_000
 
-    /// All of it goes out, and little of it is ever in memory. Of a form, as that has more around the file than a PUT.
-    @Test func anUploadIsStreamed() async throws {
+    /// The whole file is sent, with only a little of it in memory. A form has more data around the file than a PUT.
+    @Test func streamsUpload() async throws {
         let piece = 64 << 20
         let memory = Locked<[Int]>([])
         let note = ServerStep.call { memory.withLock { $0.append(Self.memoryInUse) } }
@@ -29,12 +29,12 @@ import TransportHTTP
         #expect(length > Self.size)
         let used = memory.withLock { $0 }
         #expect(used.count > 60)
-        // Other tests of this process use more than 1 GiB at times; the file in memory would be 4.
+        // Other tests in this process temporarily use more than 1 GiB. The file in memory would use 4 GiB.
         #expect((used.max() ?? 0) - (used.first ?? 0) < 3 << 30, "bytes of memory: \(used)")
         await transfer.end()
     }
 
-    @Test func aDownloadGoesOnBeyondThem() async throws {
+    @Test func resumesDownloadBeyond4GiB() async throws {
         let before = Self.size - 10
         let transfer = try TestTransfer("get") { request, _ in
             #expect(request.headers["range"] == "bytes=\(before)-")
@@ -54,7 +54,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// Of this process, in bytes: the second number of statm is that of the pages in memory (proc(5)).
+    /// The resident memory of this process in bytes: the second field of statm, in pages (proc(5)).
     private static var memoryInUse: Int {
         let text = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)) ?? ""
         return text.split(separator: " ").dropFirst().first.flatMap { Int($0) }.map { $0 * 4_096 } ?? 0

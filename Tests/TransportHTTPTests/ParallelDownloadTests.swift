@@ -7,7 +7,7 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Several parts of one file at once.
+/// Parallel ranges of one file.
 @Suite struct ParallelDownloadTests {
     private static func transfer(_ parallel: Int = 3, _ script: @escaping ScriptedServer.Script) throws -> TestTransfer {
         var transfer = try TestTransfer("get", "/files/", script)
@@ -20,7 +20,7 @@ import TransportHTTP
         transfer.server.requests.compactMap(RangeServer.range).sorted { $0.lowerBound < $1.lowerBound }
     }
 
-    /// Lets those go on who wait, once so many have come.
+    /// Lets its callers continue once a given number of connections have arrived.
     private final class Gate: Sendable {
         private let arrived: Locked<Set<Int>> = Locked([])
         private let semaphore = DispatchSemaphore(value: 0)
@@ -35,11 +35,11 @@ import TransportHTTP
             }
             guard isNew else { return }
             if isLast { for _ in 0..<count { semaphore.signal() } }
-            #expect(semaphore.wait(timeout: .now() + 60) == .success, "not as many connections as were asked for")
+            #expect(semaphore.wait(timeout: .now() + 60) == .success, "fewer connections than requested")
         }
     }
 
-    @Test func theyComeAtOnce() async throws {
+    @Test func downloadsInParallel() async throws {
         let server = RangeServer(size: 10_000)
         let gate = Gate(3)
         let transfer = try Self.transfer { request, number in
@@ -53,7 +53,7 @@ import TransportHTTP
         #expect(transfer.server.connectionCount == 3)
         var position = 0
         for range in Self.ranges(transfer) {
-            #expect(range.lowerBound == position, "each byte is asked for once")
+            #expect(range.lowerBound == position, "each byte is requested once")
             position = range.upperBound
         }
         #expect(position == 10_000)
@@ -65,7 +65,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test(arguments: [0, 1, 999, 1000, 1001]) func aFileThatIsNotLargeComesByOneConnection(size: Int) async throws {
+    @Test(arguments: [0, 1, 999, 1000, 1001]) func downloadsSmallFileOnOneConnection(size: Int) async throws {
         let server = RangeServer(size: size)
         var transfer = try Self.transfer { request, _ in [server.answer(request)] }
         transfer.endpoint.settings = ["parallelThreshold": "1002"]
@@ -76,8 +76,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// Two requests that both begin a part would each write to a file of their own.
-    @Test func withoutAByteOfTheFirstNobodyElseBegins() async throws {
+    /// Two requests without an existing part file would each create one.
+    @Test func opensOtherConnectionsAfterFirstByte() async throws {
         let server = RangeServer(size: 10_000)
         let transfer = try Self.transfer { request, number in
             number == 0 ? [server.beginning(request, bytes: 0), .close] : [server.answer(request)]
@@ -89,8 +89,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// What one file is like says nothing of another.
-    @Test func aServerMayHaveRangesOfSomeFilesOnly() async throws {
+    /// One file's behavior does not affect another.
+    @Test func supportsServersWithRangesOfSomeFiles() async throws {
         let server = RangeServer(size: 10_000)
         var transfer = try Self.transfer(1) { request, number in
             switch number {
@@ -112,8 +112,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// A server that lets two connections in.
-    @Test func whatOneConnectionCanNotBringOthersDo() async throws {
+    /// The server accepts two connections.
+    @Test func movesRangesOfRefusedConnections() async throws {
         let server = RangeServer(size: 20_000)
         let transfer = try Self.transfer(4) { request, _ in
             request.connection <= 2 ? [server.answer(request)] : [.answer(503, ["Connection": "close"]), .close]
@@ -123,8 +123,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// The other one has nothing left to do by then.
-    @Test func whatIsRefusedLastIsAskedForOnceMore() async throws {
+    /// By then, the other connection has finished its ranges.
+    @Test func repeatsRangeRefusedLast() async throws {
         let server = RangeServer(size: 2_000)
         let (hasBegun, hasEnded) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let transfer = try Self.transfer(2) { request, number in
@@ -148,7 +148,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func aServerThatAsksToBeLeftAloneIs() async throws {
+    @Test func backsOffIfServerAsks() async throws {
         let server = RangeServer(size: 20_000)
         let transfer = try Self.transfer { request, number in
             number == 0 ? [server.answer(request)] : [.answer(429, ["Retry-After": "7"])]
@@ -157,12 +157,12 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func whatArrivedIsNotAskedForAgain() async throws {
+    @Test func doesNotRequestReceivedBytesAgain() async throws {
         let server = RangeServer(size: 10_000)
         let isCut = Locked(true)
         let transfer = try Self.transfer { request, _ in
             guard isCut.withLock({ $0 }), let range = RangeServer.range(request) else { return [server.answer(request)] }
-            // Of the second thousand a hundred bytes; nothing behind the fifth.
+            // A hundred bytes of the second thousand, and no byte after the fifth thousand.
             if range.lowerBound == 1000 { return [server.beginning(request, bytes: 100), .close] }
             return range.lowerBound >= 5000 ? [.close] : [server.answer(request)]
         }
@@ -184,7 +184,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// What a checkpoint vouches for in all.
+    /// All ranges that a checkpoint covers.
     private static func received(_ checkpoint: Checkpoint) -> [Range<Int>] {
         struct Stored: Decodable {
             var received: [Range<Int>]?
@@ -193,15 +193,15 @@ import TransportHTTP
         return stored?.received ?? [0..<Int(checkpoint.confirmed)]
     }
 
-    /// What lies beyond a gap counts, whoever goes on with it; and what nobody vouches for does not, as after a crash.
-    @Test(arguments: [1, 3]) func aGapIsFilled(parallel: Int) async throws {
+    /// Received ranges after a gap count, with any number of connections. Uncovered bytes do not, as after a crash.
+    @Test(arguments: [1, 3]) func fillsGap(parallel: Int) async throws {
         let server = RangeServer(size: 10_000)
         let isCut = Locked(true)
         let other = DispatchSemaphore(value: 0)
         var transfer = try Self.transfer { request, number in
             guard isCut.withLock({ $0 }), let range = RangeServer.range(request) else { return [server.answer(request)] }
             if range.lowerBound >= 1000 { return [server.answer(request), .call { other.signal() }] }
-            // Whoever asks for the first piece, or what is left of it, gets little.
+            // Requests in the first range receive only a few bytes.
             let wait = ServerStep.call { if number == 0 { _ = other.wait(timeout: .now() + 60) } }
             return [server.beginning(request, bytes: 100), wait, .close]
         }
@@ -223,7 +223,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func aFileThatChangesMeanwhileBeginsAnew() async throws {
+    @Test func restartsChangedFile() async throws {
         let server = RangeServer(size: 10_000)
         let transfer = try Self.transfer { request, number in
             number == 0 ? [server.answer(request), .call { server.change() }] : [.call { server.change() }, server.answer(request)]
@@ -233,7 +233,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func aServerWithoutRangesSendsAllAtOnce() async throws {
+    @Test func acceptsWholeFileFromServerWithoutRanges() async throws {
         let server = RangeServer(size: 10_000)
         let transfer = try Self.transfer { _, _ in [.answer(200, ["ETag": "\"v1\""], body: server.text)] }
         #expect(try await transfer.run().bytes == 10_000)
@@ -242,7 +242,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func aVersionWithoutANameComesAsAWhole() async throws {
+    @Test func downloadsInOneRequestWithoutETag() async throws {
         let server = RangeServer(size: 10_000, tag: nil)
         let transfer = try Self.transfer { request, _ in [server.answer(request)] }
         #expect(try await transfer.run().bytes == 10_000)
@@ -252,7 +252,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func moreThanWasAskedForIsRefused() async throws {
+    @Test func rejectsMoreThanRequested() async throws {
         let server = RangeServer(size: 10_000)
         let transfer = try Self.transfer { request, number in
             guard number > 0, let range = RangeServer.range(request) else { return [server.answer(request)] }
@@ -265,7 +265,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func aChecksumThatOnlyTheWholeHasIsCompared() async throws {
+    @Test func comparesChecksumOfWholeResponse() async throws {
         let server = RangeServer(String(repeating: "0123456789", count: 1000))
         let md5 = "K7VxWZpBgOHVQvdpBK3D3w=="
         var transfer = try Self.transfer { request, _ in [server.answer(request, ["Content-MD5": md5])] }
@@ -275,7 +275,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func aChecksumOfAllPiecesIsCompared() async throws {
+    @Test func comparesChecksumOfAllRanges() async throws {
         let server = RangeServer(String(repeating: "0123456789", count: 1000))
         let sha = "sha-256=:TCB1mK96INsOMzTdBEOZpA5GfLgbN/e6BaT3bcvY/Vk=:"
         var transfer = try Self.transfer { request, _ in [server.answer(request, ["Repr-Digest": sha])] }

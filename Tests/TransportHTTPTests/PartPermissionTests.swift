@@ -6,13 +6,13 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Who may read a download while it arrives, and afterwards.
+/// The permissions of a download, during and after the transfer.
 @Suite struct PartPermissionTests {
     private func mode(_ path: FilePath) throws -> Int {
         try #require(FileManager.default.attributesOfItem(atPath: path.string)[.posixPermissions] as? Int)
     }
 
-    @Test(arguments: [OverwritePolicy.never, .always, .rename]) func aPartIsForItsUserOnly(overwrite: OverwritePolicy) async throws {
+    @Test(arguments: [OverwritePolicy.never, .always, .rename]) func onlyUserCanReadPartFile(overwrite: OverwritePolicy) async throws {
         let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
         let mayEnd = DispatchSemaphore(value: 0)
         var transfer = try TestTransfer("get") { _, _ in

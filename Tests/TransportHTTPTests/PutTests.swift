@@ -6,7 +6,7 @@ import TransportHTTP
 
 /// Files as the content of PUT requests.
 @Suite struct PutTests {
-    @Test func theFileIsTheBody() async throws {
+    @Test func sendsFileAsBody() async throws {
         var transfer = try TestTransfer("put", size: 100_000, answers: [[.answer(201, ["Content-Type": "text/plain"], body: "stored")]])
         transfer.remotePath = "reels/day 1/a.MOV"
         let receipt = try await transfer.run()
@@ -31,7 +31,7 @@ import TransportHTTP
         ("/in/{name}?sig=1", "/in/%7Bname%7D%20%C3%A9?sig=1"), ("/in?key={path}&id={transfer}", "/in?key=d/%7Bname%7D%20%C3%A9&id=t-1"),
         ("/{path}/%7Bother%7D", "/d/%7Bname%7D%20%C3%A9/%7Bother%7D"),
     ])
-    func namesGoWhereTheAddressHasAPlaceForThem(address: String, path: String) async throws {
+    func replacesPlaceholdersInAddress(address: String, path: String) async throws {
         var transfer = try TestTransfer("put", address, size: 1, answers: [[.answer(200)]])
         transfer.remotePath = "d/{name} é"
         _ = try await transfer.run()
@@ -39,7 +39,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func aSignedURLTakesTheAddressesPlace() async throws {
+    @Test func signedURLReplacesAddress() async throws {
         var transfer = try TestTransfer("put", size: 10, answers: [[.answer(200)]])
         let other = try ScriptedServer(answers: [[.answer(200, body: "seen: 0123456789abcdef")]])
         transfer.options.uploadURL = other.url("/bucket/key?signature=0123456789abcdef")
@@ -60,7 +60,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func aSignedURLThatExpiredIsForThatFileAlone() async throws {
+    @Test func expiredSignedURLFailsOnlyItsFile() async throws {
         var transfer = try TestTransfer("put", size: 10, answers: [[.answer(403)], [.answer(404)], [.answer(401)]])
         transfer.options.uploadURL = transfer.server.url("/key?signature=x")
         let expired = await transfer.failure()
@@ -74,7 +74,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func metadataAreHeadersWhereTheEndpointSaysHow() async throws {
+    @Test func sendsMetadataAsHeadersIfConfigured() async throws {
         var transfer = try TestTransfer("put", size: 1, answers: [[.answer(200)]])
         transfer.options.metadata = ["reel": "A 7"]
         let refused = await transfer.failure()
@@ -86,7 +86,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func credentialsGoToTheEndpoint() async throws {
+    @Test func sendsCredentialsToEndpoint() async throws {
         var transfer = try TestTransfer("put", size: 1, answers: [[.answer(401)], [.answer(200)], [.answer(403)]])
         transfer.endpoint.address = "http+put://anna@127.0.0.1:\(transfer.server.port)/files/"
         transfer.endpoint.credentials = [.password(.environment("P"))]
@@ -100,7 +100,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func whatCanNotBeDoneIsRefusedBeforeTheFirstByte() async throws {
+    @Test func rejectsUnsupportedOptionsBeforeFirstByte() async throws {
         var transfer = try TestTransfer("get", size: 1, answers: [])
         #expect(await transfer.failure()?.failureClass == .unsupported)
         transfer.endpoint = .http("http+put://127.0.0.1:\(transfer.server.port)/")
@@ -110,7 +110,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func aSourceThatGrowsIsSentOnceItIsWhole() async throws {
+    @Test func sendsGrowingSourceOnceComplete() async throws {
         var transfer = try TestTransfer("put", size: 1000, answers: [[.answer(200)]])
         let lifted = AsyncStream.makeStream(of: Void.self)
         let growth = SourceGrowth(.growing(10), lift: { _ in lifted.continuation.yield() })

@@ -4,9 +4,9 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// What a session wants otherwise than its endpoint.
+/// Settings with which a session overrides its endpoint's.
 @Suite struct SessionSettingTests {
-    @Test func aSessionSendsAForm() async throws {
+    @Test func sessionMaySendForm() async throws {
         var transfer = try TestTransfer("put", size: 3, answers: [[.answer(200)], [.answer(200)]])
         transfer.endpoint.settings = ["field.project": "blue", "fileField": "upload"]
         transfer.options.settings = ["upload": "form", "fileField": "reel"]
@@ -22,7 +22,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func aSessionPutsItsFiles() async throws {
+    @Test func sessionMayUsePUT() async throws {
         var transfer = try TestTransfer("form", "/{path}", size: 3, answers: [[.answer(201)]])
         transfer.options.settings = ["upload": "put", "contentType": "text/x-own"]
         _ = try await transfer.run()
@@ -31,9 +31,9 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// Who is trusted, and with what, is the endpoint's to say.
+    /// Only the endpoint's settings determine which servers are trusted, and with which credentials.
     @Test(arguments: ["origins", "insecure", "caFile", "proxy", "clientCertificate", "header.X-Own", "upload ", "field."])
-    func otherSettingsAreNotForSessions(key: String) async throws {
+    func rejectsEndpointSettings(key: String) async throws {
         var transfer = try TestTransfer("put", size: 3, answers: [[.answer(200)]])
         transfer.options.settings = [key: "true"]
         let error = await transfer.failure()
@@ -44,7 +44,7 @@ import TransportHTTP
     }
 
     @Test(arguments: [["upload": "post"], ["file.a": "relative"], ["file.a": ""], ["transferTimeout": "0"]])
-    func theirValuesAreChecked(settings: [String: String]) async throws {
+    func rejectsInvalidValues(settings: [String: String]) async throws {
         var transfer = try TestTransfer("form", size: 3, answers: [[.answer(200)]])
         transfer.options.settings = settings
         #expect(await transfer.failure()?.code == .invalidEndpoint)
@@ -54,7 +54,7 @@ import TransportHTTP
 
     // MARK: URLs for single files
 
-    @Test func eachFileHasAURLOfItsOwn() async throws {
+    @Test func eachFileMayHaveURL() async throws {
         var transfer = try TestTransfer("put", size: 3) { _, _ in [.answer(200, body: "0123456789abcdef")] }
         transfer.options.settings = [
             "uploadURL.day/a.mov": transfer.server.url("/bucket/1?signature=0123456789abcdef"),
@@ -69,12 +69,12 @@ import TransportHTTP
         #expect(transfer.server.requests.map(\.path) == ["/bucket/1?signature=0123456789abcdef", "/bucket/2"])
         transfer.options.uploadURL = transfer.server.url("/bucket/3")
         _ = try await transfer.run()
-        #expect(transfer.server.requests.last?.path == "/bucket/3", "the item's own")
+        #expect(transfer.server.requests.last?.path == "/bucket/3", "the item's own URL has precedence")
         await transfer.end()
     }
 
-    /// It would go where nobody meant it to.
-    @Test func aFileWithoutOneIsRefusedIfOthersHaveThem() async throws {
+    /// The file would be sent to an unintended address.
+    @Test func rejectsFileWithoutURLIfOthersHaveOne() async throws {
         var transfer = try TestTransfer("put", size: 3, answers: [[.answer(200)]])
         transfer.options.settings = ["uploadURL.a.mov": transfer.server.url("/1?signature=x")]
         transfer.remotePath = "b.mov"
@@ -86,9 +86,9 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// Two files whose names look the same: the second one would take the first one's place.
+    /// Two files whose names look the same: the second one would replace the first one.
     @Test(arguments: [Array("caf\u{E9}".utf8), Array("cafe\u{301}".utf8), Array("caf\u{FFFD}".utf8), [0x63, 0x61, 0x66, 0xE9]])
-    func aURLIsForOneNameByteForByte(name: [UInt8]) async throws {
+    func comparesNamesByteForByte(name: [UInt8]) async throws {
         for given in ["caf\u{E9}", "cafe\u{301}", "caf\u{FFFD}"] {
             var transfer = try TestTransfer("put", size: 3) { _, _ in [.answer(201)] }
             transfer.options.settings = ["uploadURL.\(given)": transfer.server.url("/1")]
@@ -100,10 +100,10 @@ import TransportHTTP
         }
     }
 
-    // MARK: What is printed
+    // MARK: Printed values
 
-    /// Who has such a URL can write there.
-    @Test func theirValuesAreNotPrinted() {
+    /// Such a URL permits anyone to write to it.
+    @Test func descriptionsOmitValues() {
         var options = AttemptOptions(settings: ["uploadURL.a.mov": "https://host/a?signature=needle"])
         for _ in 0..<2 {
             var dumped = ""
@@ -115,7 +115,7 @@ import TransportHTTP
         }
     }
 
-    // MARK: Before anything runs
+    // MARK: Validation before a session runs
 
     @Test(arguments: [
         ("put", TransferDirection.upload, ["uplaod": "put"], "uplaod"), ("put", .upload, ["upload": "puut"], "puut"),
@@ -131,7 +131,7 @@ import TransportHTTP
         ("get", .download, ["field.a": "1"], "field.a"),
         ("get", .download, ["parallelThreshold": "0"], "parallelThreshold"), ("get", .upload, [:], "download"),
     ])
-    func whatCanNotWorkIsSaid(mode: String, direction: TransferDirection, settings: [String: String], words: String) throws {
+    func rejectsUnusableSettings(mode: String, direction: TransferDirection, settings: [String: String], words: String) throws {
         let endpoint = Endpoint.http("https+\(mode)://host/")
         let error = #expect(throws: TransferError.self) {
             try HTTPTransport.validate(AttemptOptions(settings: settings), for: direction, at: endpoint)
@@ -144,11 +144,11 @@ import TransportHTTP
         AttemptOptions(metadata: ["a": "b"]), AttemptOptions(verification: .checksum), AttemptOptions(headers: ["Authorization": "x"]),
         AttemptOptions(headers: ["X-A": "a\r\nb"]), AttemptOptions(expectedChecksum: "sha256:00"),
     ])
-    func whatAPutCanNotDoIsSaid(options: AttemptOptions) {
+    func rejectsOptionsUnsupportedByPUT(options: AttemptOptions) {
         #expect(throws: TransferError.self) { try HTTPTransport.validate(options, for: .upload, at: .http("https+put://host/")) }
     }
 
-    /// Also where only another endpoint of the account can upload at all.
+    /// Also if only another endpoint of the account can upload.
     @Test(
         arguments: [
             ("ftp://host.example/secret", "\"ftp://host.example\" has the scheme ftp"), ("/files/secret", "has no scheme"),
@@ -157,7 +157,7 @@ import TransportHTTP
             ("https://me:secret@host.example/", "contains a user name or a password"),
             ("https://host.example/#secret", "ends with a fragment"),
         ], ["put", "form", "get"])
-    func aURLThatNothingCanBeSentToIsSaid(_ place: (url: String, words: String), mode: String) {
+    func rejectsInvalidUploadURLs(_ place: (url: String, words: String), mode: String) {
         let endpoint = Endpoint.http("https+\(mode)://host/")
         let error = #expect(throws: TransferError.self) {
             try HTTPTransport.validate(AttemptOptions(uploadURL: place.url), for: .upload, at: endpoint)
@@ -167,16 +167,16 @@ import TransportHTTP
         #expect(error?.description.contains("secret") == false)
     }
 
-    /// What makes a header of a name could make one of the transport's own.
+    /// The prefix and a metadata name must not form a header of the transport.
     @Test(arguments: [("content-", "length"), ("author", "ization"), ("x-", "a b"), ("content-", "type"), ("Content-", "Type")])
-    func metadataAreNoHeadersOfOtherKinds(prefix: String, name: String) {
+    func rejectsMetadataThatFormReservedHeaders(prefix: String, name: String) {
         let endpoint = Endpoint.http("https+put://host/", settings: ["metadataPrefix": prefix])
         #expect(throws: TransferError.self) {
             try HTTPTransport.validate(AttemptOptions(metadata: [name: "1"]), for: .upload, at: endpoint)
         }
     }
 
-    @Test func whatWorksIsTaken() throws {
+    @Test func acceptsValidOptions() throws {
         let put = Endpoint.http("https+put://host/{name}", settings: ["field.a": "1", "metadataPrefix": "x-"])
         try HTTPTransport.validate(AttemptOptions(metadata: ["a": "b"]), for: .upload, at: put)
         try HTTPTransport.validate(AttemptOptions(settings: ["upload": "form", "field.b": "{name}"]), for: .upload, at: put)
@@ -188,7 +188,7 @@ import TransportHTTP
             for: .download, at: put)
     }
 
-    @Test func theWayIsNoSettingOfEndpoints() {
+    @Test func rejectsUploadModeAsEndpointSetting() {
         #expect(throws: TransferError.self) { try HTTPTransport.validate(.http("https+put://host/", settings: ["upload": "form"])) }
     }
 }

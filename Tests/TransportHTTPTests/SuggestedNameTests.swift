@@ -4,11 +4,11 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// Downloads that are called what the server says (RFC 6266), where the account wants that, and never what does harm.
+/// Downloads that get the server's name (RFC 6266) if the account permits that, but never a harmful one.
 @Suite struct SuggestedNameTests {
     private static let tag = "\"v1\""
 
-    /// A download of `get` that is asked to be called `a.bin`.
+    /// A download with the `get` mode, whose requested name is `a.bin`.
     private func download(answers: [[ServerStep]]) throws -> TestTransfer {
         var download = try TestTransfer("get", answers: answers)
         download.localName = "a.bin"
@@ -16,8 +16,8 @@ import TransferCore
         return download
     }
 
-    /// As a damaged store may have it; the name was checked when the server gave it.
-    @Test(arguments: ["..", ".", ""]) func aCheckpointsNameIsOneComponent(name: String) async throws {
+    /// A damaged store may contain such a name, although the server's name was checked.
+    @Test(arguments: ["..", ".", ""]) func rejectsInvalidNamesInCheckpoints(name: String) async throws {
         let transfer = try TestTransfer("get", answers: [])
         try Data("content".utf8).write(to: URL(fileURLWithPath: transfer.folder.appending(".file.part").string))
         _ = try await transfer.run(from: Checkpoint(data: Data(#"{"name":"\#(name)","length":7}"#.utf8), confirmed: 7))
@@ -38,22 +38,22 @@ import TransferCore
         ("attachment; filename*=UTF-8''%ff.txt; filename=\"other.txt\"", "other.txt"),
         ("attachment; filename=\"a\\\"b;c.txt\"", "a\"b;c.txt"), ("attachment; filename=\"ünï.txt\"", "ünï.txt"),
         ("attachment; x=\"filename=wrong\"; filename=right", "right"),
-        // Only the last component, of whatever system.
+        // Only the last component, for any operating system.
         ("attachment; filename=\"../../etc/passwd\"", "passwd"), ("attachment; filename=\"C:\\\\temp\\\\x.txt\"", "x.txt"),
         ("attachment; filename*=UTF-8''..%2F..%2Fevil.sh", "evil.sh"), ("attachment; filename=\"/abs\"", "abs"),
         ("attachment; filename*=UTF-8''%2e%2e; filename=\"next.txt\"", "next.txt"),
-        // Not hidden, nothing that can't be seen.
+        // Neither hidden files nor invisible characters.
         ("attachment; filename=\".bashrc\"", "bashrc"), ("attachment; filename=\"-rf x\"", "rf x"),
         ("attachment; filename=\"~root\"", "root"),
         ("attachment; filename=\"-.-\"", "a.bin"), ("attachment; filename=\"C:\\temp\\odd.txt\"", "odd.txt"),
         ("attachment; filename*=UTF-8''%+f; filename=other", "other"), ("attachment; filename=\" .. .x. \"", "x"),
         ("attachment; filename*=UTF-8''a%00b%0A%1B%E2%80%AEc.txt", "abc.txt"),
-        // Nothing is left: then it is called what was asked for.
+        // Nothing remains of the name, so the file gets the requested one.
         ("attachment; filename=\"..\"", "a.bin"), ("attachment; filename=\"\"", "a.bin"), ("attachment; filename=\"a/\"", "a.bin"),
         ("attachment; filename*=UTF-8''%00", "a.bin"), ("attachment", "a.bin"), ("attachment; filename", "a.bin"), (";;;=;\"", "a.bin"),
         ("attachment; filename=\"", "a.bin"), ("attachment; filename*=UTF-8''%E", "a.bin"), ("attachment; filename=\"x\\", "a.bin"),
     ])
-    func itIsReducedToOneHarmlessName(header: String, expected: String) async throws {
+    func sanitizesName(header: String, expected: String) async throws {
         let download = try download(answers: [[.answer(200, ["Content-Disposition": header], body: "0123456789")]])
         let receipt = try await download.run()
         #expect(try Self.names(download) == [".file.part", expected])
@@ -62,15 +62,15 @@ import TransferCore
     }
 
     @Test(arguments: [String(repeating: "x", count: 400) + ".pdf", String(repeating: "é", count: 300) + ".pdf"])
-    func aLongNameKeepsItsEnding(name: String) async throws {
+    func truncatedNameKeepsExtension(name: String) async throws {
         let download = try download(answers: [[.answer(200, ["Content-Disposition": "attachment; filename=\"\(name)\""], body: "0")]])
         let path = try #require(try await download.run().localPath?.lastComponent?.string)
         #expect(path.hasSuffix(".pdf") && path.utf8.count <= 255 && path.utf8.count >= 250 && name.hasPrefix(path.dropLast(4)))
         await download.end()
     }
 
-    /// One letter with so many accents that it is too long by itself, behind which a hidden name would be left.
-    @Test func aLongLetterHidesNothing() async throws {
+    /// One letter with so many accents that it exceeds the limit. If it were removed, a hidden name would remain.
+    @Test func truncatesLongCharacter() async throws {
         let header = "attachment; filename*=UTF-8''a" + String(repeating: "%CC%81", count: 130) + ".bashrc"
         let download = try download(answers: [[.answer(200, ["Content-Disposition": header], body: "0")]])
         let name = try #require(try await download.run().localPath?.lastComponent?.string)
@@ -78,8 +78,8 @@ import TransferCore
         await download.end()
     }
 
-    /// Under a name that nobody here chose, another file of the same session may be.
-    @Test(arguments: OverwritePolicy.allCases) func nothingThereIsReplaced(policy: OverwritePolicy) async throws {
+    /// Another file of the same session may have the name that the server chose.
+    @Test(arguments: OverwritePolicy.allCases) func doesNotReplaceExistingFile(policy: OverwritePolicy) async throws {
         var download = try download(answers: [[.answer(200, ["Content-Disposition": "attachment; filename=x.txt"], body: "0123456789")]])
         download.overwrite = policy
         try Data("mine".utf8).write(to: URL(fileURLWithPath: download.folder.appending("x.txt").string))
@@ -93,23 +93,24 @@ import TransferCore
         await download.end()
     }
 
-    /// A process that is killed before it is stored that the file is complete, and a server that gives each answer another name: the first one stays.
-    @Test(arguments: ["", "0123456789"]) func theNameIsStoredBeforeItIsGiven(body: String) async throws {
+    /// The process is killed before the queue stores the completion, and the server would send another name for the second request. The
+    /// first name remains.
+    @Test(arguments: ["", "0123456789"]) func storesNameBeforeUse(body: String) async throws {
         func answer(_ name: String) -> [ServerStep] { [.answer(200, ["Content-Disposition": "attachment; filename=\(name)"], body: body)] }
         let download = try download(answers: [answer("one"), answer("two")])
         #expect(try await download.run().localPath == download.folder.appending("one"))
         let checkpoint = try #require(download.recorder.checkpoints.last)
         #expect(try await download.run(from: checkpoint).localPath == download.folder.appending("one"))
         #expect(try Self.names(download) == [".file.part", "one"] && download.server.requests.count == 1)
-        // Also if the kill came before the name was given.
+        // Also if the process is killed before the file gets its name.
         try FileManager.default.removeItem(atPath: download.folder.appending("one").string)
         #expect(try await download.run(from: checkpoint).localPath == download.folder.appending("one"))
         #expect(try Self.names(download) == [".file.part", "one"] && download.server.requests.count == 1)
         await download.end()
     }
 
-    /// An answer to the rest that repeats the coding and not the name.
-    @Test func aCodedFileGoesOnUnderItsName() async throws {
+    /// The response to the second request repeats the coding and not the name.
+    @Test func resumesEncodedFileWithItsName() async throws {
         let head =
             "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nETag: \(Self.tag)\r\nContent-Encoding: gzip\r\n"
             + "Content-Disposition: attachment; filename=x.tar.gz\r\n\r\n0123"
@@ -122,7 +123,7 @@ import TransferCore
         await download.end()
     }
 
-    @Test func withoutTheSettingItIsNotLookedAt() async throws {
+    @Test func ignoresNameWithoutSetting() async throws {
         var download = try download(answers: [[.answer(200, ["Content-Disposition": "attachment; filename=x"], body: "0123456789")]])
         download.endpoint.settings = [:]
         #expect(try await download.run().localPath == nil)
@@ -130,7 +131,7 @@ import TransferCore
         await download.end()
     }
 
-    @Test func aNameOfTheAppGoesBeforeIt() async throws {
+    @Test func nameOfAppHasPrecedence() async throws {
         var download = try download(answers: [[.answer(200, ["Content-Disposition": "attachment; filename=x"], body: "0123456789")]])
         download.localName = "own.bin"
         #expect(try await download.run().localPath == nil)
@@ -138,8 +139,8 @@ import TransferCore
         await download.end()
     }
 
-    /// The first answer names the file, whatever a later one says of it; also behind a kill.
-    @Test func theNameIsKeptOverAttempts() async throws {
+    /// The first response determines the name, whatever a later one suggests, also after a kill.
+    @Test func keepsNameAcrossAttempts() async throws {
         let head =
             "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nETag: \(Self.tag)\r\nContent-Disposition: attachment; filename=first.txt\r\n\r\n0123"
         let rest: ServerStep = .answer(
@@ -151,7 +152,7 @@ import TransferCore
         #expect(checkpoint.confirmed == 4)
         #expect(try await download.run(from: checkpoint).localPath == download.folder.appending("first.txt"))
         #expect(try Self.names(download) == [".file.part", "first.txt"])
-        // As after a kill before its end was stored: it has its name, so nothing is received again, and no second name is made.
+        // As after a kill before the completion is stored: the file has its name, so it is neither downloaded nor named again.
         let requests = download.server.requests.count
         #expect(
             try await download.run(from: Checkpoint(data: checkpoint.data, confirmed: 4)).localPath
@@ -160,7 +161,7 @@ import TransferCore
         await download.end()
     }
 
-    @Test func nothingIsReplacedUnderThatName() async throws {
+    @Test func reportsExistingFileWithSuggestedName() async throws {
         let download = try download(answers: [[.answer(200, ["Content-Disposition": "attachment; filename=x"], body: "0123456789")]])
         try Data("mine".utf8).write(to: URL(fileURLWithPath: download.folder.appending("x").string))
         let error = await download.failure()
@@ -169,8 +170,8 @@ import TransferCore
         await download.end()
     }
 
-    /// A name that says that the file is coded makes the coding its own.
-    @Test func aCodedFileMayHaveItsNameFromTheServer() async throws {
+    /// The suggested name shows that the coding belongs to the file.
+    @Test func acceptsEncodedFileWithSuggestedName() async throws {
         let headers = ["Content-Disposition": "attachment; filename=x.tar.gz", "Content-Encoding": "gzip"]
         let download = try download(answers: [[.answer(200, headers, body: "0123456789")]])
         #expect(try await download.run().localPath == download.folder.appending("x.tar.gz"))

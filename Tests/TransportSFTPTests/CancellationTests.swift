@@ -7,11 +7,11 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// Attempts that are cancelled while a request is on its way.
+/// Attempts that are cancelled during a request.
 @Suite(.timeLimit(.minutes(10)))
 struct CancellationTests {
-    /// The part is asked for before an old one is known to be gone, and may be open when nobody wants it any more.
-    @Test(arguments: [false, true]) func aPartThatIsOpenedTooLateIsClosed(isOpenAlready: Bool) async throws {
+    /// The transport opens the part file before it knows that an old one is gone. The server may open it after the cancellation.
+    @Test(arguments: [false, true]) func closesPartFileThatOpensLate(isOpenAlready: Bool) async throws {
         let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "sftp-cancelled-\(UUID().uuidString)").path)
         try content(1000).write(to: URL(filePath: path.string))
         defer { try? FileManager.default.removeItem(atPath: path.string) }
@@ -19,7 +19,7 @@ struct CancellationTests {
         let peer = ScriptedPeer { question in
             switch question.type {
             case .lstat: return [ScriptedPeer.status(question.id, .noSuchFile)]
-            // Whoever waits for this is cancelled.
+            // The attempt is cancelled while it waits for this response.
             case .remove: return []
             case .open where isOpenAlready: return [ScriptedPeer.handle(question.id)]
             case .open:

@@ -11,7 +11,7 @@ import TransportSupport
 
 @Suite(.timeLimit(.minutes(10)))
 struct ChecksumTests {
-    /// Names that a shell, or a program that prints them, could take for something else.
+    /// Names that a shell, or a program that prints them, could misinterpret.
     private static let names: [[UInt8]] =
         [
             "plain.bin", "-n", "--help", "a b", "line\nfeed", "line feed at the end\n", #"back\slash\n"#, "$(false)`false`\"'*?[a]~#!&;|<>",
@@ -27,17 +27,17 @@ struct ChecksumTests {
         return transfer
     }
 
-    // MARK: By the shell
+    // MARK: Computed by the shell
 
-    /// Swift takes a carriage return and a line feed for one character.
-    @Test func linesMayEndInTwoCharacters() {
+    /// Swift treats a carriage return and a line feed as one character.
+    @Test func acceptsTwoCharacterLineEndings() {
         let digits = String(repeating: "a", count: 64)
         let output = "Welcome\r\ntransferkit-checksums sha256\r\n\(digits)  -\r\nunreadable\n\(digits)\r\n"
         let results = ChecksumCommand.results(Array(output.utf8))
         #expect(results?.algorithm == .sha256 && results?.digests.map { $0?.digits } == [digits, nil, digits])
     }
 
-    @Test func aShellComputesThem() async throws {
+    @Test func computesChecksumsInShell() async throws {
         let shell = TestShell()
         try await ProcessFixture.with(commands: shell) { fixture in
             let transfer = verifying(fixture, "it's/a.bin")
@@ -46,11 +46,11 @@ struct ChecksumTests {
             let received = try await transfer.download()
             #expect(received.checksum == digest(content(300_000)) && received.warnings.isEmpty)
             #expect(transfer.received == content(300_000))
-            #expect(shell.commands.count == 3 && shell.commands[0].isEmpty, "Whether there is a shell is asked once.")
+            #expect(shell.commands.count == 3 && shell.commands[0].isEmpty, "The shell is tested once.")
         }
     }
 
-    @Test(arguments: names) func namesMayHaveAnyBytes(name: [UInt8]) async throws {
+    @Test(arguments: names) func acceptsArbitraryNames(name: [UInt8]) async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "sftp-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -65,7 +65,7 @@ struct ChecksumTests {
         #expect(found.1 == nil)
     }
 
-    @Test func theProgramThatThereIsTaken() async throws {
+    @Test func usesAvailableProgram() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "sftp-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -82,7 +82,7 @@ struct ChecksumTests {
         #expect(try await RemoteChecksums(shell).algorithm() == .sha256)
     }
 
-    @Test func manyFilesHaveOneCommand() async throws {
+    @Test func computesManyFilesInOneCommand() async throws {
         let line = String(repeating: "0", count: 64)
         let shell = HeldShell { input in
             Array("Welcome!\ntransferkit-checksums sha256\n".utf8) + input.split(separator: 10).flatMap { _ in Array("\(line)  -\n".utf8) }
@@ -91,7 +91,7 @@ struct ChecksumTests {
         #expect(try await checksums.algorithm() == .sha256)
         try await withThrowingTaskGroup(of: Checksum?.self) { group in
             for number in 0..<42 { group.addTask { try await checksums.digest(of: Array("f-\(number)".utf8), size: 1000) } }
-            // Two at once, and then all that waited meanwhile.
+            // Two commands at a time, and then one for all files that waited.
             while await checksums.backlog < 40 { await Task.yield() }
             while shell.commands.count < 2 { await Task.yield() }
             shell.release()
@@ -102,7 +102,7 @@ struct ChecksumTests {
         #expect(shell.commands.map { $0.count { $0 == 10 } } == [1, 1, 40])
     }
 
-    @Test func aCancelledAttemptDoesNotWaitForACommand() async throws {
+    @Test func cancellationDoesNotWaitForCommand() async throws {
         let shell = HeldShell { _ in Array("transferkit-checksums sha256\n".utf8) }
         try await ProcessFixture.with(commands: shell) { fixture in
             let transfer = verifying(fixture)
@@ -112,14 +112,14 @@ struct ChecksumTests {
             attempt.cancel()
             await #expect(throws: CancellationError.self) { try await attempt.value }
             shell.release()
-            // An answer without results is one of a server that can't: the file is read back.
+            // Output without results means that the server can't compute checksums, so the file is read back.
             #expect(try await transfer.upload(source).warnings.count == 1)
         }
     }
 
-    // MARK: By reading back
+    // MARK: Read back
 
-    @Test func withoutAShellTheFileIsReadBack() async throws {
+    @Test func readsFileBackWithoutShell() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = verifying(fixture)
             let sent = try await transfer.upload(transfer.source(content(300_000)))
@@ -130,8 +130,8 @@ struct ChecksumTests {
         }
     }
 
-    /// A mailbox that takes files and gives none back.
-    @Test func whatCannotBeVerifiedIsNotSent() async throws {
+    /// A server that accepts files, but does not offer them for download.
+    @Test func doesNotSendUnverifiableFile() async throws {
         let peer = ScriptedPeer { question in
             switch question.type {
             case .open where Self.wantsReading(question.body):
@@ -157,13 +157,13 @@ struct ChecksumTests {
         }
     }
 
-    /// The mode follows the path; its first bit is that for reading (draft-ietf-secsh-filexfer-02, section 6.3).
+    /// The mode follows the path; its first bit requests reading (draft-ietf-secsh-filexfer-02, section 6.3).
     private static func wantsReading(_ body: [UInt8]) -> Bool {
         let length = body.prefix(4).reduce(0) { $0 << 8 | Int($1) }
         return body.dropFirst(4 + length).prefix(4).last.map { $0 & 1 == 1 } ?? false
     }
 
-    @Test func aShellOfAnotherMachineIsNotBelieved() async throws {
+    @Test func rejectsShellOfOtherMachine() async throws {
         let shell = TestShell()
         let other = HeldShell { _ in Array("transferkit-checksums sha256\n\(String(repeating: "0", count: 64))  -\n".utf8) }
         #expect(try await RemoteChecksums(shell).algorithm() == .sha256)
@@ -178,9 +178,9 @@ struct ChecksumTests {
         }
     }
 
-    // MARK: What differs
+    // MARK: Mismatches
 
-    /// A shell that changes a byte of a file before it computes anything.
+    /// A shell that changes a byte of a file before each computation.
     private func spoiler(_ file: Locked<URL?>) -> TestShell {
         TestShell {
             guard let url = file.withLock({ $0 }) else { return }
@@ -191,7 +191,7 @@ struct ChecksumTests {
         }
     }
 
-    @Test func whatDiffersAfterAnUploadIsRemoved() async throws {
+    @Test func removesUploadAfterMismatch() async throws {
         let target = Locked<URL?>(nil)
         try await ProcessFixture.with(commands: spoiler(target)) { fixture in
             target.withLock { $0 = fixture.server.appending(path: ".tq-t-1.part") }
@@ -203,7 +203,7 @@ struct ChecksumTests {
         }
     }
 
-    @Test func whatDiffersAfterADownloadGetsNoName() async throws {
+    @Test func doesNotPlaceDownloadAfterMismatch() async throws {
         let target = Locked<URL?>(nil)
         try await ProcessFixture.with(commands: spoiler(target)) { fixture in
             target.withLock { $0 = fixture.server.appending(path: "a.bin") }
@@ -215,9 +215,9 @@ struct ChecksumTests {
         }
     }
 
-    // MARK: Around it
+    // MARK: Resumed uploads and streams
 
-    @Test func aSettledUploadKeepsItsChecksum() async throws {
+    @Test func completedUploadKeepsChecksum() async throws {
         try await ProcessFixture.with(commands: TestShell()) { fixture in
             let transfer = verifying(fixture)
             let source = try transfer.source(content(1000))
@@ -227,7 +227,7 @@ struct ChecksumTests {
         }
     }
 
-    @Test func streamsAreRefusedBeforeTheirFirstByte() async throws {
+    @Test func rejectsStreamsBeforeFirstByte() async throws {
         try await ProcessFixture.with(commands: TestShell()) { fixture in
             let transfer = verifying(fixture)
             let file = try transfer.source(content(1000))

@@ -5,20 +5,20 @@ import TransferCore
 import TransportSFTP
 import TransportTesting
 
-/// The SFTP transport keeps the promises that every transport makes, over pipes to a real server.
+/// The SFTP transport keeps the promises of every transport, with OpenSSH's server over pipes.
 @Suite struct ConformanceTests {
     @Test(arguments: TransportPromise.allCases)
-    func keeps(_ promise: TransportPromise) async throws {
+    func keepsPromise(_ promise: TransportPromise) async throws {
         try await withFixture { try await promise.verify($0) }
     }
 
     @Test(arguments: StreamPromise.allCases)
-    func keeps(_ promise: StreamPromise) async throws {
+    func keepsPromise(_ promise: StreamPromise) async throws {
         try await withFixture { try await promise.verify($0) }
     }
 
     @Test(arguments: DownloadPromise.allCases)
-    func keeps(_ promise: DownloadPromise) async throws {
+    func keepsPromise(_ promise: DownloadPromise) async throws {
         try await withFixture(cutting: .fromServer) { try await promise.verify($0) }
     }
 

@@ -5,20 +5,20 @@ import Testing
 import TransferCore
 import TransportSupport
 
-/// Disks that do not answer. Who waits for one keeps nobody from another.
+/// Disks that do not respond. A transfer that waits for one disk does not delay others.
 @Suite(.timeLimit(.minutes(10)))
 struct HangingDiskTests {
     private let disks = DiskThreads(limit: 1)
     private let gate = DispatchSemaphore(value: 0)
 
-    /// The same file, which for the transport is on another disk.
+    /// The same file, but on another disk for the transport.
     private func elsewhere(_ source: UploadSource) throws -> UploadSource {
         var identity = try SourceIdentity(ofFileAt: source.path)
         identity.device += 1
         return UploadSource(path: source.path, identity: identity)
     }
 
-    @Test func anUploadStallsNobodyElse() async throws {
+    @Test func uploadDelaysNoOther() async throws {
         try await ProcessFixture.with(disks: disks) { fixture in
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(1_000))
@@ -35,8 +35,8 @@ struct HangingDiskTests {
         }
     }
 
-    /// The file is open, and what is read of it to be sent does not come.
-    @Test func anUploadIsGivenUp() async throws {
+    /// The file is open, and its next bytes can't be read.
+    @Test func cancelsUpload() async throws {
         try await ProcessFixture.with(disks: disks) { fixture in
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(10_000_000))
@@ -56,8 +56,8 @@ struct HangingDiskTests {
         }
     }
 
-    /// All that was on its way to the disk that hangs has arrived, more than one connection may have on its way.
-    @Test func aLargeDownloadStallsNobodyElse() async throws {
+    /// More bytes for the hanging disk have arrived than one connection may have in flight.
+    @Test func largeDownloadDelaysNoOther() async throws {
         try await ProcessFixture.with(disks: disks) { fixture in
             try fixture.put(content(20_000_000), "a.bin")
             var quick = TestTransfer(fixture)
@@ -70,7 +70,7 @@ struct HangingDiskTests {
             let hangs = Locked(false)
             let reporter = AttemptReporter(
                 progress: { [gate] sent, _ in
-                    // When a window's worth came.
+                    // After more than a window's size.
                     let isFirst = hangs.withLock { hangs in
                         defer { hangs = sent > 8_000_000 || hangs }
                         return sent > 8_000_000 && !hangs
@@ -91,7 +91,7 @@ struct HangingDiskTests {
         }
     }
 
-    @Test func aDownloadStallsNobodyElse() async throws {
+    @Test func downloadDelaysNoOther() async throws {
         try await ProcessFixture.with(disks: disks) { fixture in
             try fixture.put(content(1_000), "a.bin")
             let quick = TestTransfer(fixture)

@@ -5,7 +5,7 @@ import TransportSFTP
 struct RecentBlocksTests {
     private static let size: Int64 = 4 << 20
 
-    @Test func theNewestOfEachRangeComesFirst() {
+    @Test func returnsNewestOfEachRangeFirst() {
         let size = Self.size
         let blocks = RecentBlocks([0..<2 * size + 1, 7..<7, 10 * size..<10 * size + 5])
         var found: [Range<Int64>] = []
@@ -13,8 +13,8 @@ struct RecentBlocksTests {
         #expect(found == [size + 1..<2 * size + 1, 10 * size..<10 * size + 5, 1..<size + 1, 0..<1])
     }
 
-    /// However much there is, going on does not wait for all of it.
-    @Test func itEndsInTime() {
+    /// Resuming does not wait for all blocks, however many there are.
+    @Test func stopsInTime() {
         let start = ContinuousClock.now
         let elapsed = Locked(Duration.zero)
         let blocks = RecentBlocks([0..<Int64.max], now: { start + elapsed.withLock { $0 } })

@@ -10,7 +10,7 @@ import TransportSupport
     import Darwin
 #endif
 
-/// A download can't leave its folder, whatever is put in the way.
+/// A download never leaves its folder, whatever is planted there.
 @Suite struct ConfinementTests {
     private let folder: DownloadsFolder
     private let outside: DownloadsFolder
@@ -27,7 +27,7 @@ import TransportSupport
         return await #expect(throws: TransferError.self, "\(name)") { try await FileWriter.open(destination, on: threads) }
     }
 
-    @Test(arguments: ["../file", "a/../../file", "/etc/file", "..", ".", "", "a/.."]) func namesThatLeaveAreRefused(_ name: String)
+    @Test(arguments: ["../file", "a/../../file", "/etc/file", "..", ".", "", "a/.."]) func rejectsEscapingNames(_ name: String)
         async throws
     {
         let error = try await refusal(FilePath(name))
@@ -35,12 +35,12 @@ import TransportSupport
         #expect(folder.names() == [] && outside.names() == [])
     }
 
-    @Test func aPartElsewhereIsRefused() async throws {
+    @Test func rejectsPartFileElsewhere() async throws {
         for part in ["../part", "b/part", "/tmp/part", ""] as [FilePath] { _ = try await refusal("a/file", part: part) }
         #expect(folder.names() == [])
     }
 
-    @Test func aLinkInTheWayIsNotFollowed() async throws {
+    @Test func doesNotFollowLinkInPath() async throws {
         try folder.link("way", to: outside.root.string)
         for name in ["way/file", "way/deeper/file"] as [FilePath] {
             let error = try await refusal(name)
@@ -49,7 +49,7 @@ import TransportSupport
         #expect(outside.names() == [])
     }
 
-    @Test func aLinkThatIsPutInTheWayMeanwhileIsNotFollowed() async throws {
+    @Test func doesNotFollowLinkPlantedDuringDownload() async throws {
         let writer = try await FileWriter.open(folder.destination("way/file", .always), on: threads)
         try await writer.write(Data("hello".utf8), at: 0)
         try FileManager.default.moveItem(atPath: folder.root.appending("way").string, toPath: folder.root.appending("moved").string)
@@ -58,7 +58,7 @@ import TransportSupport
         #expect(outside.names() == [] && folder.text("moved/file") == "hello")
     }
 
-    @Test func aLinkInThePartsPlaceIsReplaced() async throws {
+    @Test func replacesLinkInPlaceOfPartFile() async throws {
         try outside.write("precious", "target")
         try folder.link(".file.part", to: outside.root.appending("target").string)
         let writer = try await FileWriter.open(folder.destination("file"), on: threads)
@@ -72,7 +72,7 @@ import TransportSupport
         #expect(lost?.failureClass == .resumeLost && outside.text("target") == "precious")
     }
 
-    @Test func aFIFOInThePartsPlaceHoldsNothingUp() async throws {
+    @Test func doesNotBlockOnFIFOInPlaceOfPartFile() async throws {
         #expect(unsafe mkfifo(folder.root.appending(".file.part").string, 0o600) == 0)
         let writer = try await FileWriter.open(folder.destination("file"), on: threads)
         try await writer.write(Data("hello".utf8), at: 0)
@@ -80,16 +80,16 @@ import TransportSupport
         #expect(folder.text("file") == "hello")
     }
 
-    @Test func theRootMayBeReachedThroughALink() async throws {
+    @Test func rootMayBeReachedThroughLink() async throws {
         try outside.link("way", to: folder.root.string)
         let destination = DownloadDestination(root: outside.root.appending("way"), name: "file", partName: ".part")
         try await FileWriter.open(destination, on: threads).finish(size: 0)
         #expect(folder.text("file") == "")
     }
 
-    // MARK: What the disk says
+    // MARK: Disk errors
 
-    @Test func errorsNameThePath() async throws {
+    @Test func errorsNamePath() async throws {
         let missing = DownloadDestination(root: folder.root.appending("missing"), name: "a/file", partName: "a/.part")
         let gone = await #expect(throws: TransferError.self) { try await FileWriter.open(missing, on: threads) }
         #expect(gone?.failureClass == .permanent && gone?.message.contains("missing") == true && folder.names() == [])
@@ -100,7 +100,7 @@ import TransportSupport
         #expect(long?.failureClass == .permanent)
     }
 
-    @Test func aFullDiskIsNoFaultOfTheFile() {
+    @Test func fullDiskIsNotFaultOfFile() {
         for code in [ENOSPC, EDQUOT, EMFILE, ENFILE] {
             #expect(TransferError.destinationUnavailable("/x", errno: code).failureClass == .noSpace)
         }

@@ -4,18 +4,18 @@ import Testing
 import TransferCore
 import TransportSupport
 
-/// Which threads wait for which disk.
+/// Threads for each disk.
 @Suite(.timeLimit(.minutes(10))) struct DiskThreadsTests {
     private let disks = DiskThreads(limit: 1)
 
-    @Test func eachDiskHasItsOwn() {
+    @Test func eachDiskHasSeparateThreads() {
         let (one, other) = (disks.threads(forFilesIn: "/one"), disks.threads(forFilesIn: "/other"))
         #expect(one !== other)
         #expect(one === disks.threads(forFilesIn: "/one"))
     }
 
-    /// Each retry would hang one more of them.
-    @Test func thoseOfADiskThatHangsStay() async throws {
+    /// Otherwise each retry would hang another thread.
+    @Test func keepsThreadsOfHangingDisk() async throws {
         let gate = DispatchSemaphore(value: 0)
         weak var hanging: WorkerThreads?
         do {
@@ -30,7 +30,7 @@ import TransportSupport
         try await again.run {}
     }
 
-    @Test func thoseThatNobodyUsesGo() async throws {
+    @Test func releasesUnusedThreads() async throws {
         weak var idle: WorkerThreads?
         do {
             let threads = disks.threads(forFilesIn: "/one")

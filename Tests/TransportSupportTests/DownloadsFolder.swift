@@ -2,7 +2,7 @@ import Foundation
 import SystemPackage
 import TransferCore
 
-/// A folder that downloads go to; gone when the test is.
+/// A target folder for downloads, removed with this object.
 final class DownloadsFolder: Sendable {
     let root: FilePath
 
@@ -20,7 +20,7 @@ final class DownloadsFolder: Sendable {
         return DownloadDestination(root: root, name: name, partName: part, overwrite: policy)
     }
 
-    /// What is in the folder or in one below it, in order.
+    /// The sorted contents of the folder or of a subfolder.
     func names(_ path: FilePath = "") -> [String] {
         ((try? FileManager.default.contentsOfDirectory(atPath: root.pushing(path).string)) ?? []).sorted()
     }

@@ -31,7 +31,7 @@ import TransportSupport
 
     // MARK: Content
 
-    @Test func bytesGetTheirNameAtTheEndOnly() async throws {
+    @Test func namesFileOnlyAtEnd() async throws {
         let destination = folder.destination("a/b/file")
         let writer = try await open(destination)
         try await writer.write(Data("world".utf8), at: 6)
@@ -42,16 +42,15 @@ import TransportSupport
         let identity = try SourceIdentity(ofFileAt: folder.root.appending("a/b/file"))
         #expect(identity.modificationTime == 1_500_000_000_123_456_789)
         #expect(
-            try SourceIdentity(ofFileAt: destination.partPath).inode == identity.inode, "the part is the same file, for whoever looks again"
-        )
+            try SourceIdentity(ofFileAt: destination.partPath).inode == identity.inode, "the part file remains a link to the same file")
     }
 
-    @Test func timesBefore1970AreKept() async throws {
+    @Test func keepsTimesBefore1970() async throws {
         #expect(try await receive("x", folder.destination("file"), modificationTime: -1_500_000_000))
         #expect(try SourceIdentity(ofFileAt: folder.root.appending("file")).modificationTime == -1_500_000_000)
     }
 
-    @Test func missingOrSuperfluousBytesAreNoticed() async throws {
+    @Test func detectsWrongSize() async throws {
         let writer = try await open(folder.destination("file"))
         try await writer.write(Data("hello".utf8), at: 0)
         for size in [4, 6] as [Int64] {
@@ -63,7 +62,7 @@ import TransportSupport
 
     // MARK: Resuming
 
-    @Test func whatIsBeyondTheCheckpointIsCutOff() async throws {
+    @Test func truncatesToCheckpoint() async throws {
         let destination = folder.destination("file")
         try await open(destination).write(Data("hello, world".utf8), at: 0)
         let writer = try await open(destination, from: 5)
@@ -73,7 +72,7 @@ import TransportSupport
         #expect(folder.text("file") == "hello!")
     }
 
-    @Test func aPartThatIsGoneOrShorterCannotBeContinued() async throws {
+    @Test func rejectsMissingOrShortPartFile() async throws {
         let destination = folder.destination("file")
         let gone = await #expect(throws: TransferError.self) { try await open(destination, from: 1) }
         #expect(gone?.failureClass == .resumeLost && folder.names() == [])
@@ -82,14 +81,14 @@ import TransportSupport
         #expect(short?.failureClass == .resumeLost)
     }
 
-    @Test func aPartOfNobodyKnowsWhatIsBegunAnew() async throws {
+    @Test func replacesUnknownPartFile() async throws {
         let destination = folder.destination("file")
         try await open(destination).write(Data("something else".utf8), at: 0)
         #expect(try await receive("hello", destination))
         #expect(folder.text("file") == "hello")
     }
 
-    @Test(arguments: OverwritePolicy.allCases) func aFileThatIsInPlaceAlreadyIsKnownAgain(_ policy: OverwritePolicy) async throws {
+    @Test(arguments: OverwritePolicy.allCases) func recognizesPlacedFile(_ policy: OverwritePolicy) async throws {
         let destination = folder.destination("file", policy)
         #expect(try await receive("hello", destination, modificationTime: 1_000_000_000))
         for confirmed in [0, 3, 5] as [Int64] {
@@ -102,7 +101,7 @@ import TransportSupport
 
     // MARK: Syncing
 
-    @Test func itIsSyncedBySizeAndByTimeOnly() async throws {
+    @Test func syncsBySizeAndTime() async throws {
         let time = Locked(ContinuousClock.now)
         let writer = try await FileWriter.open(
             folder.destination("file"), from: 0, on: threads,
@@ -120,9 +119,9 @@ import TransportSupport
         #expect(writer.syncedPosition == 64 << 20 + 1)
     }
 
-    // MARK: What is there
+    // MARK: Existing files
 
-    @Test func nothingIsReplacedWhereThatIsForbidden() async throws {
+    @Test func doesNotReplaceIfForbidden() async throws {
         try folder.write("mine", "file")
         let early = await #expect(throws: TransferError.self) { try await open(folder.destination("file")) }
         #expect(early?.code == .fileExists && early?.message.contains(folder.root.appending("file").string) == true)
@@ -136,26 +135,26 @@ import TransportSupport
         #expect(folder.text("other") == "mine")
     }
 
-    @Test func aLinkThatLeadsNowhereIsNotReplacedEither() async throws {
+    @Test func doesNotReplaceDanglingLink() async throws {
         try folder.link("file", to: "nowhere")
         let error = await #expect(throws: TransferError.self) { try await receive("hello", folder.destination("file")) }
         #expect(error?.code == .fileExists)
     }
 
-    @Test func aFileIsReplacedWhereThatIsAllowed() async throws {
+    @Test func replacesFileIfPermitted() async throws {
         try folder.write("mine", "file")
         #expect(try await receive("hello", folder.destination("file", .always)))
         #expect(folder.text("file") == "hello" && folder.names() == [".file.part", "file"])
     }
 
-    @Test func aLinkIsReplacedAndNotFollowed() async throws {
+    @Test func replacesLinkItself() async throws {
         try folder.write("precious", "target")
         try folder.link("file", to: "target")
         #expect(try await receive("hello", folder.destination("file", .always)))
         #expect(folder.text("file") == "hello" && folder.text("target") == "precious")
     }
 
-    @Test(arguments: [OverwritePolicy.always, .different, .newer]) func aFolderIsNeverReplaced(_ policy: OverwritePolicy) async throws {
+    @Test(arguments: [OverwritePolicy.always, .different, .newer]) func neverReplacesFolder(_ policy: OverwritePolicy) async throws {
         try folder.write("mine", "file/inside")
         let error = await #expect(throws: TransferError.self) {
             try await receive("hello", folder.destination("file", policy), modificationTime: 9_000_000_000_000_000_000)
@@ -165,7 +164,7 @@ import TransportSupport
 
     private static let second: Int64 = 1_000_000_000
 
-    @Test func whatIsDifferentIsReplaced() async throws {
+    @Test func replacesDifferentFile() async throws {
         let destination = folder.destination("file", .different)
         #expect(try await !isUpToDate(destination, size: 5, at: 7), "there is nothing yet")
         #expect(try await receive("hello", destination, modificationTime: 7 * Self.second + 5))
@@ -179,7 +178,7 @@ import TransportSupport
         #expect(error?.failureClass == .unsupported)
     }
 
-    @Test func whatIsNewerIsReplaced() async throws {
+    @Test func replacesOlderFile() async throws {
         let destination = folder.destination("file", .newer)
         #expect(try await receive("hello", destination, modificationTime: 7 * Self.second))
         #expect(try await isUpToDate(destination, size: 999, at: 7))
@@ -189,7 +188,7 @@ import TransportSupport
         #expect(error?.failureClass == .unsupported)
     }
 
-    @Test func whatBecameEqualMeanwhileIsLeft() async throws {
+    @Test func keepsFileThatBecameIdentical() async throws {
         let destination = folder.destination("file", .different)
         let writer = try await open(destination)
         try await writer.write(Data("hello".utf8), at: 0)
@@ -198,12 +197,12 @@ import TransportSupport
         #expect(folder.text("file") == "HELLO" && folder.names() == ["file"])
     }
 
-    @Test(arguments: [OverwritePolicy.never, .always, .rename]) func otherPoliciesCompareNothing(_ policy: OverwritePolicy) async throws {
+    @Test(arguments: [OverwritePolicy.never, .always, .rename]) func otherPoliciesDoNotCompare(_ policy: OverwritePolicy) async throws {
         try folder.write("hello", "file")
         #expect(try await !isUpToDate(folder.destination("file", policy), size: 5, at: nil))
     }
 
-    @Test func whatIsThereIsSkippedWhateverItIs() async throws {
+    @Test func skipsExistingFile() async throws {
         let destination = folder.destination("file", .skip)
         #expect(try await !isUpToDate(destination, size: 5, at: nil), "there is nothing yet")
         let writer = try await open(destination)
@@ -214,7 +213,7 @@ import TransportSupport
         #expect(folder.text("file/inside") == "mine" && folder.names() == ["file"])
     }
 
-    @Test func whatIsThereIsLeftAndTheNewOneGetsANumber() async throws {
+    @Test func numbersNewFile() async throws {
         for (number, name) in (["reel.tar.gz", "reel.tar (1).gz", "reel.tar (2).gz"] as [FilePath]).enumerated() {
             let part = FilePath("\(number).part")
             let destination = DownloadDestination(root: folder.root, name: "reel.tar.gz", partName: part, overwrite: .rename)
@@ -222,7 +221,7 @@ import TransportSupport
             try await writer.write(Data("hello \(number)".utf8), at: 0)
             #expect(try await writer.finish(size: 7))
             #expect(writer.finalPath == folder.root.pushing(name) && folder.text(name) == "hello \(number)")
-            // As after a kill before anybody knew of its end.
+            // As after a kill before the completion was stored.
             let again = try await open(destination, from: 3)
             #expect(try await again.finish(size: 7))
             #expect(again.isInPlace && again.finalPath == writer.finalPath)
@@ -231,7 +230,7 @@ import TransportSupport
     }
 
     @Test(arguments: [(".hidden", ".hidden (1)"), ("plain", "plain (1)"), (String(repeating: "x", count: 255), nil)])
-    func numbersAreBeforeTheExtension(_ name: String, _ expected: String?) async throws {
+    func insertsNumberBeforeExtension(_ name: String, _ expected: String?) async throws {
         try folder.write("mine", FilePath(name))
         let destination = DownloadDestination(root: folder.root, name: FilePath(name), partName: "part", overwrite: .rename)
         let writer = try await open(destination)
@@ -241,7 +240,7 @@ import TransportSupport
         #expect(folder.text(FilePath(final)) == "" && folder.text(FilePath(name)) == "mine")
     }
 
-    @Test func aDiskWithoutRoomIsNotBegunToBeFilled() async throws {
+    @Test func doesNotStartWithoutSpace() async throws {
         let destination = folder.destination("file")
         let size: Int64 = 1 << 62
         let error = await #expect(throws: TransferError.self) { try await FileWriter.open(destination, size: size, on: threads) }

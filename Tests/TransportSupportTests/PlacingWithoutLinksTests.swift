@@ -10,7 +10,7 @@ import TransportSupport
     import Darwin
 #endif
 
-/// Downloads to file systems without hard links, such as FAT: simulated, as a test can't count on being allowed to mount one.
+/// Downloads to file systems without hard links, such as FAT. These are simulated, because tests may lack the right to mount one.
 @Suite struct PlacingWithoutLinksTests {
     private static let text = "hello world"
 
@@ -43,7 +43,7 @@ import TransportSupport
     }
 
     @Test(arguments: [true, false], OverwritePolicy.allCases)
-    func theFileIsRecognisedAfterwards(_ isExclusive: Bool, _ policy: OverwritePolicy) async throws {
+    func recognizesPlacedFile(_ isExclusive: Bool, _ policy: OverwritePolicy) async throws {
         let destination = folder.destination("file", policy)
         if policy == .rename { try folder.write("other", "file") }
         let path = try await Self.receive(destination, isExclusive: isExclusive).finalPath
@@ -58,17 +58,17 @@ import TransportSupport
         if policy == .rename { #expect(folder.text("file") == "other") }
     }
 
-    @Test func aFileOfSomebodyElseIsNotTakenForIt() async throws {
+    @Test func doesNotMistakeOtherFile() async throws {
         let destination = folder.destination("file")
         _ = try await Self.receive(destination, isExclusive: true)
         try FileManager.default.removeItem(atPath: destination.path.string)
-        try folder.write("somebody's  ", "file")
+        try folder.write("a stranger's", "file")
         let error = await #expect(throws: TransferError.self) { try await Self.open(destination, from: 11, isExclusive: true) }
         #expect(error?.code == .fileExists)
-        #expect(folder.text("file") == "somebody's  ")
+        #expect(folder.text("file") == "a stranger's")
     }
 
-    @Test(arguments: [true, false]) func aNameThatIsTakenMeanwhileIsNot(_ isExclusive: Bool) async throws {
+    @Test(arguments: [true, false]) func doesNotReplaceFileCreatedDuringDownload(_ isExclusive: Bool) async throws {
         let destination = folder.destination("file")
         let writer = try await Self.open(destination, isExclusive: isExclusive) { [folder] step in
             if step == .noted { try? folder.write("other", "file") }
@@ -79,9 +79,9 @@ import TransportSupport
         #expect(folder.text("file") == "other")
     }
 
-    /// Killed at each step: the next attempt has the file in place, and no empty file is left.
+    /// Killed at each step: the next attempt completes with the file in place, and no empty file remains.
     @Test(arguments: PlacingFaults.Step.allCases, [OverwritePolicy.never, .always, .rename])
-    func aKillLeavesNothingBehind(_ step: PlacingFaults.Step, _ policy: OverwritePolicy) async throws {
+    func recoversFromKill(_ step: PlacingFaults.Step, _ policy: OverwritePolicy) async throws {
         let isExclusive = step != .taken
         guard step != .taken || policy != .always else { return }
         await #expect(processExitsWith: .signal(SIGKILL)) {

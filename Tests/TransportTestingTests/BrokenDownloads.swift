@@ -4,28 +4,28 @@ import SystemPackage
 import TransferCore
 import TransportTesting
 
-/// What a broken transport does wrong when it downloads.
+/// The defects of transports in downloads.
 enum DownloadDefect: String, CaseIterable, Sendable, CustomStringConvertible {
     case altersContent = "alters a byte"
     case namesEarly = "gives the file its name at the start"
-    case liesInReceipt = "says a wrong size in its receipt"
-    case tellsWrongTotal = "tells a wrong size"
-    case misjudgesMissingFile = "takes a missing file for a passing fault"
+    case liesInReceipt = "returns a wrong size in its receipt"
+    case tellsWrongTotal = "reports a wrong size"
+    case misjudgesMissingFile = "reports a missing file as transient"
     case startsOver = "starts over instead of resuming"
     case claimsTooMuch = "saves checkpoints ahead of what it wrote"
     case claimsNothing = "saves no checkpoints with bytes"
-    case continuesAnyFile = "goes on with whatever file is there now"
-    case misjudgesLostPart = "takes a lost part for a passing fault"
+    case continuesAnyFile = "resumes with a changed file"
+    case misjudgesLostPart = "reports a lost part file as transient"
     case goesBack = "reports progress that goes back"
     case leavesProgressOpen = "does not report the end"
-    case ignoresAllowance = "asks for no allowance"
+    case ignoresAllowance = "requests no allowance"
     case ignoresCancellation = "ignores cancellation"
     case renamesCancellation = "throws another error when it is cancelled"
-    case replacesAlways = "replaces what is there"
-    case replacesNever = "replaces nothing"
+    case replacesAlways = "replaces existing files"
+    case replacesNever = "never replaces files"
     case followsLinks = "follows links"
-    case misjudgesRefusal = "takes a refused connection for a passing fault"
-    case opensEarly = "makes the part before it is connected"
+    case misjudgesRefusal = "reports a refused connection as transient"
+    case opensEarly = "creates the part file before it is connected"
 
     var description: String { rawValue }
 
@@ -52,7 +52,7 @@ enum DownloadDefect: String, CaseIterable, Sendable, CustomStringConvertible {
     }
 }
 
-/// A transport with one defect in its downloads, around one without.
+/// A correct transport with one defect in its downloads.
 struct BrokenDownloads: Transport {
     let memory: MemoryTransport
     let defect: DownloadDefect

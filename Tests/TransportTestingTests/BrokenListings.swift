@@ -2,18 +2,18 @@ import Locking
 import TransferCore
 import TransportTesting
 
-/// What a broken transport does wrong when it lists a folder.
+/// The defects of transports in listings.
 enum ListingDefect: String, CaseIterable, Sendable, CustomStringConvertible {
-    case tellsWrongSize = "tells a wrong size"
+    case tellsWrongSize = "reports a wrong size"
     case repeatsEntries = "lists an entry twice"
-    case stopsEarly = "stops after the first answer"
+    case stopsEarly = "stops after the first response"
     case altersNames = "alters names"
     case inventsEntries = "invents an entry"
-    case misjudgesMissingFolder = "takes a missing folder for a passing fault"
+    case misjudgesMissingFolder = "reports a missing folder as transient"
     case hidesReceiversError = "hides the receiver's error"
     case ignoresCancellation = "ignores cancellation"
     case renamesCancellation = "throws another error when it is cancelled"
-    case misjudgesRefusal = "takes a refused connection for a passing fault"
+    case misjudgesRefusal = "reports a refused connection as transient"
 
     var description: String { rawValue }
 
@@ -31,7 +31,7 @@ enum ListingDefect: String, CaseIterable, Sendable, CustomStringConvertible {
     }
 }
 
-/// A transport with one defect in its listings, around one without.
+/// A correct transport with one defect in its listings.
 struct BrokenListings: FolderListing {
     let memory: MemoryTransport
     let defect: ListingDefect

@@ -1,7 +1,7 @@
 import Foundation
 import TransferCore
 
-/// Spoils what a transport reports.
+/// Falsifies the reports of a transport.
 struct BrokenReporter {
     let reporter: AttemptReporter
     let defect: Defect

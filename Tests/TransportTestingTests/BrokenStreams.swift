@@ -3,12 +3,12 @@ import SystemPackage
 import TransferCore
 import TransportTesting
 
-/// What a broken transport does wrong with sources that grow.
+/// The defects of transports with growing sources.
 enum StreamDefect: String, CaseIterable, Sendable, CustomStringConvertible {
-    case takesBeginningForAll = "takes what there is at first for all of it"
+    case takesBeginningForAll = "considers the first bytes complete"
     case waitsForAll = "waits until the source is complete"
-    case startsOver = "starts over instead of resuming, at a place that it has"
-    case hidesFailure = "takes a failed source for a complete one"
+    case startsOver = "restarts instead of resuming, at a position that it has"
+    case hidesFailure = "considers a failed source complete"
     case ignoresCancellation = "ignores cancellation"
 
     var description: String { rawValue }
@@ -26,7 +26,7 @@ enum StreamDefect: String, CaseIterable, Sendable, CustomStringConvertible {
     var hangs: Bool { self == .waitsForAll || self == .ignoresCancellation }
 }
 
-/// A transport with one defect in what it makes of sources that grow, around one without.
+/// A correct transport with one defect in its handling of growing sources.
 struct BrokenStreams: Transport {
     let memory: MemoryTransport
     let defect: StreamDefect
@@ -47,7 +47,7 @@ struct BrokenStreams: Transport {
             return try await memory.perform(attempt, reporting: reporter)
         case .startsOver:
             guard let checkpoint = attempt.checkpoint else { return try await memory.perform(attempt, reporting: reporter) }
-            // Sends the beginning behind what is there already.
+            // Sends the start of the source after the existing bytes.
             let content = try Data(contentsOf: URL(filePath: source.path.string))
             let path = FilePath(source.path.string + "-shifted")
             try (content.prefix(Int(checkpoint.confirmed)) + content).write(to: URL(filePath: path.string))

@@ -4,7 +4,7 @@ import SystemPackage
 import TransferCore
 import TransportTesting
 
-/// What a broken transport does wrong.
+/// The defects of transports in uploads.
 enum Defect: String, CaseIterable, Sendable, CustomStringConvertible {
     case altersContent = "alters a byte"
     case losesLastByte = "loses the last byte of large files"
@@ -49,7 +49,7 @@ enum Defect: String, CaseIterable, Sendable, CustomStringConvertible {
     }
 }
 
-/// A transport with one defect, around one without.
+/// A correct transport with one defect.
 struct BrokenTransport: Transport {
     let memory: MemoryTransport
     let defect: Defect
@@ -109,7 +109,7 @@ struct BrokenTransport: Transport {
         case .refusesNamesAsTransient where attempt.remotePath.bytes.contains(0x0A):
             throw TransferError(.transient, .unsafeName, "The name has a line break.")
         case .ignoresIdentity where FileManager.default.fileExists(atPath: source.path.string):
-            // A copy taken at the start does not change either.
+            // A copy from the start does not change, either.
             return attempt.replacing(source: try copy(source) { _ in })
         default: return attempt
         }

@@ -9,13 +9,13 @@ import TransportTesting
         try await promise.verify(MemoryFixture())
     }
 
-    /// The suite is worth something only if transports that break a promise fail it.
+    /// The suite is useful only if transports that break a promise fail it.
     @Test(arguments: Defect.allCases)
     func `the suite catches a transport that`(defect: Defect) async throws {
         for promise in defect.brokenPromises {
             let fixture = try MemoryFixture { BrokenTransport(memory: $0, defect: defect) }
             let violation = await #expect(throws: PromiseViolation.self, "\(promise)") {
-                // Only the transport that never returns makes use of the deadline.
+                // Only the transport that never returns needs the deadline.
                 try await promise.verify(fixture, deadline: defect == .ignoresCancellation ? .milliseconds(300) : .seconds(60))
             }
             #expect(violation?.promise == promise.rawValue)
@@ -23,7 +23,7 @@ import TransportTesting
     }
 
     @Test(arguments: [TransportPromise.resumesAfterCut, .resumesAfterCancellation])
-    func `a transport that says so may start over`(promise: TransportPromise) async throws {
+    func `a transport may declare that it restarts`(promise: TransportPromise) async throws {
         try await promise.verify(MemoryFixture(resumption: .fromStart) { ForgetfulTransport(memory: $0) })
         let unsaid = try MemoryFixture { ForgetfulTransport(memory: $0) }
         await #expect(throws: PromiseViolation.self) { try await promise.verify(unsaid) }
@@ -40,7 +40,7 @@ import TransportTesting
     }
 
     @Test(arguments: DownloadPromise.allCases)
-    func `the transport out of memory keeps`(promise: DownloadPromise) async throws {
+    func `the transport from memory keeps`(promise: DownloadPromise) async throws {
         try await promise.verify(MemoryFixture())
     }
 
@@ -105,7 +105,7 @@ import TransportTesting
         #expect(Set(StreamDefect.allCases.flatMap(\.brokenPromises)) == Set(StreamPromise.allCases))
     }
 
-    @Test func `a violation reads as a sentence and tells no secret`() async throws {
+    @Test func `a violation is a sentence without secrets`() async throws {
         let fixture = try MemoryFixture { BrokenTransport(memory: $0, defect: .tellsSecrets) }
         let violation = await #expect(throws: PromiseViolation.self) { try await TransportPromise.secretsAreKept.verify(fixture) }
         #expect(violation?.description == "Errors, receipts and checkpoints contain no secret. Observed: The error contains a secret.")

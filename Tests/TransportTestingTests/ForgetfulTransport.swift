@@ -1,7 +1,7 @@
 import TransferCore
 import TransportTesting
 
-/// A transport without checkpoints, which begins each upload anew.
+/// A transport without checkpoints, which restarts each upload.
 struct ForgetfulTransport: Transport {
     let memory: MemoryTransport
 

@@ -3,7 +3,7 @@ import SystemPackage
 import TransferCore
 import TransportTesting
 
-/// The conformance suite's view of a ``MemoryTransport``, bare or wrapped by a broken one.
+/// The conformance suite's fixture of a ``MemoryTransport``, which a broken transport may wrap.
 struct MemoryFixture: ListingFixture {
     let memory: MemoryTransport
     let transport: any Transport

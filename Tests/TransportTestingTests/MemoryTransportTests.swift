@@ -12,7 +12,7 @@ import TransportTesting
         bench = try Workbench()
     }
 
-    @Test func `a cut keeps the bytes that arrived, and the next attempt begins there`() async throws {
+    @Test func `a cut keeps received bytes, and the next attempt resumes after them`() async throws {
         let content = bytes(4500)
         let source = try bench.source(content)
         memory.faults.append(.cut(afterBytes: 2500))
@@ -35,7 +35,7 @@ import TransportTesting
         #expect(memory.faults.isEmpty)
     }
 
-    @Test func `a cut after the last byte only loses the answer`() async throws {
+    @Test func `a cut after the last byte loses only the response`() async throws {
         let source = try bench.source(bytes(1500))
         memory.faults.append(.cut(afterBytes: 9999))
         await #expect(throws: TransferError.self) {
@@ -59,7 +59,7 @@ import TransportTesting
         #expect(memory.runningCount == 0)
     }
 
-    @Test func `cancelling lets an attempt go that is held at a gate`() async throws {
+    @Test func `cancellation ends an attempt that is held at a gate`() async throws {
         let source = try bench.source(bytes(3000))
         let gate = memory.gate("file")
         let attempt = try bench.attempt(source, at: memory.endpoint())
@@ -70,7 +70,7 @@ import TransportTesting
         #expect(memory.attempts.map(\.outcome) == [.cancelled])
     }
 
-    @Test func `errors happen to the attempts that they are meant for`() async throws {
+    @Test func `errors affect only their attempts`() async throws {
         let source = try bench.source(bytes(10))
         let busy = TransferError(.transient, .serverError, "The server is busy.")
         memory.failNext(2, with: busy, for: "b")
@@ -84,7 +84,7 @@ import TransportTesting
         #expect(memory.completePaths.map(\.description) == ["a", "b"])
     }
 
-    @Test func `what was forgotten can't be resumed`() async throws {
+    @Test func `forgotten uploads can't resume`() async throws {
         let source = try bench.source(bytes(3000))
         memory.faults.append(.cut(afterBytes: 2000))
         memory.faults.append(.forget)
@@ -97,7 +97,7 @@ import TransportTesting
         #expect(memory.partialCount == 0)
     }
 
-    @Test func `discarding removes unfinished content only`() async throws {
+    @Test func `discarding removes only unfinished content`() async throws {
         let source = try bench.source(bytes(3000))
         let credentials = FixedCredentials(value: "")
         memory.faults.append(.cut(afterBytes: 2000))
@@ -111,7 +111,7 @@ import TransportTesting
         #expect(memory.contents(of: "whole")?.count == 3000)
     }
 
-    @Test func `hosts and credentials are refused as told`() async throws {
+    @Test func `hosts and credentials are rejected as configured`() async throws {
         let strict = MemoryTransport(acceptedSecret: "right")
         let source = try bench.source(bytes(3))
         let endpoint = strict.endpoint(host: "a.example", credentials: [.bearer(.environment("TOKEN"))])
@@ -129,7 +129,7 @@ import TransportTesting
         _ = try await memory.check(memory.endpoint(host: "a.example"), credentials: credentials)
     }
 
-    @Test func `started attempts can be waited for`() async throws {
+    @Test func `tests can wait for started attempts`() async throws {
         let source = try bench.source(bytes(3))
         async let started = memory.attemptsStarted(2)
         for name in ["a", "b"] {

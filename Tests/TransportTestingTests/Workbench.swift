@@ -4,7 +4,7 @@ import Logging
 import SystemPackage
 import TransferCore
 
-/// A folder with files to send, and attempts made of them.
+/// A folder of source files, and attempts to upload them.
 final class Workbench: Sendable {
     let folder: FilePath
 
@@ -33,14 +33,14 @@ final class Workbench: Sendable {
     }
 }
 
-/// Gives one secret, whatever it is asked for.
+/// Returns one secret for every reference.
 struct FixedCredentials: CredentialProvider {
     let value: String
 
     func secret(for reference: CredentialReference) async throws -> Secret { Secret(value) }
 }
 
-/// Notes what an attempt reports.
+/// Records the reports of an attempt.
 final class RecordingReporter: Sendable {
     private let saved = Locked<[Checkpoint]>([])
     private let told = Locked<[(sent: Int64, confirmed: Int64)]>([])

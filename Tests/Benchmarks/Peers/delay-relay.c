@@ -1,7 +1,7 @@
-// A path with a delay, and with a limit of each connection's rate: forwards loopback connections to another loopback port.
+// A path with a delay, and with a rate limit for each connection: forwards loopback connections to another loopback port.
 //
-// Usage: delay-relay TARGET-PORT ONE-WAY-MILLISECONDS [BYTES-PER-SECOND]; prints the port that it listens on. The rate limits what goes to the
-// target. Every chunk leaves the relay the delay after it arrived, so many can be on their way at once, as on a long line.
+// Usage: delay-relay TARGET-PORT ONE-WAY-MILLISECONDS [BYTES-PER-SECOND]. Prints the port that it listens on. The rate limits the bytes to the
+// target. Each chunk leaves the relay with the delay after its arrival, so many chunks may be in flight, as on a long line.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// How much may be on its way in one direction: more than the product of delay and rate of any path that is measured.
+// The maximum in flight in one direction: more than the product of delay and rate of each measured path.
 enum { chunk_size = 64 * 1024, chunk_count = 1024 };
 
 struct chunk {

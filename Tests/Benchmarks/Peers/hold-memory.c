@@ -1,8 +1,8 @@
-// Takes memory of the machine and gives nearly all of it back to the system, for the other programs: of each 2 MiB it keeps a page until its
-// standard input ends. Prints the number of MiB when that is so.
+// Allocates memory and returns nearly all of it to the system, for other programs: of each 2 MiB it keeps a page until its standard input ends.
+// Prints the number of MiB when it is done.
 //
-// A virtual machine hands free memory back to its host, in large pieces, and who writes to such memory next pays for getting it again, which
-// takes longer than all else. Free memory with a page in use in the midst stays with the machine.
+// A virtual machine returns free memory to its host in large pieces. The next program that writes to such memory waits until the host provides it
+// again, which takes longer than anything else. Free memory with a used page in the middle stays in the machine.
 //
 //   hold-memory MEGABYTES
 #define _DEFAULT_SOURCE
@@ -24,7 +24,7 @@ int main(int argc, char **argv) {
         perror("hold-memory: mmap");
         return 1;
     }
-    // In pages of the usual size: a large one would go, or stay, as a whole.
+    // Use small pages, because a large page would be returned or kept as a whole.
     madvise(memory, size, MADV_NOHUGEPAGE);
     memset(memory, 1, size);
     for (size_t start = 0; start + piece <= size; start += piece) madvise(memory + start + page, piece - page, MADV_DONTNEED);

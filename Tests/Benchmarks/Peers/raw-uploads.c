@@ -1,9 +1,9 @@
-// Sends many small files by hand-written tus requests over keep-alive connections: the limit of what any client can do with that many of them.
-// The requests have the headers that clients send, as a server may spend more on reading those than on the content.
+// Sends many small files with hand-written tus requests over persistent connections: the limit for any client with that many connections.
+// The requests have the headers of common clients, because a server may need more time for them than for the content.
 //
 // Usage: raw-uploads PORT FOLDER BYTES CONNECTIONS single|pair. `single` is one POST with the content (creation-with-upload); `pair` is a POST and
-// then a PATCH, as clients without that extension do. Each connection waits for an answer before its next request. The files are read, one
-// `open` and `read` each, as any client has to.
+// then a PATCH, as from clients without that extension. Each connection waits for a response before its next request. Like any client, it reads
+// each file, with one `open` and one `read`.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -27,7 +27,7 @@ static void fail(const char *what) {
     exit(1);
 }
 
-/// Reads an answer without a body; returns its head, valid until the next call on this connection.
+/// Reads a response without a body. Returns its head, which is valid until the next call for this connection.
 static const char *read_answer(int socket, char *buffer, size_t capacity) {
     size_t filled = 0;
     for (;;) {
@@ -71,7 +71,7 @@ static void *work(void *context) {
             const char *location = strcasestr(read_answer(socket_, answer, sizeof answer), "\nLocation: ");
             if (location == NULL) fail("There is no Location");
             location += strlen("\nLocation: ");
-            // It may be a whole address, of which the path is asked for.
+            // It may be a complete URL. Requests need only its path.
             if (strncmp(location, "http://", 7) == 0) location = strchrnul(location + 7, '/');
             if (sscanf(location, "%511s", path) != 1) fail("There is no Location");
             head = snprintf(

@@ -1,6 +1,6 @@
 """Runs an OpenSSH server for one user on a free loopback port. Prints the port when it listens, and ends with its standard input.
 
-Usage: sshd.py FOLDER; FOLDER gets the server's files, and "key" and "known_hosts" for clients.
+Usage: sshd.py FOLDER. The server's files are in FOLDER, and "key" and "known_hosts" for clients.
 """
 
 import ctypes
@@ -29,7 +29,7 @@ for name in ["key", "host_key"]:
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
 (folder / "authorized_keys").write_text((folder / "key.pub").read_text())
 if os.getuid() == 0:
-    # sshd wants it, and Debian makes it when the service starts.
+    # sshd requires this folder, which Debian creates when the service starts.
     pathlib.Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
 port = free_port()
 host_key = " ".join((folder / "host_key.pub").read_text().split()[:2])

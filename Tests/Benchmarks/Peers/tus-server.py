@@ -1,4 +1,4 @@
-"""A tus server as people run one: tuspyserver under uvicorn. Prints its port when it listens: tus-server.py FOLDER"""
+"""A common tus server: tuspyserver with uvicorn. Prints its port when it listens. Usage: tus-server.py FOLDER"""
 
 import socket
 import sys

@@ -1,8 +1,8 @@
-// A server that takes bytes as fast as a socket gives them and throws them away: the upper bound that uploads are measured against.
+// A server that receives bytes as fast as a socket does, and discards them: the upper bound for uploads.
 //
-// Speaks just enough of tus 1.0.0 for a client that behaves: POST with Upload-Length or of a concatenation, HEAD, PATCH, DELETE; and PUT for
+// Implements just enough of tus 1.0.0 for a correct client: POST with Upload-Length or a concatenation, HEAD, PATCH, DELETE; and PUT for
 // `curl -T`.
-// One thread a connection. Usage: tus-sink [port]; prints the port that it listens on, which is a free one when none is given.
+// Uses one thread for each connection. Usage: tus-sink [PORT]. Prints the port that it listens on, by default a free one.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -27,10 +27,10 @@ static _Atomic long upload_count;
 
 struct request {
     char method[16];
-    long upload;  // -1 when the path names none
+    long upload;  // -1 if the path names none
     long long content_length, upload_length, upload_offset;
     int expects_continue, closes;
-    long long concatenated;  // how many bytes the parts of a final upload have; -1 if it is none
+    long long concatenated;  // the bytes of a final upload's parts; -1 if it is not final
 };
 
 static long long number_after(const char *head, const char *name, long long missing) {
@@ -47,7 +47,7 @@ static int has_line(const char *head, const char *start) {
     return 0;
 }
 
-/// The sum of the parts that "Upload-Concat: final;/files/1 /files/2" names.
+/// The total size of the parts in "Upload-Concat: final;/files/1 /files/2".
 static long long concatenated(const char *head) {
     const char *line = strcasestr(head, "\r\nUpload-Concat: final;");
     if (line == NULL) return -1;
@@ -93,7 +93,7 @@ static int answer(int socket, const char *status, const char *more) {
     return send_all(socket, text, length);
 }
 
-/// Reads and drops the body; `early` bytes of it came with the head. Returns how many bytes arrived.
+/// Reads and discards the body, of which `early` bytes arrived with the head. Returns the number of received bytes.
 static long long discard(int socket, char *buffer, long long length, long long early, _Atomic long long *offset) {
     long long got = early < length ? early : length;
     if (offset != NULL) atomic_fetch_add(offset, got);

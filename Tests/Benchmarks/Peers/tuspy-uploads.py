@@ -1,4 +1,4 @@
-"""Uploads files with tuspy, one after the other, as its documentation shows it: tuspy-uploads.py URL FILE-OR-FOLDER"""
+"""Uploads files with tuspy one after another, as its documentation shows. Usage: tuspy-uploads.py URL FILE-OR-FOLDER"""
 
 import os
 import sys

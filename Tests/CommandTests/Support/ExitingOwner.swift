@@ -21,7 +21,7 @@ final class ExitingOwner: Sendable {
     private let server: ControlServer
     private let listener: FileDescriptor
     private let socketPath: FilePath
-    private let behind: FilePath
+    private let movedPath: FilePath
 
     init(_ store: FilePath, as role: QueueOwner.Role = .application) async throws {
         queue = try await TransferQueue(storage: .folder(store), transports: RegisteredTransports.builtIn.all.map { $0.make() })
@@ -30,8 +30,8 @@ final class ExitingOwner: Sendable {
             for: queue, as: role, logger: Logger(label: "test"), timeout: .seconds(10), requestLimit: 1 << 28,
             checkInterval: .seconds(86_400), endOwner: nil)
         socketPath = store.appending("control.sock")
-        behind = store.appending("behind.sock")
-        try FileManager.default.moveItem(atPath: socketPath.string, toPath: behind.string)
+        movedPath = store.appending("moved.sock")
+        try FileManager.default.moveItem(atPath: socketPath.string, toPath: movedPath.string)
         listener = try unsafe Self.socket(at: socketPath, bind)
         guard listen(listener.rawValue, 16) == 0 else { throw Errno(rawValue: errno) }
     }
@@ -52,16 +52,16 @@ final class ExitingOwner: Sendable {
         }
         // In this order, so that no owner can answer when the command notices the lost response.
         try listener.close()
-        for path in [socketPath, behind] { try FileManager.default.removeItem(atPath: path.string) }
+        for path in [socketPath, movedPath] { try FileManager.default.removeItem(atPath: path.string) }
         await server.shutDownQueue()
         try last.close()
     }
 
-    /// The state that an exited owner leaves behind.
+    /// The state that an exited owner leaves.
     enum Remains: CaseIterable, Sendable {
         case nothing
         /// The socket file, as left by a killed process.
-        case socketOfNobody
+        case staleSocket
         /// A connected client whose request is not read.
         case closedConnection
     }
@@ -81,7 +81,8 @@ final class ExitingOwner: Sendable {
             }
         }
         try listener.close()
-        for path in remains == .socketOfNobody ? [behind] : [socketPath, behind] { try FileManager.default.removeItem(atPath: path.string) }
+        let removed = remains == .staleSocket ? [movedPath] : [socketPath, movedPath]
+        for path in removed { try FileManager.default.removeItem(atPath: path.string) }
         await server.shutDownQueue()
     }
 
@@ -100,7 +101,7 @@ final class ExitingOwner: Sendable {
     ///
     /// - Returns: Whether the request contains the word, in which case its response is withheld. False for a client that disconnects early.
     private func relay(_ client: FileDescriptor, until word: String?) throws -> Bool {
-        let owner = try unsafe Self.socket(at: behind, connect)
+        let owner = try unsafe Self.socket(at: movedPath, connect)
         defer { try? owner.close() }
         var isLast = false
         // The greeting, the parts of a request, and the request.

@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// The code of the article "Getting started", in its order; ``ArticleTests`` holds the two together.
+/// The code of the article "Getting started", in the same order. ``ArticleTests`` compares the two.
 // swift-format-ignore
 private func gettingStarted(_ camera: any Camera) async throws {
     // ARTICLE
@@ -96,12 +96,12 @@ private func gettingStarted(_ camera: any Camera) async throws {
     _ = (rushes, live)
 }
 
-/// What the app keeps of a stream itself.
+/// The part of a stream that the app stores itself.
 private func recording(_ name: RemotePath, from offset: Int64) async throws -> Data {
     Data()
 }
 
-/// What the article's stream comes from.
+/// The source of the article's stream.
 private protocol Camera: Sendable {
     func next() async throws -> Data?
 }

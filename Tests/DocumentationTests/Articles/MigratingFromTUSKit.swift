@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// The code of the article "Migrating from TUSKit", in its order; ``ArticleTests`` holds the two together.
+/// The code of the article "Migrating from TUSKit", in the same order. ``ArticleTests`` compares the two.
 // swift-format-ignore
 private func opening() async throws {
     // ARTICLE

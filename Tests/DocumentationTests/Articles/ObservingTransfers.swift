@@ -1,7 +1,7 @@
 import TransferCore
 import TransferKit
 
-// The code of the article "Observing transfers", in its order; ``ArticleTests`` holds the two together.
+// The code of the article "Observing transfers", in the same order. ``ArticleTests`` compares the two.
 
 // swift-format-ignore-file
 

@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-// The code of the article "Accounts for tus", in its order; ``TUSArticleTests`` holds the two together.
+// The code of the article "Accounts for tus", in the same order. ``TUSArticleTests`` compares the two.
 
 // swift-format-ignore-file
 

@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-// The code of the article "Writing a transport" that is not the sample's, in its order; ``ArticleTests`` holds them together.
+// The code of the article "Writing a transport" that is not in the sample, in the same order. ``ArticleTests`` compares the two.
 
 // swift-format-ignore-file
 
@@ -23,12 +23,12 @@ private func register() async throws {
     // END
 }
 
-/// Stands in for the sample's, which is a package of its own.
+/// Replaces the sample's transport, which is in a separate package.
 private struct FolderTransport: Transport {
     let id: TransportID = "folder"
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
-        throw TransferError(.unsupported, .unsupported, "This is no transport.")
+        throw TransferError(.unsupported, .unsupported, "This transport is not implemented.")
     }
 
     func shutdown() async {}

@@ -6,8 +6,8 @@ import TransportTesting
 
 @testable import TransferKit
 
-/// A store with rows in each of its tables, whose columns take values of any type: as damage leaves them, and as SQLite's checks would never let
-/// them in. It is made once, and made whole again before each input.
+/// A store with rows in each of its tables, whose columns accept values of any type, as in a damaged file and unlike with SQLite's checks.
+/// It is created once, and repaired before each input.
 struct DamagedStore: Sendable {
     struct Column: Sendable {
         var table: String
@@ -18,7 +18,7 @@ struct DamagedStore: Sendable {
     let tables: [String]
     let columns: [Column]
 
-    /// Kept in memory, as each input is written and synced.
+    /// In memory, because each input is written and synced.
     init() async throws {
         let folder = FilePath("/dev/shm/transferkit-fuzzing-\(ProcessInfo.processInfo.processIdentifier)")
         try? FileManager.default.removeItem(atPath: folder.string)
@@ -57,7 +57,7 @@ struct DamagedStore: Sendable {
         await queue.shutdown()
     }
 
-    /// Takes the types and the checks away.
+    /// Removes the column types and checks.
     private static func relax(_ database: FilePath) throws {
         let queue = try DatabaseQueue(path: database.string)
         try queue.writeWithoutTransaction { db in
@@ -72,7 +72,7 @@ struct DamagedStore: Sendable {
         try queue.close()
     }
 
-    /// Puts a row into a table that the queue had nothing for.
+    /// Inserts a row into a table that the queue left empty.
     private static func fillIfEmpty(_ table: String, _ db: Database) throws {
         guard try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") == 0 else { return }
         let values = try db.columns(in: table).map { column in
@@ -89,14 +89,14 @@ struct DamagedStore: Sendable {
         try db.execute(sql: "INSERT INTO \(table) VALUES (\(values.joined(separator: ",")))")
     }
 
-    /// Makes the store whole, and then changes values of it.
+    /// Repairs the store, and then changes values in it.
     func damage(_ changes: [(column: Column, value: DatabaseValue)]) async {
         try? await store.pool.writeWithoutTransaction { db in
             try db.execute(sql: "PRAGMA foreign_keys = OFF")
             try db.inTransaction {
                 for table in tables { try db.execute(sql: "DELETE FROM \(table); INSERT INTO \(table) SELECT * FROM saved_\(table)") }
                 for (column, value) in changes {
-                    // A value that two rows can't both have is left out.
+                    // Skips a value that must be unique and is not.
                     try? db.execute(sql: "UPDATE \(column.table) SET \(column.name) = ?", arguments: [value])
                 }
                 return .commit

@@ -1,12 +1,12 @@
 import CFuzzer
 import Foundation
 
-/// Runs libFuzzer on the target that the environment variable `FUZZ_TARGET` names; the arguments are libFuzzer's. Without that variable, it lists
-/// the targets.
+/// Runs libFuzzer on the target in the environment variable `FUZZ_TARGET`, with libFuzzer's arguments. Without that variable, lists the
+/// targets.
 @main struct Fuzzer {
     typealias Target = @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
 
-    /// Each is a function without context, as libFuzzer passes none.
+    /// Functions without captures, because libFuzzer passes no context.
     private static let targets: [String: Target] = unsafe [
         "checkpoint-http": { unsafe run(HTTPTargets.checkpoint, $0, $1) },
         "checkpoint-sftp": { unsafe run(SFTPTargets.checkpoint, $0, $1) },
@@ -39,14 +39,14 @@ import Foundation
         exit(unsafe LLVMFuzzerRunDriver(&count, &arguments, target))
     }
 
-    /// Passes one input to a target. A trap there, or a call of ``require(_:_:)`` that fails, is a finding.
+    /// Passes one input to a target. A trap or a failed ``require(_:_:)`` is a finding.
     private static func run(_ target: ([UInt8]) -> Void, _ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
         target(unsafe Array(UnsafeBufferPointer(start: start, count: count)))
         return 0
     }
 }
 
-/// Ends the process, which libFuzzer reports together with the input, unless the condition holds.
+/// Unless the condition holds, ends the process, so that libFuzzer reports the input.
 func require(_ condition: Bool, _ message: @autoclosure () -> String) {
     guard !condition else { return }
     FileHandle.standardError.write(Data("Requirement not met: \(message())\n".utf8))

@@ -7,11 +7,11 @@ import TransportSupport
 @testable import HTTPSupport
 @testable import TransportHTTP
 
-/// What HTTP servers answer, and what a download stores.
+/// Responses of HTTP servers, and the stored state of downloads.
 enum HTTPTargets {
     private static let secrets = ["Basic dXNlcjpwYXNzd29yZA==", "Bearer token", "signature"]
 
-    /// An answer as libcurl passes it on: the lines of its header sections, an empty line, the body.
+    /// A response as libcurl passes it on: the lines of its header sections, an empty line, and the body.
     static func answer(_ input: [UInt8]) {
         guard let response = response(input), let origin = URL(string: "https://example.com/").flatMap(Origin.init) else { return }
         _ = (response.location, response.refusesClientCertificate, response.wantsTLS)
@@ -19,7 +19,7 @@ enum HTTPTargets {
             require(target.origin == origin, "A redirect stays at its origin.")
         }
         if let words = response.words(without: secrets) {
-            require(words.unicodeScalars.count <= 200 && !response.repeats(secrets), "Words are short and repeat no secret.")
+            require(words.unicodeScalars.count <= 200 && !response.repeats(secrets), "Messages are short and repeat no secret.")
         }
         for method in ["PUT", "POST", "GET"] {
             let answer = reply(response, to: method, from: origin)
@@ -40,7 +40,7 @@ enum HTTPTargets {
             withheldCredentials: false, credentialsWereAccepted: method == "POST", proxyName: nil, credentials: [])
     }
 
-    /// Takes an answer's bytes in as ``CurlEngine`` does; nil if there is no whole answer.
+    /// Parses the bytes of a response like ``CurlEngine``. Returns nil without a complete response.
     static func response(_ input: [UInt8]) -> HTTPResponse? {
         var reader = InputReader(input)
         var collector = ResponseCollector(maximumHeaders: 4_096, maximumBody: 1_024)
@@ -63,24 +63,24 @@ enum HTTPTargets {
         guard let name = SuggestedName(["Content-Disposition": String(decoding: input, as: UTF8.self)]) else { return }
         let bytes = Array(name.component.string.utf8)
         require((1...255).contains(bytes.count), "A name has 1 to 255 bytes.")
-        require(name.component.kind == .regular, "A name is no . and no ..")
+        require(name.component.kind == .regular, "A name is not . or ..")
         require(!bytes.contains { $0 == 0 || $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\") || $0 < 0x20 }, "A name is one component.")
-        require(!".-~".utf8.contains(bytes[0]), "A name is no hidden one, no option and no home.")
+        require(!".-~".utf8.contains(bytes[0]), "A name is not hidden, an option or a home folder.")
     }
 
-    /// The values of `Retry-After` and `Date`, a line each.
+    /// The values of `Retry-After` and `Date`, one in each line.
     static func retryAfter(_ input: [UInt8]) {
         var reader = InputReader(input)
         let headers: HTTPHeaders = ["Retry-After": reader.text(), "Date": reader.text()]
         for now in [0, 1_700_000_000, Int(Int32.max)] {
             guard let wait = headers.retryAfter(now: now) else { continue }
             require(wait >= .zero, "A wait is not negative.")
-            // As the queue stores it.
+            // In the format that the queue stores.
             _ = Date(timeIntervalSince1970: TimeInterval(now) + wait / .seconds(1))
         }
     }
 
-    /// A status, the position asked for, and the lines of `Content-Range`, `Content-Length`, `Range`'s answers and the like.
+    /// A status, the requested position, and the lines of `Content-Range`, `Content-Length` and other headers.
     static func ranges(_ input: [UInt8]) {
         var reader = InputReader(input)
         let status = [200, 206, 416][Int(reader.byte()) % 3]
@@ -106,20 +106,20 @@ enum HTTPTargets {
     private static func check(_ received: ByteRanges, of length: Int64, _ parallel: Int, _ threshold: Int64) {
         let gaps = received.gaps(upTo: length)
         let missing = gaps.reduce(Int64(0)) { $0 + Int64($1.count) }
-        require(received.end > length || missing + received.count == length, "Gaps and ranges are the whole file.")
+        require(received.end > length || missing + received.count == length, "Gaps and ranges cover the whole file.")
         var plan = PiecePlan(parallel: parallel, threshold: threshold)
         _ = plan.first.range
         plan.add(gaps, of: length)
-        require(plan.connections(of: length, underWay: 0) <= max(1, parallel), "There are no more requests than wanted.")
+        require(plan.connections(of: length, underWay: 0) <= max(1, parallel), "The number of requests has a limit.")
         var asked: Int64 = 0
         for _ in 0..<200 {
-            guard let piece = plan.take() else { return require(asked == missing, "Pieces are all that is missing.") }
+            guard let piece = plan.take() else { return require(asked == missing, "The pieces cover all missing bytes.") }
             require(piece.range != nil || piece == .whole || piece.end != nil, "A piece has a range.")
             asked += (piece.end ?? length) - piece.start
         }
     }
 
-    /// A stored checkpoint: the first eight bytes of the input are what it vouches for.
+    /// A stored checkpoint: the first eight bytes of the input are the number of confirmed bytes.
     static func checkpoint(_ input: [UInt8]) {
         var reader = InputReader(input)
         let stored = Checkpoint(data: Data(reader.rest.dropFirst(8)), confirmed: reader.number())

@@ -1,4 +1,4 @@
-/// Takes an input apart. At its end there are zeros and empty texts, so that every input is one for every target.
+/// Splits an input. At its end it returns zeros and empty texts, so that every input is valid for every target.
 struct InputReader {
     private(set) var rest: ArraySlice<UInt8>
 
@@ -10,7 +10,7 @@ struct InputReader {
 
     mutating func byte() -> UInt8 { rest.popFirst() ?? 0 }
 
-    /// A number of any size: eight bytes, the highest first.
+    /// A number of any size: eight bytes, big-endian.
     mutating func number() -> Int64 {
         Int64(bitPattern: (0..<8).reduce(UInt64(0)) { value, _ in value << 8 | UInt64(byte()) })
     }
@@ -25,7 +25,7 @@ struct InputReader {
     /// ``line()`` as text.
     mutating func text() -> String { String(decoding: line(), as: UTF8.self) }
 
-    /// At most so many bytes.
+    /// At most this many bytes.
     mutating func bytes(_ count: Int) -> [UInt8] {
         defer { rest = rest.dropFirst(count) }
         return Array(rest.prefix(count))

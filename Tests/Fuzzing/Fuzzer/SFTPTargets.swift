@@ -3,7 +3,7 @@ import TransferCore
 
 @testable import TransportSFTP
 
-/// What an SFTP server sends, and what an SFTP transfer stores.
+/// Messages of SFTP servers, and the stored state of SFTP transfers.
 enum SFTPTargets {
     /// A stream of packets in pieces: the first byte of the input is the size of a piece.
     static func packets(_ input: [UInt8]) {
@@ -23,14 +23,14 @@ enum SFTPTargets {
 
     private static func read(_ packet: ArraySlice<UInt8>, _ features: inout SFTPFeatures) throws {
         switch try ServerPacket(packet) {
-        case .version(let version): require(version.extensions.count <= packet.count, "An extension takes bytes.")
+        case .version(let version): require(version.extensions.count <= packet.count, "Each extension uses bytes.")
         case .answer(_, .names(let names)): for file in names { read(file) }
         case .answer(_, .attributes(let attributes)): read(attributes)
         case .answer(_, .extended(let reply)):
             _ = try? FileSystemSpace(reply)
             if let limits = try? ServerLimits(reply) { features.note(limits) }
             require(features.readSize > 0 && features.writeSize > 0, "A request moves at least a byte.")
-            if let results = ChecksumCommand.results(reply) { require(results.digests.count <= reply.count, "A digest takes bytes.") }
+            if let results = ChecksumCommand.results(reply) { require(results.digests.count <= reply.count, "Each digest uses bytes.") }
         case .answer(_, .status(let status)):
             for use in [FileUse.upload, .download] { _ = status.transferError("name", use, at: "server") }
         case .answer: break
@@ -51,7 +51,7 @@ enum SFTPTargets {
         require(again == attributes, "Attributes read back are the same: \(attributes)")
     }
 
-    /// A stored checkpoint: the first eight bytes of the input are what it vouches for.
+    /// A stored checkpoint: the first eight bytes of the input are the number of confirmed bytes.
     static func checkpoint(_ input: [UInt8]) {
         var reader = InputReader(input)
         let stored = Checkpoint(data: Data(reader.rest.dropFirst(8)), confirmed: reader.number())
@@ -64,12 +64,12 @@ enum SFTPTargets {
         let again = (try? upload.encoded(confirmed: stored.confirmed)).flatMap { UploadCheckpoint($0) }
         require(again == upload, "A checkpoint read back is the same: \(upload)")
         let size = upload.ranges?.last?.end ?? stored.confirmed
-        // A transfer begins with a checkpoint that is sound, and with no other.
+        // A transfer starts only from a valid checkpoint.
         guard size >= 0, upload.isSound(stored.confirmed, for: size) else { return }
-        require(upload.neededSize(stored.confirmed) <= size, "The part is no larger than the file.")
-        require(upload.unsynced(stored.confirmed).allSatisfy { $0.upperBound <= size }, "What is unsynced is within the file.")
+        require(upload.neededSize(stored.confirmed) <= size, "The part file does not exceed the file.")
+        require(upload.unsynced(stored.confirmed).allSatisfy { $0.upperBound <= size }, "Unsynced bytes are within the file.")
         if let (synced, confirmed) = upload.synced(stored.confirmed) {
-            require(confirmed > stored.confirmed && synced.isSound(confirmed, for: size), "What is synced is sound: \(synced)")
+            require(confirmed > stored.confirmed && synced.isSound(confirmed, for: size), "A synced checkpoint is valid: \(synced)")
         }
         if let ranges = upload.ranges { require(UploadCheckpoint.joined(ranges).count <= ranges.count, "Joining adds no range.") }
         let reporter = AttemptReporter(progress: { _, _ in }, checkpoint: { _ in })

@@ -1,19 +1,19 @@
 @testable import SSHEngine
 
-/// What SSH servers and files of known hosts say.
+/// Messages of SSH servers, and known hosts files.
 enum SSHTargets {
     private static let hosts = [
         HostName("example.com", port: 22), HostName("a.example.com", port: 2222), HostName("::1", port: 22), HostName("", port: 22),
     ]
 
-    /// A file of known hosts.
+    /// A known hosts file.
     static func knownHosts(_ input: [UInt8]) {
         var known = KnownHosts()
         known.add(input, file: "known_hosts")
-        require(known.entries.count <= input.count, "An entry takes bytes.")
+        require(known.entries.count <= input.count, "Each entry uses bytes.")
         for host in hosts {
             let types = known.keyTypes(of: host)
-            require(Set(types).count == types.count, "A type is there once.")
+            require(Set(types).count == types.count, "Each type occurs once.")
             for entry in known.entries.prefix(4) { check(entry, host, known) }
         }
         _ = HostKey(input)
@@ -23,12 +23,12 @@ enum SSHTargets {
         require(!entry.key.type.isEmpty && entry.key.fingerprint.hasPrefix("SHA256:"), "A key has a type and a fingerprint.")
         switch known.verdict(on: entry.key, of: host) {
         case .known(let found), .revoked(let found):
-            require(found.key == entry.key, "The key that was found is the one that was asked for.")
+            require(found.key == entry.key, "The found key is the requested one.")
         case .otherKeys(let others):
-            require(!others.isEmpty && !others.contains { $0.key == entry.key }, "Other keys are others.")
+            require(!others.isEmpty && !others.contains { $0.key == entry.key }, "Other keys differ.")
         case .certificateAuthority, .unknown: break
         }
-        // A line that is appended for a host and a key makes that key known there, unless it is revoked.
+        // A line that is added for a host and a key makes the key known, unless it is revoked.
         var file = KnownHosts()
         file.add(Array(KnownHosts.line(entry.key, of: host).utf8), file: "written")
         guard !host.knownAs.isEmpty else { return }

@@ -7,9 +7,9 @@ import TransferCore
 @testable import TransportSFTP
 @testable import TransportTUS
 
-/// What people write: addresses, settings, options.
+/// Input of users: addresses, settings, options.
 enum SettingsTargets {
-    /// An address, then a `NAME=VALUE` a line: as an endpoint of each transport, and as a session's settings.
+    /// An address, then `NAME=VALUE` in each line: as an endpoint of each transport, and as a session's settings.
     static func settings(_ input: [UInt8]) {
         var reader = InputReader(input)
         let address = reader.text()
@@ -27,11 +27,11 @@ enum SettingsTargets {
         _ = try? HTTPSettings(settings)
         _ = try? HTTPSettings([:], session: settings)
         if let address = try? EndpointAddress(endpoint) {
-            require(!address.origin.host.isEmpty && !address.folder.isEmpty, "It has a host.")
+            require(!address.origin.host.isEmpty && !address.folder.isEmpty, "An address has a host.")
         }
         if let address = try? SFTPAddress(endpoint) {
             let parts = address.folder.split(separator: UInt8(ascii: "/"))
-            require(!address.folder.contains(0) && !parts.contains { $0.elementsEqual("..".utf8) }, "It stays in its folder.")
+            require(!address.folder.contains(0) && !parts.contains { $0.elementsEqual("..".utf8) }, "A path stays in its folder.")
         }
         _ = try? UploadPlace.check(address)
         _ = try? TransferCommands.EndpointURL.endpoint(address, among: .builtIn)

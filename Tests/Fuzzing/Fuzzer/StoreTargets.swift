@@ -4,9 +4,9 @@ import TransferCore
 
 @testable import TransferKit
 
-/// What a queue's store holds.
+/// The contents of a queue's store.
 enum StoreTargets {
-    /// A row of the change log: the kind in a line, a number, how many bytes name sessions, those, and the detail.
+    /// A row of the change log: a line with the kind, a number, the number of bytes with session IDs, those bytes, and the detail.
     static func event(_ input: [UInt8]) {
         var reader = InputReader(input)
         let (kind, number, count) = (reader.text(), reader.number(), Int(reader.byte()))
@@ -15,15 +15,16 @@ enum StoreTargets {
         let row = EventRow(kind: kind, sessions: count == 0 ? nil : Data(sessions), number: number == 0 ? nil : number, detail: detail)
         require(row.weight > 0, "A row has a weight.")
         guard let event = row.event else { return }
-        require(event.name == kind, "An event is of its row's kind.")
-        // The queue tells no event of no sessions.
+        require(event.name == kind, "An event has its row's kind.")
+        // The queue reports no event without sessions.
         guard sessions.count >= 16, let again = try? EventRow(event) else { return }
         require(again.event != nil, "An event that was written can be read: \(event)")
     }
 
     private static let damaged = wait { try? await DamagedStore() }
 
-    /// Changes of a store, each a column, a type and a value, a line each; then all that a queue reads of it, and most of what it does by itself.
+    /// Changes of a store, one in each line: a column, a type and a value. Then reads everything that a queue reads, and performs most of
+    /// its background work.
     static func rows(_ input: [UInt8]) {
         guard let damaged else { return require(false, "The store can't be made.") }
         var reader = InputReader(input)

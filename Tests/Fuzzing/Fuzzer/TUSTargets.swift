@@ -6,7 +6,7 @@ import TransportSupport
 @testable import HTTPSupport
 @testable import TransportTUS
 
-/// What tus servers answer, and what an upload stores.
+/// Responses of tus servers, and the stored state of uploads.
 enum TUSTargets {
     private static let profiles = ServerProfileCache(now: { .now })
 
@@ -15,7 +15,7 @@ enum TUSTargets {
         resources: TransportResources(
             client: ClientResources(disks: DiskThreads(limit: 1), hook: nil), profiles: profiles, dialect: .tus))
 
-    /// An answer to each kind of request; see ``HTTPTargets/answer(_:)``.
+    /// A response to each kind of request; see ``HTTPTargets/answer(_:)``.
     static func answer(_ input: [UInt8]) {
         guard let response = HTTPTargets.response(input), let server else { return }
         if let features = TUSFeatures(response.headers, in: .tus) {
@@ -37,7 +37,7 @@ enum TUSTargets {
         guard let checkpoint = TUSCheckpoint(Checkpoint(data: Data(reader.rest), confirmed: size)) else { return }
         _ = (checkpoint.confirmed, checkpoint.unverified, checkpoint.uncounted, checkpoint.urls, checkpoint.whole.possiblyUncounted?.offset)
         guard let again = try? checkpoint.encoded(atMost: size) else { return require(false, "A checkpoint that was read can be written.") }
-        require(again.confirmed <= size, "It vouches for the file at most.")
+        require(again.confirmed <= size, "A checkpoint does not exceed the file.")
         let second = TUSCheckpoint(again)
         require(second?.urls == checkpoint.urls && second?.confirmed == checkpoint.confirmed, "A checkpoint read back is the same.")
         for cut in [checkpoint.whole.uncountedRequest, checkpoint.whole.unanswered] {
@@ -46,7 +46,7 @@ enum TUSTargets {
     }
 }
 
-/// Knows no secret.
+/// Has no secrets.
 private struct NoCredentials: CredentialProvider {
     func secret(for reference: CredentialReference) async throws -> Secret { throw CancellationError() }
 }

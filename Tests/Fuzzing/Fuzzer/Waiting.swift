@@ -1,7 +1,7 @@
 import Dispatch
 import Locking
 
-/// Blocks this thread, which is libFuzzer's and not of the cooperative pool, until asynchronous work is done.
+/// Blocks until asynchronous work is complete. This thread is libFuzzer's, and not one of the cooperative pool.
 func wait<Value: Sendable>(for work: @escaping @Sendable () async -> Value) -> Value {
     let result = Locked<Value?>(nil)
     let done = DispatchSemaphore(value: 0)

@@ -2,7 +2,7 @@
 
 Usage: aiohttp_tus_server.py FOLDER PORT [OPTIONS]
 
-OPTIONS is a JSON object of further arguments for the server; of these, client_max_size is for aiohttp itself.
+OPTIONS is a JSON object of additional arguments for the server, and client_max_size for aiohttp itself.
 """
 
 import json
@@ -36,7 +36,7 @@ async def logged(request, handler):
     return response
 
 
-# Its own limit is 1 MiB.
+# The default limit of aiohttp is 1 MiB.
 app = web.Application(middlewares=[logged], client_max_size=options.pop("client_max_size", 1024**2))
 setup_tus(app, upload_path=folder / "uploads", upload_url="/files", **options)
 

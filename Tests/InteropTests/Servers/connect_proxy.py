@@ -1,8 +1,8 @@
-"""Runs an HTTP proxy that lets connections through (RFC 9110, section 9.3.6). Prints its port when it listens.
+"""Runs an HTTP proxy with CONNECT (RFC 9110, section 9.3.6). Prints its port when it listens.
 
 Usage: connect_proxy.py PORT
 
-Whatever host is asked for, connections go to PORT of this machine.
+All connections go to PORT of this machine, whatever host is requested.
 """
 
 import socket

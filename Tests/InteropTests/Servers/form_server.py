@@ -1,13 +1,13 @@
-"""Runs a Flask application that takes files by forms. Prints its port when it listens.
+"""Runs a Flask application that receives files in forms. Prints its port when it listens.
 
 Usage: form_server.py FOLDER LARGEST_BODY
 
-POST /upload?path=NAME stores the form's last file as FOLDER/files/HEX, where HEX are the bytes of NAME with a slash
-after each 100 of them, and answers in JSON what it received.
-POST /page does that too, and redirects to /page/done.
-POST /slow takes a MiB each tenth of a second, and answers three seconds after the last.
-POST /refused answers before it reads anything of the form.
-POST /hasty does that too, and says that all is well.
+POST /upload?path=NAME stores the form's last file as FOLDER/files/HEX, where HEX is NAME in hexadecimal with a slash
+after each 100 bytes, and responds with a JSON description of the form.
+POST /page does the same, and redirects to /page/done.
+POST /slow reads a MiB in each tenth of a second, and responds three seconds after the last one.
+POST /refused responds with an error before it reads the form.
+POST /hasty responds with success before it reads the form.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ def stored():
     answer = {"fields": request.form.to_dict(), "length": request.content_length, "files": []}
     for field, file in files:
         content = file.stream.read()
-        # Complete, or not there.
+        # Rename it when it is complete, so that incomplete files are never visible.
         part = folder.parent / str(uuid.uuid4())
         part.write_bytes(content)
         place = folder.joinpath(*textwrap.wrap(name.hex() or "none", 200))

@@ -1,10 +1,10 @@
-"""Runs nginx that gives the files of a folder. Prints its port when it listens.
+"""Runs nginx, which serves the files of a folder. Prints its port when it listens.
 
 Usage: nginx_files.py FOLDER [CONNECTIONS [RATE]]
 
-The files are those in FOLDER/files. FOLDER/access.log has a line for each request: its method, status, range, how many bytes of content were sent,
+The files are in FOLDER/files. FOLDER/access.log has a line for each request: its method, status, range, the number of content bytes that were sent,
 and the number of its connection.
-With CONNECTIONS, only so many requests are answered at once, and others refused; with RATE, so many bytes go out in a second by each.
+With CONNECTIONS, nginx serves at most this many requests in parallel and refuses others. RATE limits each response, in bytes per second.
 """
 
 import pathlib

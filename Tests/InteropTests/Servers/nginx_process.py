@@ -1,4 +1,4 @@
-"""Runs Debian's nginx with a configuration, on a free port, and ends it with this program."""
+"""Runs Debian's nginx on a free port. It ends with this program."""
 
 import ctypes
 import signal
@@ -12,9 +12,9 @@ libc = ctypes.CDLL(None)
 def serve(folder, http):
     """Prints the port when nginx listens, and returns when it ends.
 
-    http: Makes what is in the block "http", given the port.
+    http: Returns the content of the block "http" for a port.
     """
-    # nginx can't say which port it got, so it is told one; whoever takes that first, there are others.
+    # nginx can't report a port that the system chose, so try free ports until no other program has taken one first.
     while not (nginx := run(folder, http, port := free_port())):
         pass
     print(port, flush=True)
@@ -22,8 +22,8 @@ def serve(folder, http):
 
 
 def run(folder, http, port):
-    """Starts nginx, which ends with this program; returns it if it got the port."""
-    # Written when nginx listens. That somebody answers at the port would prove nothing: it may be another program.
+    """Starts nginx, which ends with this program. Returns None if the port is taken."""
+    # nginx writes this file when it listens. A connection to the port would prove nothing, because another program may use it.
     listens = folder / "nginx.pid"
     listens.unlink(missing_ok=True)
     (folder / "nginx.conf").write_text(f"""

@@ -1,16 +1,16 @@
-"""Runs nginx in front of a server: TLS, HTTP/2, and request bodies kept back until they are whole. Prints its port when it listens.
+"""Runs nginx in front of a server, with TLS, HTTP/2 and buffered request bodies. Prints its port when it listens.
 
 Usage: nginx_proxy.py FOLDER UPSTREAM_PORT LARGEST_BODY [OPTIONS]
 
 OPTIONS is a JSON object:
-  "streams": true passes bodies on as they come;
-  "clients": a file with the certificates that clients may have; "asks": nginx's way to ask for one, "on" if not given;
-  "location": what the path in a Location of the server is put behind;
-  "secures": true makes https of http in a Location of the server;
-  "redirect": where all requests are redirected to, before their path.
+  "streams": true passes on bodies as they arrive;
+  "clients": a file with the accepted client certificates; "asks": nginx's ssl_verify_client (on);
+  "location": the origin that replaces the server's in Location;
+  "secures": true replaces http with https in Location;
+  "redirect": the target origin of a redirect of all requests.
 
-The certificate is FOLDER/certificate.pem, for 127.0.0.1. FOLDER/access.log has a line for each request: its protocol, method, status, how many
-bytes it had, the number of its connection, and how the client's certificate was found.
+The certificate is FOLDER/certificate.pem, for 127.0.0.1. FOLDER/access.log has a line for each request: its protocol, method, status, number of
+bytes, the number of its connection, and the result of the check of the client certificate.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""Runs nginx that takes files by PUT, and gives them back. Prints its port when it listens.
+"""Runs nginx, which receives files by PUT and serves them. Prints its port when it listens.
 
 Usage: nginx_put.py FOLDER LARGEST_BODY
 
-The files are those in FOLDER/files. FOLDER/access.log has a line for each request: its method, status and how many bytes it had.
+The files are in FOLDER/files. FOLDER/access.log has a line for each request: its method, status and number of bytes.
 """
 
 import pathlib

@@ -1,5 +1,5 @@
-"""Writes down what a server was asked: a JSON object in FOLDER/requests.jsonl when the head of a request arrived, and another one, of the same
-number, before its answer goes out."""
+"""Records the requests of a server in FOLDER/requests.jsonl: a JSON object when the head of a request has arrived, and another one with the same
+number before its response is sent."""
 
 import itertools
 import json
@@ -17,7 +17,7 @@ class RequestLog:
             self.file.write(json.dumps(entry) + "\n")
 
     def begin(self, method, path, headers):
-        """Notes a request; returns its number. The headers are a mapping that ignores case."""
+        """Records a request, and returns its number. The headers are a case-insensitive mapping."""
         number = next(self.numbers)
         self.write({
             "number": number, "method": method, "path": path, "offset": headers.get("Upload-Offset"),

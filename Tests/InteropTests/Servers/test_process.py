@@ -1,4 +1,4 @@
-"""For programs that the tests start."""
+"""The end of programs that the tests start."""
 
 import os
 import sys
@@ -6,5 +6,5 @@ import threading
 
 
 def end_with_tests():
-    """Ends this program when the process that started it does, in whatever way: its end of the standard input closes then."""
+    """Ends this program with the process that started it, however that ends: the standard input then closes."""
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()

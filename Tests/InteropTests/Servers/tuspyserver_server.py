@@ -2,7 +2,7 @@
 
 Usage: tuspyserver_server.py FOLDER PORT [OPTIONS]
 
-OPTIONS is a JSON object of further arguments for the server.
+OPTIONS is a JSON object of additional arguments for the server.
 """
 
 import json
@@ -52,7 +52,7 @@ listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 listener.bind(("127.0.0.1", int(sys.argv[2])))
 listener.listen(64)
 print(listener.getsockname()[1], flush=True)
-# By default connections that rest for 5 s are closed, also those on which a request is just arriving: such an attempt fails, and the queue makes
-# another one. Tests make one alone.
+# By default, uvicorn closes a connection that is idle for 5 s, even if a request is just arriving. The queue would retry such an attempt, but some
+# tests make only one.
 config = uvicorn.Config(Logged(app), log_level="critical", lifespan="off", timeout_keep_alive=600)
 uvicorn.Server(config).run(sockets=[listener])

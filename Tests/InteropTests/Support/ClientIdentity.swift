@@ -1,14 +1,14 @@
 import Foundation
 import ProcessFixture
 
-/// A certificate that shows a server who a client is, with its key, which is encrypted.
+/// A client certificate and its encrypted key.
 struct ClientIdentity: Sendable {
     static let passphrase = "open sesame"
 
     let certificate: String
     let key: String
 
-    /// Makes one in a folder.
+    /// Creates an identity in a folder.
     static func make(_ name: String, in folder: URL) async throws -> ClientIdentity {
         let identity = ClientIdentity(
             certificate: folder.appending(path: "\(name)-certificate.pem").path, key: folder.appending(path: "\(name)-key.pem").path)
@@ -20,11 +20,11 @@ struct ClientIdentity: Sendable {
         return identity
     }
 
-    /// The settings of an endpoint that make a client show it.
+    /// The settings with which an endpoint uses this identity.
     var settings: [String: String] { ["clientCertificate": certificate, "clientKey": key] }
 }
 
-/// The pin of the public key of a certificate (RFC 7469, section 2.4).
+/// The pin of a certificate's public key (RFC 7469, section 2.4).
 func publicKeyPin(ofCertificate file: String) async throws -> String {
     let key = try await openssl(["x509", "-in", file, "-pubkey", "-noout"])
     let bytes = try await openssl(["pkey", "-pubin", "-outform", "DER"], input: key)

@@ -4,19 +4,20 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// Passes bytes between a client and a server, late if it is told so, and breaks connections when it is told to.
+/// A relay between a client and a server. It can delay bytes and break connections.
 final class CuttingRelay: Sendable {
     private struct State {
-        /// After how many bytes from the client a connection breaks; the first is for the next connection that brings as many.
+        /// The number of bytes from the client after which a connection breaks. The first cut applies to the next connection with that many
+        /// bytes.
         var cuts: [Int] = []
-        /// How many bytes are yet to pass in that direction before the connection breaks that brings the last of them.
+        /// The number of bytes until the next break in each direction. The connection that passes the last of them breaks.
         var remaining: [Direction: Int] = [:]
-        /// What is open: a number leaves before it is closed, as it may be someone else's descriptor the moment after.
+        /// The open descriptors. A descriptor is removed before it is closed, because another file may get its number immediately.
         var connections: Set<CInt> = []
         var isListenerOpen = true
         var accepted = 0
         var target: UInt16
-        /// What happens with the last of the remaining bytes, besides.
+        /// Applied when the last of the remaining bytes passes.
         var turn: Turn?
     }
 
@@ -25,7 +26,7 @@ final class CuttingRelay: Sendable {
         case fromServer
     }
 
-    /// What becomes of new connections.
+    /// What happens to new connections.
     enum Turn {
         case refused
         case led(to: UInt16)
@@ -34,7 +35,7 @@ final class CuttingRelay: Sendable {
     struct CannotListen: Error {}
 
     let port: UInt16
-    /// How long each byte is on its way, in either direction.
+    /// The delay of each byte, in either direction.
     private let delay: DispatchTimeInterval?
     private let listener: CInt
     private let state: Locked<State>
@@ -57,12 +58,12 @@ final class CuttingRelay: Sendable {
         try startThread { relay.accept() }
     }
 
-    /// Breaks a connection after so many bytes from the client.
+    /// Breaks a connection after this many bytes from the client.
     func cut(afterBytes bytes: Int) {
         state.withLock { $0.cuts.append(bytes) }
     }
 
-    /// Breaks a connection once so many bytes passed in all from now on; with a turn, all of them.
+    /// Breaks a connection once this many bytes have passed from now on, in total. With a turn, breaks all connections.
     func cut(_ direction: Direction, inAllAfter bytes: Int, then turn: Turn? = nil) {
         state.withLock { state in
             state.remaining[direction] = bytes
@@ -70,7 +71,7 @@ final class CuttingRelay: Sendable {
         }
     }
 
-    /// Breaks all connections, and refuses new ones or leads them elsewhere.
+    /// Breaks all connections, and refuses new ones or directs them to another port.
     func turn(_ turn: Turn) {
         state.withLock { take(turn, &$0) }
     }
@@ -83,7 +84,7 @@ final class CuttingRelay: Sendable {
         for connection in state.connections { shutdown(connection, CInt(SHUT_RDWR)) }
     }
 
-    /// How many connections were made.
+    /// The number of accepted connections.
     var connectionCount: Int { state.withLock { $0.accepted } }
 
     /// Whether all cuts have happened.
@@ -173,7 +174,7 @@ final class CuttingRelay: Sendable {
     }
 }
 
-/// One direction of a connection behind the relay.
+/// One direction of a relayed connection.
 private final class Way {
     private let sink: CInt
     private let delay: DispatchTimeInterval?
@@ -187,21 +188,21 @@ private final class Way {
         self.delay = delay
     }
 
-    /// - Returns: Whether the other end still takes something.
+    /// - Returns: Whether the other end still accepts bytes.
     func send(_ bytes: ArraySlice<UInt8>) -> Bool {
         guard let delay else { return Self.write(bytes, to: sink) }
         pieces.withLock { $0.append(bytes) }
         group.enter()
         queue.asyncAfter(deadline: .now() + delay) { [sink, pieces, isBroken, group] in
             defer { group.leave() }
-            // Whichever timer fires first, the first piece goes first.
+            // Timers may fire in another order, but the first piece goes first.
             let piece = pieces.withLock { $0.removeFirst() }
             if !Self.write(piece, to: sink) { isBroken.withLock { $0 = true } }
         }
         return !isBroken.withLock { $0 }
     }
 
-    /// Returns once everything is sent.
+    /// Returns when all bytes are sent.
     func finish() { group.wait() }
 
     private static func write(_ bytes: ArraySlice<UInt8>, to sink: CInt) -> Bool {

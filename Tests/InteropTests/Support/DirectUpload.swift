@@ -5,7 +5,7 @@ import SystemPackage
 import TransferCore
 import TransportTUS
 
-/// A file on its way by the tus transport alone, without a queue.
+/// An upload by the tus transport alone, without a queue.
 struct DirectUpload: Sendable {
     struct Passphrase: CredentialProvider {
         func secret(for reference: CredentialReference) async throws -> Secret { Secret(ClientIdentity.passphrase) }
@@ -23,10 +23,10 @@ struct DirectUpload: Sendable {
         endpoint = .tus(address, settings: settings)
     }
 
-    /// What the attempts for a file have kept so far.
+    /// The last stored checkpoint of each file.
     func checkpoint(of path: FilePath) -> Checkpoint? { checkpoints.withLock { $0[path] } }
 
-    /// Makes one attempt, which goes on where the one before it ended.
+    /// Performs one attempt, which resumes from the last checkpoint.
     func run(_ path: FilePath) async throws -> TransferReceipt {
         let attempt = FileAttempt(
             transferID: "t-1", endpoint: endpoint, source: UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)),
@@ -40,9 +40,9 @@ struct DirectUpload: Sendable {
                 allowance: allowance))
     }
 
-    /// Makes attempts for as long as they fail for a reason that may pass.
+    /// Repeats the attempt as long as it fails with a transient error.
     ///
-    /// - Returns: The receipt, and how many attempts failed.
+    /// - Returns: The receipt, and the number of failed attempts.
     func complete(_ path: FilePath) async throws -> (receipt: TransferReceipt, failures: Int) {
         var failures = 0
         while true {

@@ -30,7 +30,7 @@ final class FilesFixture: DownloadingFixture {
         return try await PythonProcess.start { try PythonProcess("nginx_files.py", [folder]) }
     }
 
-    /// - Parameter port: Of the server that was started in the workshop; it has to live as long as the fixture.
+    /// - Parameter port: The port of the server that was started in the workshop. The server must outlive the fixture.
     init(
         _ workshop: Workshop, port: Int, transport: any Transport = TUSTransport(), options: AttemptOptions = AttemptOptions(),
         endpoint: (_ rest: String, CredentialReference) -> Endpoint = { .tus("http\($0)", credentials: $1) }
@@ -39,7 +39,7 @@ final class FilesFixture: DownloadingFixture {
         self.options = options
         relay = try CuttingRelay(to: port)
         self.endpoint = endpoint("://127.0.0.1:\(relay.port)/", .bearer(.environment("TOKEN")))
-        // Port 1 (tcpmux) is one that nobody listens on.
+        // No process listens on port 1 (tcpmux).
         unreachableEndpoint = endpoint("://127.0.0.1:1/files/", .bearer(.environment("TOKEN")))
         folder = FilePath(workshop.folder.appending(path: "local").path)
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
@@ -52,7 +52,7 @@ final class FilesFixture: DownloadingFixture {
         relay.stop()
     }
 
-    /// All requests that were answered: their methods, statuses, ranges, and how many bytes of content were sent.
+    /// All answered requests: their methods, statuses, ranges and numbers of content bytes.
     var requests: [[String]] {
         get throws {
             try String(contentsOf: server.appending(path: "access.log"), encoding: .utf8).split(separator: "\n").map {
@@ -65,7 +65,7 @@ final class FilesFixture: DownloadingFixture {
         let file = server.appending(path: "files").appending(path: path.description)
         try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
         try content.write(to: file)
-        // nginx tells versions by size and second.
+        // nginx identifies versions by size and second.
         let version = versions.withLock { version in
             version += 1
             return version
@@ -76,7 +76,7 @@ final class FilesFixture: DownloadingFixture {
 
     func cut(afterBytes bytes: Int64) async throws { relay.cut(.fromServer, inAllAfter: Int(bytes)) }
 
-    // Nothing is uploaded here.
+    // Not used for uploads.
     func storedContent(of path: RemotePath) async throws -> Data? { nil }
     func isComplete(_ path: RemotePath) async throws -> Bool { false }
 }

@@ -1,21 +1,21 @@
 import Foundation
 import Glibc
 
-/// Debian's nginx in front of a server: TLS with HTTP/1.1 and HTTP/2, and request bodies kept back until they are whole, unless it is told otherwise.
+/// Debian's nginx in front of a server, with TLS, HTTP/1.1 and HTTP/2. By default it buffers each request body until it is complete.
 final class NginxProxy {
-    /// What is different from the usual.
+    /// Differences from the default configuration.
     struct Options: Encodable {
-        /// Whether bodies are passed on as they come.
+        /// Whether nginx passes on bodies as they arrive.
         var streams = false
-        /// A file with the certificates that clients may have.
+        /// A file with the accepted client certificates.
         var clients: String?
-        /// In nginx's words, how clients are asked for one: `optional` lets those without in.
+        /// nginx's `ssl_verify_client`: `optional` also admits clients without a certificate.
         var asks = "on"
-        /// The origin that uploads are said to be at, by their `Location`.
+        /// The origin that replaces the server's in `Location`.
         var location: String?
-        /// Whether an `http` address in a `Location` is one of `https` for clients: for servers that do not know how they are reached.
+        /// Whether to replace `http` with `https` in `Location`, for servers that do not know their public address.
         var secures = false
-        /// The origin that all requests are redirected to.
+        /// The target origin of a redirect of all requests.
         var redirect: String?
     }
 
@@ -23,20 +23,20 @@ final class NginxProxy {
         var version: String
         var method: String
         var status: Int
-        /// With the headers.
+        /// Includes the headers.
         var length: Int
-        /// The same number for all requests that came by one connection.
+        /// The same value for all requests of one connection.
         var connection: String
-        /// `SUCCESS` for a client with a certificate that is trusted, `NONE` for one without.
+        /// `SUCCESS` for a client with a trusted certificate, `NONE` for one without.
         var client: String
     }
 
     private let folder: URL
     private let process: PythonProcess
 
-    /// Starts it, and returns when it listens.
+    /// Starts nginx, and returns when it listens.
     ///
-    /// - Parameter largestBody: In nginx's words, for example `1m`.
+    /// - Parameter largestBody: A size in nginx's notation, for example `1m`.
     static func start(
         in folder: URL, before port: Int, largestBody: String = "100m", options: Options = Options()
     ) async throws -> NginxProxy {
@@ -53,7 +53,7 @@ final class NginxProxy {
     var origin: String { "https://127.0.0.1:\(port)" }
     var certificate: String { folder.appending(path: "certificate.pem").path }
 
-    /// All requests that were answered, in the order of that.
+    /// All answered requests, in the order of their responses.
     var requests: [Request] {
         get async throws {
             let port = UInt16(port)
@@ -70,8 +70,8 @@ final class NginxProxy {
 
     private static let marker = "MARK"
 
-    /// Returns once nginx has answered one more request, for which it needs no TLS, as that is refused. What it answered before is in its log
-    /// then, as it has one thread; a request is logged after its answer has gone out.
+    /// Waits for a response to one more request, which nginx rejects because it lacks TLS. nginx has one thread, so its log then contains
+    /// all earlier requests; nginx logs a request after it has sent the response.
     private static func awaitLog(_ port: UInt16) throws {
         struct NoAnswer: Error {}
         let connection = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)

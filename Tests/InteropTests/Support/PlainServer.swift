@@ -2,20 +2,20 @@ import Foundation
 import SystemPackage
 import TransferCore
 
-/// A server that is not ours and speaks plain HTTP, as a process of its own: Debian's nginx that takes files by PUT, or a form handler in Flask.
+/// An independent plain HTTP server in its own process: Debian's nginx, which receives files by PUT, or a form handler in Flask.
 final class PlainServer {
     enum Kind: String, CaseIterable, Sendable {
         case put
         case form
     }
 
-    /// What can be known of the server while this object lives.
+    /// Valid while this object exists.
     let site: PlainSite
     private let process: PythonProcess
 
-    /// Starts it, and returns when it listens.
+    /// Starts the server, and returns when it listens.
     ///
-    /// - Parameter largestBody: How many bytes a request may bring.
+    /// - Parameter largestBody: The maximum number of bytes in a request body.
     static func start(_ kind: Kind, in folder: URL, largestBody: Int = 1 << 30) async throws -> PlainServer {
         try await PythonProcess.start { try PlainServer(kind, folder, largestBody) }
     }
@@ -32,13 +32,13 @@ final class PlainServer {
     func content(of path: RemotePath) throws -> Data? { try site.content(of: path) }
 }
 
-/// Where a ``PlainServer`` is, and what it has.
+/// The address and the files of a ``PlainServer``.
 struct PlainSite: Sendable {
     let kind: PlainServer.Kind
     let port: Int
     let folder: URL
 
-    /// The address to send files to, reached by way of a port.
+    /// The address for uploads, through the given port.
     func address(port: Int) -> String {
         switch kind {
         case .put: "http+put://127.0.0.1:\(port)/"
@@ -46,14 +46,14 @@ struct PlainSite: Sendable {
         }
     }
 
-    /// As the form handler names files: with a slash after each 100 bytes, as file systems have a limit.
+    /// The form handler's name for a file. It has a slash after each 100 bytes, because file systems limit names.
     private static func hexadecimal(_ bytes: [UInt8]) -> [UInt8] {
         bytes.enumerated().flatMap { index, byte in
             Array(((index > 0 && index.isMultiple(of: 100) ? "/" : "") + (byte < 16 ? "0" : "") + String(byte, radix: 16)).utf8)
         }
     }
 
-    /// What it has of a file; it takes none that is not complete.
+    /// The content of a file. The server stores only complete files.
     func content(of path: RemotePath) throws -> Data? {
         let root = FilePath(folder.appending(path: "files").path)
         let name = kind == .put ? path.bytes : Self.hexadecimal(path.bytes)

@@ -1,7 +1,7 @@
 import Foundation
 import ProcessFixture
 
-/// A program of the folder Servers, as a process of its own. It prints its port when it listens.
+/// A program in the folder Servers, in its own process. It prints its port when it listens.
 final class PythonProcess {
     struct Missing: Error, CustomStringConvertible {
         var description: String
@@ -24,19 +24,19 @@ final class PythonProcess {
         self.port = port
     }
 
-    /// Does something that blocks away from the cooperative pool.
+    /// Runs blocking work outside the cooperative pool.
     static func start<Value>(_ body: @escaping @Sendable () throws -> sending Value) async throws -> sending Value {
         try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async { continuation.resume(with: Result { try body() }) }
         }
     }
 
-    /// Stops the process where it is: it sees nothing of what happens from now on.
+    /// Suspends the process: it sees no further events.
     func suspend() {
         program.suspend()
     }
 
-    /// Ends the process at once, as a crash would.
+    /// Kills the process, like a crash.
     func kill() {
         program.kill()
     }

@@ -1,14 +1,14 @@
 import Foundation
 
-/// A tus server that is not ours, as a process of its own.
+/// An independent tus server in its own process.
 final class RealServer {
-    /// The package that it is of.
+    /// The Python package of the server.
     enum Kind: String, CaseIterable, Sendable {
-        /// All extensions. It buffers a PATCH, and stores nothing of one that was cut.
+        /// Supports all extensions. Buffers a PATCH, and stores nothing of a cut one.
         case resumableUpload = "resumable_upload"
-        /// Keeps what it received of a PATCH that was cut. Says what it can do only with a slash at the end of the address.
+        /// Keeps the received bytes of a cut PATCH. Reports its features only if the address ends with a slash.
         case tuspyserver
-        /// Says nothing of what it can do, stores under the name in the metadata, and forgets an upload once it is complete.
+        /// Does not report its features, stores files by the name in the metadata, and forgets an upload once it is complete.
         case aiohttpTUS = "aiohttp_tus"
 
         var hasConcatenation: Bool { self != .aiohttpTUS }
@@ -52,10 +52,10 @@ final class RealServer {
 
     var endpoint: String { endpoint(port: port) }
 
-    /// The endpoint as it is reached by way of a relay.
+    /// The endpoint's address through the given port, such as a relay's.
     func endpoint(port: Int) -> String { "http://127.0.0.1:\(port)/files" + (kind == .tuspyserver ? "/" : "") }
 
-    /// All requests, in the order in which their heads arrived, with what is known of their answers.
+    /// All requests in the order of arrival, with their responses, if any.
     var requests: [Request] {
         get throws {
             let text = try String(contentsOf: folder.appending(path: "requests.jsonl"), encoding: .utf8)
@@ -74,13 +74,13 @@ final class RealServer {
         }
     }
 
-    /// What is stored of the upload with this URL, under this name.
+    /// The stored content of the upload with this URL and name.
     func content(of upload: String, named name: String) throws -> Data {
         let file = kind == .aiohttpTUS ? name : upload.split(separator: "/").last.map(String.init) ?? ""
         return try Data(contentsOf: folder.appending(path: "uploads").appending(path: file))
     }
 
-    /// What is stored beside what the server knows of uploads.
+    /// All stored files except the server's own records.
     var storedFiles: [String] {
         get throws {
             let uploads = folder.appending(path: "uploads")
@@ -93,9 +93,9 @@ final class RealServer {
         }
     }
 
-    /// Stops the process where it is: it sees nothing of what happens from now on.
+    /// Suspends the process: it sees no further events.
     func suspend() { process.suspend() }
 
-    /// Ends the process at once, as a crash would.
+    /// Kills the process, like a crash.
     func kill() { process.kill() }
 }

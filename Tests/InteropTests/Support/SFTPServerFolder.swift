@@ -6,18 +6,18 @@ import SystemPackage
 import TransferCore
 import TransportSFTP
 
-/// OpenSSH's server with a folder of its own, for tests that look at its files.
+/// OpenSSH's server with its own folder, for tests that inspect its files.
 final class SFTPServerFolder: Sendable {
     let server: SSHServerProcess
     let transport: SFTPTransport
-    /// What the server has.
+    /// The files on the server.
     let files: URL
-    /// What this machine has.
+    /// The local files.
     let local: URL
 
     /// - Parameters:
     ///   - options: Lines for the server's configuration (sshd_config(5)).
-    ///   - subsystems: As ``SSHServerProcess`` takes them.
+    ///   - subsystems: The subsystems of ``SSHServerProcess``.
     init(options: [String] = [], subsystems: [String: String] = [:], policy: PoolPolicy = PoolPolicy()) async throws {
         transport = SFTPTransport(policy: policy)
         server = try await SSHServerProcess.start(options: options, subsystems: subsystems)
@@ -32,7 +32,7 @@ final class SFTPServerFolder: Sendable {
     }
 
     /// - Parameters:
-    ///   - port: A relay's, if not the server's own.
+    ///   - port: The port of a relay, or nil for the server's own.
     func endpoint(port: UInt16? = nil, _ settings: [String: String] = [:]) throws -> Endpoint {
         .sftp(
             "sftp://\(server.user)@127.0.0.1:\(port ?? server.port)\(files.path)/",
@@ -49,7 +49,7 @@ final class SFTPServerFolder: Sendable {
         DownloadDestination(root: FilePath(local.path), name: FilePath(name), partName: FilePath(".\(name).part"))
     }
 
-    /// - Parameter name: At the server.
+    /// - Parameter name: The name on the server.
     func move(
         _ payload: FileAttempt.Payload, _ name: String, at endpoint: Endpoint? = nil, from checkpoint: Checkpoint? = nil,
         _ options: AttemptOptions = AttemptOptions(), telling checkpoints: Locked<[Checkpoint]> = Locked([]),
@@ -70,7 +70,7 @@ private struct NoSecrets: CredentialProvider {
 }
 
 extension Data {
-    /// So many bytes of which no two places look the same.
+    /// Content that does not repeat.
     static func unlike(_ size: Int) -> Data {
         var data = Data(capacity: size + 1000)
         while data.count < size { data += Data("\(data.count),".utf8) + Data(repeating: UInt8(ascii: "."), count: 900) }

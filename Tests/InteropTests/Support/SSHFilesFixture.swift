@@ -22,7 +22,7 @@ final class SSHFilesFixture: DownloadingFixture {
     let options: AttemptOptions
     let relay: CuttingRelay
 
-    /// One for all: only their relays break. It ends with the tests.
+    /// One server for all tests, which differ only in their relays. It ends with the test process.
     private static let server = Task { try await SSHServerProcess.start() }
 
     private let workshop: Workshop
@@ -31,7 +31,7 @@ final class SSHFilesFixture: DownloadingFixture {
     private let versions = Locked(0)
     private let wasCut = Locked(false)
 
-    /// - Parameter direction: Which bytes are counted that connections break after.
+    /// - Parameter direction: The direction whose bytes count toward a cut.
     init(cutting direction: CuttingRelay.Direction, options: AttemptOptions = AttemptOptions()) async throws {
         self.direction = direction
         self.options = options
@@ -50,7 +50,7 @@ final class SSHFilesFixture: DownloadingFixture {
         endpoint = .sftp(
             "sftp://\(server.user)@127.0.0.1:\(relay.port)\(files.path)/", credentials: .password(.environment("PASSWORD")),
             settings: settings)
-        // Port 1 (tcpmux) is one that nobody listens on.
+        // No process listens on port 1 (tcpmux).
         unreachableEndpoint = .sftp(
             "sftp://\(server.user)@127.0.0.1:1\(files.path)/", credentials: .password(.environment("PASSWORD")), settings: settings)
     }
@@ -60,9 +60,9 @@ final class SSHFilesFixture: DownloadingFixture {
         relay.stop()
     }
 
-    // MARK: The suite's questions
+    // MARK: Requirements of the conformance suite
 
-    /// The file, or the part that there is of it.
+    /// The complete file, or else its part file.
     private func file(_ path: RemotePath) async throws -> FilePath? {
         let final = FilePath(bytes: FilePath(files.path).bytes + [UInt8(ascii: "/")] + path.bytes)
         if Self.isThere(final) { return final }
@@ -72,7 +72,7 @@ final class SSHFilesFixture: DownloadingFixture {
         return Self.isThere(part) ? part : nil
     }
 
-    /// A server whose connection broke still works off what it got: returns when it has closed the file.
+    /// After a connection breaks, the server still processes the received bytes. Returns when it has closed the file.
     private func waitUntilClosed(_ file: FilePath) async throws {
         guard wasCut.withLock({ $0 }) else { return }
         try await SSHServerProcess.awayFromThePool {
@@ -81,17 +81,17 @@ final class SSHFilesFixture: DownloadingFixture {
         wasCut.withLock { $0 = false }
     }
 
-    /// Whether a process has a file open, which its owner learns by a lease (fcntl(2), "Leases"): a process of another user, or one that can't be
-    /// traced, as OpenSSH's server, shows nobody else but root what it has open.
+    /// Whether another process has a file open. The file's owner can find out with a lease (fcntl(2), "Leases"). Only root sees the open
+    /// files of processes of other users or of processes that can't be traced, such as OpenSSH's server.
     private static func isOpenElsewhere(_ path: FilePath) -> Bool {
         guard let file = try? FileDescriptor.open(path, .readOnly, options: .closeOnExec) else { return false }
         defer { try? file.close() }
-        // An opener in this moment would otherwise end the tests by SIGIO.
+        // Otherwise SIGIO would end the tests if a process opened the file at this moment.
         _ = fcntl(file.rawValue, Self.setSignal, SIGURG)
         return fcntl(file.rawValue, Self.setLease, CInt(F_WRLCK)) != 0 && errno == EAGAIN
     }
 
-    /// `F_SETLEASE` and `F_SETSIG` of Linux (include/uapi/linux/fcntl.h, include/uapi/asm-generic/fcntl.h), which Glibc's module leaves out.
+    /// `F_SETLEASE` and `F_SETSIG` of Linux (include/uapi/linux/fcntl.h, include/uapi/asm-generic/fcntl.h), which the Glibc module lacks.
     private static let (setLease, setSignal): (CInt, CInt) = (1024, 10)
 
     private static func isThere(_ path: FilePath) -> Bool {
@@ -119,7 +119,7 @@ final class SSHFilesFixture: DownloadingFixture {
         let file = files.appending(path: path.description)
         try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
         try content.write(to: file)
-        // SFTP tells versions by size and second.
+        // SFTP identifies versions by size and second.
         let version = versions.withLock { version in
             version += 1
             return version

@@ -7,7 +7,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// A temporary folder with local files, a queue and servers in it.
+/// A temporary folder for local files, queues and servers.
 final class Workshop: Sendable {
     let folder: URL
 
@@ -20,7 +20,7 @@ final class Workshop: Sendable {
         try? FileManager.default.removeItem(at: folder)
     }
 
-    /// Makes a file whose content repeats nowhere soon.
+    /// Creates a file whose content does not repeat soon.
     func file(_ name: String, size: Int) throws -> FilePath {
         var state = UInt64(size) &+ UInt64(truncatingIfNeeded: name.utf8.reduce(7) { $0 &* 31 &+ Int($1) })
         var data = Data(capacity: size + 8)
@@ -37,12 +37,12 @@ final class Workshop: Sendable {
         try Data(contentsOf: URL(fileURLWithPath: path.string))
     }
 
-    /// Opens the queue of this workshop with the account "real" at an endpoint. Attempts are repeated at once.
+    /// Opens this workshop's queue with the account "real" at an endpoint. Retries have no delay.
     func openQueue(_ endpoint: String, settings: [String: String] = [:]) async throws -> TransferQueue {
         try await openQueue(Account("real", endpoints: [.tus(endpoint, settings: settings)]))
     }
 
-    /// Opens the queue of this workshop with an account. Attempts are repeated at once.
+    /// Opens this workshop's queue with an account. Retries have no delay.
     func openQueue(
         _ account: Account, transports: [any Transport] = [TUSTransport()], clock: EngineClock = .system
     ) async throws -> TransferQueue {
@@ -56,7 +56,7 @@ final class Workshop: Sendable {
         return queue
     }
 
-    /// Checks that the server has what the session's files are.
+    /// Checks that the server stores the content of the session's files.
     func checkContent(of session: TransferSession, on server: RealServer) async throws {
         for item in try await session.queue.items(of: session.id) {
             let stored = try server.content(
@@ -65,7 +65,7 @@ final class Workshop: Sendable {
         }
     }
 
-    /// Checks that the server has what the session's files are.
+    /// Checks that the server stores the content of the session's files.
     func checkContent(of session: TransferSession, on server: TUSLoopbackServer) async throws {
         for item in try await session.queue.items(of: session.id) where !item.isFolder {
             let id = try #require(item.remoteURL?.split(separator: "/").last)
@@ -75,13 +75,13 @@ final class Workshop: Sendable {
         }
     }
 
-    /// A server of this project in the folder of this workshop.
+    /// A `tus-loopback` server in this workshop's folder.
     func loopbackServer(_ options: LoopbackOptions = LoopbackOptions()) -> TUSLoopbackServer {
         TUSLoopbackServer(folder: FilePath(folder.appending(path: "server").path), options: options)
     }
 }
 
-/// Checks that each PATCH begins where the answer before it said that the upload stands.
+/// Checks that each PATCH starts at the offset in the preceding response.
 func checkOffsets(_ requests: [RealServer.Request]) {
     var known: [String: String] = [:]
     for request in requests {
@@ -91,7 +91,7 @@ func checkOffsets(_ requests: [RealServer.Request]) {
         case "HEAD": known[upload] = request.answeredOffset
         case "PATCH":
             #expect(request.offset == known[upload], "a PATCH of \(upload)")
-            // Without an answer, or after a refusal, the next PATCH needs a HEAD before it.
+            // Without a response, or after a refusal, the next PATCH needs a HEAD before it.
             known[upload] = request.status == 204 ? request.answeredOffset : nil
         default: break
         }
@@ -99,14 +99,14 @@ func checkOffsets(_ requests: [RealServer.Request]) {
 }
 
 extension TransferSession {
-    /// Returns once so many of its bytes were sent since it was enqueued.
+    /// Returns when this many bytes were sent since the session was enqueued.
     func waitUntilSent(_ bytes: Int64) async {
         for await statistics in progress where statistics.bytesSent >= bytes { return }
     }
 }
 
 extension QueueEvents {
-    /// The first event that something is made of.
+    /// The first non-nil value that the closure returns for an event.
     func first<Value>(_ pick: (QueueEvent.Kind) -> Value?) async -> Value? {
         for await event in self {
             if let value = pick(event.kind) { return value }

@@ -3,7 +3,7 @@ import SSHEngine
 import ScriptedHTTP
 import TransferCore
 
-/// Sends bytes that tell their position, and checks that the same come back.
+/// Sends bytes that depend on their position, and checks that the same bytes return.
 final class EchoHandler: SSHChannelHandler {
     private struct State {
         var sent = 0
@@ -59,7 +59,7 @@ final class EchoHandler: SSHChannelHandler {
         waiter?.resume()
     }
 
-    /// Waits until all came back, or the end. To be awaited once.
+    /// Returns when all bytes have returned, or at the end of the channel. May be called once.
     func waitForAll() async {
         await withCheckedContinuation { continuation in
             let waiter = state.withLock { state in
@@ -70,7 +70,7 @@ final class EchoHandler: SSHChannelHandler {
         }
     }
 
-    /// How many bytes came back, up to the first that was wrong.
+    /// The number of returned bytes, up to the first wrong one.
     var echoed: Int { state.withLock { $0.firstDifference ?? $0.received } }
     var error: TransferError? { state.withLock { $0.error } }
 }

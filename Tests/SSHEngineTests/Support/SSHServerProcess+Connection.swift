@@ -5,7 +5,7 @@ import SystemPackage
 import TransferCore
 
 extension SSHServerProcess {
-    /// Settings by which the server's user logs in with their key, and by which the server is known.
+    /// Settings with the key of the server's user and with the server's host key.
     func settings(port: UInt16? = nil) throws -> SSHSettings {
         var settings = SSHSettings(host: "127.0.0.1", port: port ?? self.port, user: user)
         settings.authentication.agent = .none
@@ -21,9 +21,9 @@ extension SSHServerProcess {
         return try await SSHConnection.open(settings, credentials: TestSecrets(values: secrets), logger: logger)
     }
 
-    /// The methods by which users asked to be let in, in order; told to a server with `LogLevel DEBUG1`.
+    /// The requested authentication methods, in order. Requires a server with `LogLevel DEBUG1`.
     var methodsAsked: [String] {
-        // Lines end as those of a terminal do.
+        // The log has the line endings of a terminal.
         log.split(whereSeparator: \.isNewline).filter { $0.contains("userauth-request for user") }.compactMap { line in
             line.split(separator: " method ").last?.split(separator: " ").first.map(String.init)
         }
@@ -34,7 +34,7 @@ extension Logger {
     static let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 }
 
-/// Secrets by the names of the variables that they would be in.
+/// Secrets by the names of their environment variables.
 struct TestSecrets: CredentialProvider {
     var values: [String: String] = [:]
 

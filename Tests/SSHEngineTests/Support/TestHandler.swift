@@ -2,7 +2,7 @@ import Locking
 import SSHEngine
 import TransferCore
 
-/// A channel's other end in a test: sends what it is given, and hands out what comes.
+/// A channel's handler for tests: sends given bytes, and records received ones.
 final class TestHandler: SSHChannelHandler {
     private struct State {
         var toSend: [[UInt8]] = []
@@ -12,7 +12,7 @@ final class TestHandler: SSHChannelHandler {
         var waiters: [@Sendable (borrowing Progress) -> Bool] = []
     }
 
-    /// What a test waits for.
+    /// The condition that a test waits for.
     struct Progress {
         let received: Int
         let hasEnded: Bool
@@ -44,7 +44,7 @@ final class TestHandler: SSHChannelHandler {
         tell()
     }
 
-    /// To be followed by a wake-up of the channel, if it is open.
+    /// If the channel is open, it must be woken afterwards.
     func send(_ chunk: [UInt8]) {
         state.withLock { $0.toSend.append(chunk) }
     }
@@ -52,7 +52,7 @@ final class TestHandler: SSHChannelHandler {
     var received: [UInt8] { state.withLock { $0.received } }
     var ends: [TransferError?] { state.withLock { $0.ends } }
 
-    /// Waits until so many bytes came in all, or the end.
+    /// Returns when this many bytes have arrived in total, or at the end of the channel.
     func waitFor(bytes count: Int) async {
         await wait { $0.received >= count || $0.hasEnded }
     }

@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Transports that tell sizes that no file has.
+/// Transports that report impossible file sizes.
 @Suite struct AbsurdSizeTests {
     private struct LyingTransport: Transport {
         let id = TransportID(rawValue: "memory")
@@ -17,7 +17,7 @@ import TransportTesting
         func shutdown() async {}
     }
 
-    @Test func theyAreNotBelieved() async throws {
+    @Test func rejectsImpossibleSizes() async throws {
         let fixture = try DownloadFixture()
         let queue = try await fixture.queue.open(transports: [LyingTransport()])
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
@@ -30,7 +30,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Claims that each file arrived with a size, or was there already, as a server's answer under ``OverwritePolicy/skip``.
+    /// Reports that each file arrived with a size, or existed, like a server with ``OverwritePolicy/skip``.
     private struct ClaimingTransport: Transport {
         let id = TransportID(rawValue: "memory")
         let size: Int64
@@ -46,7 +46,7 @@ import TransportTesting
     }
 
     @Test(arguments: [1, 17, 200] as [Int], [true, false])
-    func receiptsOfAnySizeTrapNothing(_ count: Int, _ reportsIt: Bool) async throws {
+    func receiptsOfAnySizeDoNotTrap(_ count: Int, _ reportsIt: Bool) async throws {
         let sizes: [Int64] = [0, 1 << 31, 1 << 32, (1 << 56) - 1, 1 << 56, 1 << 60, .max]
         for size in sizes {
             let fixture = try DownloadFixture()

@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A queue whose other end has files to be downloaded, and a folder for them.
+/// A queue with files on its server to download, and a target folder.
 struct DownloadFixture {
     let queue: QueueFixture
     let target: FilePath
@@ -20,13 +20,13 @@ struct DownloadFixture {
         Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8 &+ seed) })
     }
 
-    /// Puts files of this size at the other end, and makes a request for them.
+    /// Creates files of this size on the server, and a request for them.
     func request(_ names: String..., size: Int = 10_000, options: SessionOptions = SessionOptions()) throws -> SessionRequest {
         for name in names { memory.provide(Self.content(size), as: name) }
         return try .download(names.map { try RemotePath($0) }, from: "a", to: target, options: options)
     }
 
-    /// All that is in the folder, and in those below it.
+    /// The recursive contents of the folder.
     func names() throws -> [String] {
         try FileManager.default.subpathsOfDirectory(atPath: target.string).sorted()
     }

@@ -13,12 +13,12 @@ import TransportTesting
     import Darwin
 #endif
 
-/// The process is killed while it downloads: at the steps of the store, around each byte count and checkpoint that a transport tells, and
-/// between the file's last rename and the store's commit.
+/// The process is killed during a download: at the steps of the store, at each byte count and checkpoint of the transport, and between the
+/// file's last rename and the store's commit.
 @Suite(.oneProcessAtATime) struct DownloadKillTests {
     private static let samples = 25
 
-    @Test(arguments: [OverwritePolicy.never, .always]) func noByteIsLostOrDoubled(_ policy: OverwritePolicy) async throws {
+    @Test(arguments: [OverwritePolicy.never, .always]) func losesAndRepeatsNoByte(_ policy: OverwritePolicy) async throws {
         let undisturbed = try TemporaryFolder()
         let moments = Locked(0)
         try await DownloadStage(undisturbed.path, policy) { moments.withLock { $0 += 1 } }.play()
@@ -76,7 +76,7 @@ import TransportTesting
     }
 }
 
-/// A queue that downloads two files, in a folder that a later process may find again.
+/// A queue that downloads two files, in a folder that a later process can reopen.
 private struct DownloadStage {
     static let names = ["file", "way/other"]
 
@@ -87,7 +87,7 @@ private struct DownloadStage {
     private let policy: OverwritePolicy
     private let moment: @Sendable () -> Void
 
-    /// - Parameter moment: Called whenever the process might be killed.
+    /// - Parameter moment: Called at each moment at which the process may be killed.
     init(_ root: FilePath, _ policy: OverwritePolicy, moment: @escaping @Sendable () -> Void = {}) throws {
         self.root = root
         self.policy = policy
@@ -128,7 +128,7 @@ private struct DownloadStage {
         await queue.shutdown()
     }
 
-    /// The unfinished files beside a final name.
+    /// The part files next to a final name.
     func parts(of path: FilePath) throws -> [FilePath] {
         let folder = path.removingLastComponent()
         return try FileManager.default.contentsOfDirectory(atPath: folder.string)
@@ -136,7 +136,7 @@ private struct DownloadStage {
     }
 }
 
-/// Tells of each moment around what a transport does.
+/// Reports each moment around the calls of a transport.
 private struct WatchedTransport: Transport {
     let id = TransportID(rawValue: "memory")
     let memory: MemoryTransport

@@ -14,7 +14,7 @@ import TransportTesting
         fixture = try DownloadFixture()
     }
 
-    /// Does what the memory does, and then loses the answer, so often.
+    /// Performs attempts like the memory transport, but loses the responses of the first ones.
     private struct LosingTransport: Transport {
         let id = TransportID(rawValue: "memory")
         let memory: MemoryTransport
@@ -26,7 +26,7 @@ import TransportTesting
                 losses -= 1
                 return losses >= 0
             }
-            if isLost { throw TransferError(.transient, .connectionLost, "The end was not told.") }
+            if isLost { throw TransferError(.transient, .connectionLost, "The response was lost.") }
             return receipt
         }
 
@@ -69,7 +69,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// As a kill between the file's last rename and the store's commit does.
+    /// As with a kill between the file's last rename and the store's commit.
     @Test(arguments: OverwritePolicy.allCases, [1, 10_000]) func anEndThatWasNotStoredIsKnownAgain(_ policy: OverwritePolicy, _ size: Int)
         async throws
     {
@@ -126,7 +126,7 @@ import TransportTesting
         let options = SessionOptions(retry: RetryPolicy(base: .milliseconds(100), maximumDelay: .milliseconds(100)))
         let session = try await queue.enqueue(fixture.request("file", options: options))
         fixture.memory.faults.append(
-            .fail(TransferError(.unreachable, .connectionRefused, "Nobody is there.")), times: 3)
+            .fail(TransferError(.unreachable, .connectionRefused, "No server answers.")), times: 3)
         let gate = fixture.memory.gate("file", atByte: 9_000)
         try await queue.start()
         let clock = fixture.queue.clock
@@ -149,7 +149,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    // MARK: Cancelling and removing
+    // MARK: Cancellation and removal
 
     enum Ending: CaseIterable, Sendable {
         case cancel, remove, cancelLater, removeAfterKeeping
@@ -208,7 +208,7 @@ import TransportTesting
         try await gate.reached()
         try await queue.hold(session.id)
         await queue.shutdown()
-        // The cancellation is in the store, and then the process ends.
+        // The cancellation is stored, and then the process ends.
         let store = try await QueueStore.open(.folder(fixture.queue.folder.path.appending("store")), clock: .system)
         try await store.commit([.discardPartial(1)])
         #expect(try await store.dueDiscards(at: .distantFuture, limit: 9, isLocalOnly: true).due.count == 1)

@@ -12,7 +12,7 @@ import TransportTesting
         fixture = try DownloadFixture()
     }
 
-    @Test func filesArriveUnderTheirNames() async throws {
+    @Test func placesFilesUnderTheirNames() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         for (name, size) in [("reels/7.mov", 12_345), ("empty", 0), ("notes/note", 1)] {
             fixture.memory.provide(DownloadFixture.content(size), as: name)
@@ -40,8 +40,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The store may never be opened again, so nothing else would remove them.
-    @Test func aQueueThatEndsLeavesNoParts() async throws {
+    /// No other process may ever open the store and remove them.
+    @Test func shutdownLeavesNoPartFiles() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let names = (0..<200).map { "file \($0)" }
         for name in names { fixture.memory.provide(DownloadFixture.content(100), as: name) }
@@ -52,7 +52,7 @@ import TransportTesting
         #expect(try fixture.names() == names.sorted())
     }
 
-    @Test func namesThatAreNotUTF8AreKept() async throws {
+    @Test func keepsNamesThatAreNotUTF8() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let name = try RemotePath(bytes: [0x61, 0xFF, 0x62])
         fixture.memory.provide(Data("x".utf8), as: name.description)
@@ -64,7 +64,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test(arguments: [true, false]) func theSizeIsUnknownUntilItIsTold(_ tellsSize: Bool) async throws {
+    @Test(arguments: [true, false]) func sizeIsUnknownUntilReported(_ tellsSize: Bool) async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let request = try fixture.request("file")
         fixture.memory.provide(DownloadFixture.content(10_000), as: "file", tellsSize: tellsSize)
@@ -84,7 +84,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func whatFailsBeforeItsSizeIsKnownIsNotWaitedFor() async throws {
+    @Test func doesNotAwaitSizeOfFailedFile() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         fixture.memory.provide(DownloadFixture.content(500), as: "there")
         let session = try await queue.enqueue(
@@ -103,7 +103,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func itemsCanBeAddedWhileItRuns() async throws {
+    @Test func addsItemsDuringRun() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let gate = fixture.memory.gate("one", atByte: 2_000)
         let session = try await queue.enqueue(fixture.request("one"))
@@ -119,7 +119,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func asManySmallOnesAsUploadsAreInFlight() async throws {
+    @Test func limitsSmallFilesInFlight() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let names = (0..<20).map { "file\($0)" }
         for name in names { fixture.memory.provide(Data("x".utf8), as: name) }
@@ -135,9 +135,9 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    // MARK: What is there
+    // MARK: Existing files
 
-    @Test func nothingIsReplacedUnlessThatIsAsked() async throws {
+    @Test func doesNotReplaceByDefault() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let request = try fixture.request("file", "other")
         try Data("mine".utf8).write(to: URL(filePath: fixture.target.appending("file").string))
@@ -148,7 +148,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func whatAppearsMeanwhileIsNotReplacedEither() async throws {
+    @Test func doesNotReplaceFileCreatedDuringDownload() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let gate = fixture.memory.gate("file", atByte: 10_000)
         let session = try await queue.enqueue(fixture.request("file"))
@@ -164,7 +164,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func theSessionsPolicyHolds() async throws {
+    @Test func appliesPolicyOfSession() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let time: Int64 = 1_500_000_000_000_000_000
         for policy in [OverwritePolicy.always, .different, .different, .newer] {
@@ -184,7 +184,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func whatIsThereIsLeftIfThatIsAsked() async throws {
+    @Test func keepsExistingFileIfConfigured() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         try Data("mine".utf8).write(to: URL(filePath: fixture.target.appending("file.txt").string))
         var sources: [FilePath] = []
@@ -203,9 +203,9 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    // MARK: Bad requests
+    // MARK: Invalid requests
 
-    @Test(arguments: ["../up", "/etc/up", "a/../b", "."]) func localNamesThatLeaveAreRefused(_ name: String) async throws {
+    @Test(arguments: ["../up", "/etc/up", "a/../b", "."]) func rejectsEscapingLocalNames(_ name: String) async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let request = try SessionRequest.download(
             items: [.remote(try RemotePath("file"), as: FilePath(name))], from: "a", to: fixture.target)
@@ -214,12 +214,12 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aNULNeverGetsIntoAName() throws {
+    @Test func rejectsNULInNames() throws {
         #expect(throws: TransferError.self) { try RemotePath("a\0b") }
         #expect(!FilePath("a\0../b").string.contains("\0"))
     }
 
-    @Test func requestsThatMakeNoSenseAreRefused() async throws {
+    @Test func rejectsInvalidRequests() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let (file, remote) = (TransferItem(try fixture.queue.folder.file("local", size: 1)), TransferItem.remote(try RemotePath("x/file")))
         let twice = TransferItem.remote(try RemotePath("y/file"))

@@ -7,7 +7,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Servers that list what no folder has.
+/// Servers that list impossible folders.
 @Suite struct HostileListingTests {
     private let fixture: DownloadFixture
 
@@ -15,7 +15,7 @@ import TransportTesting
         fixture = try DownloadFixture()
     }
 
-    /// Lists what a test wants; every file has the same content.
+    /// Lists entries of a closure. Every file has the same content.
     private struct Lister: FolderListing {
         let id = TransportID(rawValue: "memory")
         let memory: MemoryTransport
@@ -43,7 +43,7 @@ import TransportTesting
 
     /// Downloads the folder `x`.
     ///
-    /// - Parameter retries: How often the session is told to retry what failed.
+    /// - Parameter retries: The number of retries of failed files.
     private func download(
         mostNames: Int64 = 10_000_000, retries: Int = 0, _ pieces: @escaping @Sendable (RemotePath, Int) throws -> [RemoteEntry]?
     ) async throws -> (items: [ItemStatus], error: TransferError?, statistics: SessionStatistics) {
@@ -69,8 +69,8 @@ import TransportTesting
         return (items, status.error, status.statistics)
     }
 
-    /// Nor does a retry make files of what stands for them.
-    @Test(arguments: [0, 2]) func namesThatLeadElsewhereAreRefusedAndTheRestArrives(retries: Int) async throws {
+    /// A retry does not turn rejected names into files, either.
+    @Test(arguments: [0, 2]) func rejectsEscapingNamesAndDownloadsOthers(retries: Int) async throws {
         let names = ["../out", "..", ".", "/etc/passwd", "a/b", "", "nul\0byte", "good", "two\nlines", "...", "-r"]
         let (items, error, statistics) = try await download(retries: retries) { folder, number in
             number == 0 ? names.map { Self.file($0) } : nil
@@ -87,8 +87,8 @@ import TransportTesting
         #expect(error?.message.hasPrefix("5 of 9 files failed. First error: The server lists a name in x that ") == true)
     }
 
-    /// What a folder without an end used up is there for those after it.
-    @Test func aFolderWithoutAnEndLeavesRoomForTheOthers() async throws {
+    /// The names of an endless folder do not count against the limit for later folders.
+    @Test func endlessFolderDoesNotAffectOthers() async throws {
         let (items, _, statistics) = try await download(mostNames: 17_000) { folder, number in
             switch folder.description {
             case "x": number == 0 ? ["endless", "good"].map { RemoteEntry(name: Array($0.utf8), kind: .folder) } : nil
@@ -101,8 +101,8 @@ import TransportTesting
         #expect(try fixture.names() == ["x", "x/good", "x/good/1", "x/good/2"])
     }
 
-    /// Names that a listing brought before it broke do not count.
-    @Test func listingsThatBreakLeaveRoomForOthers() async throws {
+    /// The names of a listing that broke do not count against the limit.
+    @Test func brokenListingsDoNotAffectOthers() async throws {
         let breaks = Locked(1)
         let (_, error, statistics) = try await download(mostNames: 20_000) { _, number in
             switch number {
@@ -120,7 +120,7 @@ import TransportTesting
         #expect(error == nil && statistics.files == 1 && statistics.filesDone == 1)
     }
 
-    @Test func bytesThatAreNoTextAreNames() async throws {
+    @Test func acceptsNamesThatAreNotText() async throws {
         let name: [UInt8] = [0x66, 0xFF, 0xFE, 0x6F]
         let (items, _, statistics) = try await download { folder, number in
             if folder.bytes != [UInt8(ascii: "x")] {
@@ -134,7 +134,7 @@ import TransportTesting
         try file.close()
     }
 
-    @Test func aListingWithoutAnEndIsEnded() async throws {
+    @Test func endsEndlessListing() async throws {
         let (items, error, statistics) = try await download(mostNames: 20_000) { _, number in
             (0..<1_000).map { Self.file("\(number)-\($0)") }
         }
@@ -145,14 +145,14 @@ import TransportTesting
         #expect(try fixture.names() == [])
     }
 
-    @Test func aListingThatRepeatsItselfIsEnded() async throws {
+    @Test func endsRepeatingListing() async throws {
         let (items, error, statistics) = try await download { _, _ in (0..<1_000).map { Self.file("\($0)") } }
         #expect(statistics.files == 1 && statistics.filesFailed == 1 && items.count == 1)
         #expect(error?.message.hasPrefix("The server keeps listing the same names in x, such as ") == true)
         #expect(try fixture.names() == [])
     }
 
-    @Test func theFolderItselfHasAnEndToo() async throws {
+    @Test func limitsFolderItself() async throws {
         let (items, error, statistics) = try await download { _, number in
             number < 3 ? (0..<1_000).map { Self.file($0.isMultiple(of: 2) ? "." : "..") } : nil
         }
@@ -161,8 +161,8 @@ import TransportTesting
     }
 
     /// A server may list a name twice if another client renames files during the listing.
-    @Test func aNameThatIsListedTwiceIsReceivedOnce() async throws {
-        // The second time in the same piece, and after more than are held in memory.
+    @Test func downloadsRepeatedNameOnce() async throws {
+        // The second time in the same piece, and again after more names than are held in memory.
         let (_, error, statistics) = try await download { folder, number in
             guard folder.description == "x" else { return number == 0 ? [Self.file("in")] : nil }
             let folders = ["f", "f"].map { RemoteEntry(name: Array($0.utf8), kind: .folder) }
@@ -177,8 +177,8 @@ import TransportTesting
         #expect(try fixture.names() == ["x", "x/a", "x/b", "x/f", "x/f/in"])
     }
 
-    /// What was stored of the folder by then is taken out again.
-    @Test func aLongListingThatBreaksBeginsAnew() async throws {
+    /// The stored entries of the folder are removed.
+    @Test func restartsLongListingThatBreaks() async throws {
         let breaks = Locked(1)
         let (items, error, statistics) = try await download { _, number in
             switch number {
@@ -199,7 +199,7 @@ import TransportTesting
         #expect(Set(items.map(\.destination)).count == items.count)
     }
 
-    @Test func foldersWithoutAnEndAreEnded() async throws {
+    @Test func limitsDepthOfFolders() async throws {
         let (items, error, statistics) = try await download { _, number in
             number == 0 ? [Self.file("file"), RemoteEntry(name: Array(String(repeating: "d", count: 200).utf8), kind: .folder)] : nil
         }
@@ -209,7 +209,7 @@ import TransportTesting
         #expect(failure?.message.contains(" makes the path too long: \"ddd") == true && error != nil)
     }
 
-    @Test(arguments: [Int64.max, -1, 1 << 60, nil]) func sizesThatNoFileHasAreNotBelieved(size: Int64?) async throws {
+    @Test(arguments: [Int64.max, -1, 1 << 60, nil]) func ignoresImpossibleSizes(size: Int64?) async throws {
         let (items, error, statistics) = try await download { _, number in
             number == 0 ? (0..<3).map { Self.file("\($0)", size: size) } : nil
         }
@@ -217,15 +217,15 @@ import TransportTesting
         #expect(items.map(\.bytesTotal) == [7, 7, 7])
     }
 
-    @Test func sizesWhoseSumNoFolderHasAreNotBelieved() async throws {
+    @Test func ignoresSizesWithImpossibleSum() async throws {
         let (_, error, statistics) = try await download { _, number in
             number == 0 ? (0..<130).map { Self.file("\($0)", size: 1 << 56) } : nil
         }
         #expect(error == nil && statistics.bytesTotal == 910 && statistics.filesDone == 130)
     }
 
-    /// Nothing is written through a link that somebody put into the way of a folder.
-    @Test func plantedLinksAreNotFollowed() async throws {
+    /// Nothing is written through a link that was planted in place of a folder.
+    @Test func doesNotFollowPlantedLinks() async throws {
         let outside = fixture.queue.folder.path.appending("outside")
         for folder in [outside, fixture.target.appending("x")] {
             try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: false)

@@ -29,7 +29,7 @@ import TransportTesting
         while try await queue.status(of: id).phase == .ending { await Task.yield() }
     }
 
-    /// What was listed by then is kept, in the same process or in another.
+    /// The completed listings are kept, in the same process or in another.
     @Test(arguments: [false, true]) func aListingIsInterruptedAndGoesOn(inAnotherProcess: Bool) async throws {
         provide(3, in: "trip")
         for name in ["a", "b"] { provide(2, in: "trip/\(name)") }
@@ -54,7 +54,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Many small folders share a transaction, but what slow ones had is stored all the same.
+    /// Many small folders share a transaction, but the listings of slow ones are also stored after a while.
     @Test func whatWasListedIsStoredAfterAWhile() async throws {
         for name in ["trip", "trip/a", "trip/b"] { provide(2, in: name) }
         let gates = ["trip/a", "trip/b"].map { memory.gate($0) }
@@ -93,7 +93,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Lists a first entry, more links than are held in memory, and then waits until it is cancelled, the first time.
+    /// The first time, lists an entry and more links than are held in memory, and then waits for its cancellation.
     private func slowLister(_ first: [String], _ latch: Latch) -> ScriptedLister {
         let runs = Locked(0)
         return ScriptedLister(memory: memory) { _, number in
@@ -113,7 +113,7 @@ import TransportTesting
         }
     }
 
-    /// Rows of a folder that was cut off count for nothing.
+    /// Rows of an interrupted listing do not count.
     @Test func sizesThatAreNotKnownAreCountedOnce() async throws {
         let latch = Latch()
         let lister = slowLister(["a", "b"], latch)
@@ -135,7 +135,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// What was refused in a folder that was cut off is not refused twice.
+    /// Rejected names in an interrupted listing are not counted twice.
     @Test func namesThatAreRefusedAreCountedOnce() async throws {
         let latch = Latch()
         let lister = slowLister(["a/b"], latch)

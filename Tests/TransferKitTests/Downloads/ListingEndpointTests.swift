@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Where folders are listed.
+/// The endpoints that list folders.
 @Suite struct ListingEndpointTests {
     private let fixture: DownloadFixture
     private var memory: MemoryTransport { fixture.memory }
@@ -15,7 +15,7 @@ import TransportTesting
         fixture = try DownloadFixture()
     }
 
-    /// Downloads, and lists nothing.
+    /// Downloads files, and can't list folders.
     private struct FilesOnly: Transport {
         let id: TransportID
         let smallFilesInFlight = 64
@@ -36,7 +36,7 @@ import TransportTesting
         for number in 0..<count { memory.provide(DownloadFixture.content(10, seed: number), as: "\(folder)/\(number)") }
     }
 
-    @Test func aTransportThatListsNothingFailsTheItemBeforeAnythingIsReceived() async throws {
+    @Test func transportWithoutListingFailsItem() async throws {
         provide(3, in: "trip")
         let queue = try await fixture.queue.open(transports: [FilesOnly(id: "memory", memory: memory)])
         try await queue.save(Account("a", endpoints: [memory.endpoint(host: "a")]))
@@ -51,8 +51,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// What one end lists is not looked for at one that may mean something else by the same name.
-    @Test func theEndpointThatListsIsAlsoTheOneThatSends() async throws {
+    /// Listed files are not downloaded from another endpoint, where the same name may have another meaning.
+    @Test func listingEndpointAlsoSends() async throws {
         provide(20, in: "trip")
         let gates = (0..<20).map { memory.gate("trip/\($0)") }
         let other = MemoryTransport(id: "files")
@@ -61,7 +61,7 @@ import TransportTesting
             Account("a", endpoints: [Endpoint(transport: "files", address: "memory://first/"), memory.endpoint(host: "second")]))
         let session = try await queue.enqueue(request("trip"))
         try await queue.start()
-        // That one also says how many at once are good for it.
+        // This endpoint also determines the number of files in flight.
         try await memory.attemptsStarted(6)
         gates.forEach { $0.open() }
         #expect(try await session.value.statistics.filesDone == 20)
@@ -69,8 +69,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// An endpoint that can't list says nothing of why the others could not be reached.
-    @Test func anEndpointThatListsNothingIsNotFallenBackTo() async throws {
+    /// An endpoint that can't list does not explain why the others are unreachable.
+    @Test func doesNotFallBackToEndpointWithoutListing() async throws {
         provide(3, in: "trip")
         memory.refuse(host: "down")
         let queue = try await fixture.queue.open(transports: [memory, FilesOnly(id: "files", memory: MemoryTransport(id: "files"))])
@@ -94,8 +94,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// What the first endpoint listed of the folder by then is forgotten.
-    @Test func aListingFallsBackInItsMiddle() async throws {
+    /// The first endpoint's entries of the current folder are forgotten.
+    @Test func fallsBackDuringListing() async throws {
         let second = MemoryTransport(id: "second")
         memory.refuse(host: "a")
         for name in ["trip/1", "trip/in/2", "trip/in/3", "trip/z/4"] { second.provide(DownloadFixture.content(10), as: name) }
@@ -108,7 +108,7 @@ import TransportTesting
                 return ["2", "ghost"].map { RemoteEntry(name: Array($0.utf8), kind: .file(size: 10)) }
                     + [RemoteEntry(name: Array("ghosts".utf8), kind: .folder)]
             case ("trip/in", 1...17):
-                // More than is held in memory, so that some of it is stored.
+                // More than is held in memory, so that a part is stored.
                 return (0..<1_000).map { RemoteEntry(name: Array("link \(number) \($0)".utf8), kind: .symbolicLink) }
             case ("trip/in", _): throw TransferError(.unreachable, .connectionLost, "The host went down.")
             default: return nil

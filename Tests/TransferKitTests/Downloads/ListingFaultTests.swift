@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Listings that break, wait, or can't be had.
+/// Listings that break, wait or fail.
 @Suite struct ListingFaultTests {
     private let fixture: DownloadFixture
     private var memory: MemoryTransport { fixture.memory }
@@ -28,7 +28,7 @@ import TransportTesting
         try FileManager.default.contentsOfDirectory(atPath: fixture.target.appending(folder).string).count
     }
 
-    @Test func aListingThatBreaksBeginsAnewAndCountsNothingTwice() async throws {
+    @Test func restartsBrokenListingWithoutCountingTwice() async throws {
         provide(120, in: "trip")
         memory.faults.append(.cut(afterBytes: 100), for: "trip")
         let queue = try await fixture.queue.openWithAccounts()
@@ -43,7 +43,7 @@ import TransportTesting
     }
 
     /// The session gives up its slot during the wait, and does not list the completed folders again.
-    @Test func aListingThatHasToWaitGoesOnWhereItWas() async throws {
+    @Test func resumesListingAfterWait() async throws {
         provide(3, in: "trip")
         for name in ["a", "b", "c"] { provide(2, in: "trip/\(name)") }
         let busy = TransferError(.transient, .serverError, "The server is busy.", retryAfter: .seconds(30))
@@ -65,7 +65,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aSessionThatWantsThatEndsWithTheFirstFolderThatFails() async throws {
+    @Test func mayEndSessionWithFirstFailedFolder() async throws {
         for name in ["trip", "trip/a", "trip/z"] { provide(2, in: name) }
         memory.failNext(with: TransferError(.permanent, .forbidden, "You may not read it."), for: "trip/a")
         let queue = try await fixture.queue.openWithAccounts()
@@ -80,7 +80,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aFolderThatNeverAnswersIsGivenUpAfterItsAttempts() async throws {
+    @Test func limitsAttemptsOfListing() async throws {
         provide(2, in: "trip")
         provide(2, in: "trip/broken")
         memory.failNext(20, with: TransferError(.transient, .serverError, "The disk of the server fails."), for: "trip/broken")
@@ -95,7 +95,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func credentialsThatAreRefusedBlockTheAccountUntilTheyAreAccepted() async throws {
+    @Test func rejectedCredentialsBlockAccount() async throws {
         provide(2, in: "trip")
         memory.failNext(with: TransferError(.credentials, .credentialsRejected, "Who are you?"), for: "trip")
         let queue = try await fixture.queue.openWithAccounts()
@@ -109,7 +109,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aListingThatHangsIsEndedAndRepeated() async throws {
+    @Test func endsAndRepeatsHangingListing() async throws {
         provide(2, in: "trip")
         let gate = memory.gate("trip")
         let queue = try await fixture.queue.openWithAccounts()
@@ -131,7 +131,7 @@ import TransportTesting
     }
 
     /// The size in a listing is a hint: a file with more bytes does not hang.
-    @Test func aFileThatIsLargerThanItWasListedIsNotEnded() async throws {
+    @Test func toleratesFileLargerThanListed() async throws {
         provide(2, in: "trip")
         let first = memory.gate("trip/0")
         let gates = [1_000, 2_000, 3_000].map { memory.gate("trip/1", atByte: $0) }
@@ -158,8 +158,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// What changes at the other end between the listing and the download.
-    @Test func filesThatChangeMeanwhileAreTakenAsTheyAre() async throws {
+    /// Changes on the server between the listing and the download.
+    @Test func acceptsFilesThatChangeAfterListing() async throws {
         provide(4, in: "trip")
         let gate = memory.gate("trip/0")
         let queue = try await fixture.queue.openWithAccounts()
@@ -169,7 +169,7 @@ import TransportTesting
         try await gate.reached()
         let grown = DownloadFixture.content(5_000)
         memory.provide(grown, as: "trip/1")
-        // Nor does every server tell a size when it sends.
+        // Some servers do not report a size with the content.
         memory.provide(grown, as: "trip/2", tellsSize: false)
         memory.provide(grown, as: "trip/late")
         gate.open()

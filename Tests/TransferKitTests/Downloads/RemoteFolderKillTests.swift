@@ -13,7 +13,7 @@ import TransportTesting
     import Darwin
 #endif
 
-/// The process is killed while it lists a folder and downloads what is in it: at the steps of the store, and around what a transport lists.
+/// The process is killed while it lists and downloads a folder: at the steps of the store, and around the calls of the transport.
 @Suite(.oneProcessAtATime) struct RemoteFolderKillTests {
     private static let samples = 25
 
@@ -62,7 +62,7 @@ import TransportTesting
         let received = items.filter { $0.state != .skipped }
         #expect(received.map(\.destination.description).sorted() == stage.contents.keys.sorted(), comment)
         #expect(received.compactMap(\.error) == [] && items.count == received.count + 2_100, comment)
-        // Of those that were known, only the last may have been listed in part.
+        // Only the last of the known folders may have been listed in part.
         #expect(Set(stage.memory.listings.map(\.description)).intersection(known).count <= 1, comment)
         await queue.shutdown()
         for (name, content) in stage.contents {
@@ -74,7 +74,7 @@ import TransportTesting
     }
 }
 
-/// A queue that downloads a folder, to one that a later process may find again.
+/// A queue that downloads a folder, into one that a later process can reopen.
 private struct FolderStage {
     let memory = MemoryTransport(chunkSize: 1_000)
     let target: FilePath
@@ -83,7 +83,7 @@ private struct FolderStage {
     private let root: FilePath
     private let moment: @Sendable () -> Void
 
-    /// - Parameter moment: Called whenever the process might be killed.
+    /// - Parameter moment: Called at each moment at which the process may be killed.
     init(_ root: FilePath, moment: @escaping @Sendable () -> Void = {}) throws {
         self.root = root
         self.moment = moment
@@ -91,7 +91,7 @@ private struct FolderStage {
         try FileManager.default.createDirectory(atPath: target.string, withIntermediateDirectories: true)
         let names = ["trip/1", "trip/2", "trip/a/1", "trip/a/in/1", "trip/b/1", "trip/b/2", "other/1"]
         contents = Dictionary(uniqueKeysWithValues: names.enumerated().map { ($1, DownloadFixture.content(500 + 300 * $0, seed: $0)) })
-        // More rows than one step has, so that a folder can be there in part.
+        // More rows than one transaction stores, so that a folder may be stored in part.
         for number in 0..<2_100 { memory.provideLink("trip/b/link \(number)", to: "elsewhere") }
         // The same versions of the files in each process.
         for name in names { memory.provide(contents[name] ?? Data(), as: name, modificationTime: 1_000_000_000) }
@@ -113,7 +113,7 @@ private struct FolderStage {
 
     @discardableResult
     func enqueue(on queue: TransferQueue) async throws -> TransferSession {
-        // What the second one is turns out when it is received.
+        // The second item is recognized as a folder only when it is downloaded.
         let items: [TransferItem] = [.remoteFolder(try RemotePath("trip")), .remote(try RemotePath("other"))]
         return try await queue.enqueue(.download(items: items, from: "a", to: target))
     }
@@ -128,7 +128,7 @@ private struct FolderStage {
     }
 }
 
-/// Tells of each moment around what a transport lists.
+/// Reports each moment around the calls of a transport.
 private struct WatchedLister: FolderListing {
     let id = TransportID(rawValue: "memory")
     let memory: MemoryTransport

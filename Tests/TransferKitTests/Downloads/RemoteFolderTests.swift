@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Folders at the other end, from the call to this disk.
+/// Folders on a server, from the call to the local disk.
 @Suite struct RemoteFolderTests {
     private let fixture: DownloadFixture
     private var memory: MemoryTransport { fixture.memory }
@@ -14,7 +14,7 @@ import TransportTesting
         fixture = try DownloadFixture()
     }
 
-    /// Puts files at the other end, each with a content of its own.
+    /// Creates files with different content on the server.
     private func provide(_ names: [String]) -> [String: Data] {
         Dictionary(
             uniqueKeysWithValues: names.enumerated().map { number, name in
@@ -32,7 +32,7 @@ import TransportTesting
         .remoteFolder(try RemotePath(path), as: name, symbolicLinks: symbolicLinks)
     }
 
-    /// All files below the target, without folders, once nothing is done there any more.
+    /// All files below the target, without folders, once the queue is idle.
     private func files(_ queue: TransferQueue) async throws -> [String] {
         await queue.waitUntilIdle()
         return try fixture.names().filter { name in
@@ -88,7 +88,7 @@ import TransportTesting
         #expect(try await files(queue) == ["other/3", "single", "trip/1", "trip/in/2"])
         for name in contents.keys { #expect(fixture.content(name) == contents[name]) }
         #expect(try await queue.items(of: session.id).map(\.destination.description) == ["single", "trip/1", "trip/in/2", "other/3"])
-        // Each was asked for as a file once.
+        // Each was requested as a file once.
         #expect(memory.attempts.map(\.path.description).filter { ["trip", "other"].contains($0) }.count == 2)
         await queue.shutdown()
     }
@@ -126,7 +126,7 @@ import TransportTesting
         #expect(items.map(\.state) == [.failed, .completed] && items[0].isFolder)
         #expect(items[0].error?.code == .noSuchRemoteFile && items[0].source == fixture.target.appending("gone"))
         #expect(try await session.status.statistics.filesFailed == 1)
-        // Once it is there, a retry finds it.
+        // A retry finds the folder once it exists.
         let contents = provide(["gone/2"])
         try await queue.retry(session.id)
         #expect(try await session.value.statistics.files == 2)
@@ -168,7 +168,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Whether a folder is in the way is known when it is known what comes.
+    /// An existing folder blocks a file only when the type of the item is known.
     @Test func aFolderThatIsNamedAsAFileFillsTheOneThatIsThere() async throws {
         let contents = provide(["trip/1", "single"])
         for name in ["trip", "single"] {

@@ -8,11 +8,11 @@ import TransportTesting
 #if canImport(Glibc)
     import Glibc
 
-    /// Two downloads that fit on a disk one at a time. As root only, who may mount one.
+    /// Two downloads that fit on a disk only one at a time. Requires root, which may mount one.
     @Suite(.enabled(if: geteuid() == 0)) struct SharedSpaceTests {
         private static let size = 2 << 20
 
-        @Test func theSecondOneWaitsForTheFirst() async throws {
+        @Test func secondSessionWaitsForFirst() async throws {
             let fixture = try DownloadFixture()
             let target = fixture.target.string
             try #require(unsafe mount("tmpfs", target, "tmpfs", 0, "size=3m,mode=700") == 0)
@@ -32,7 +32,7 @@ import TransportTesting
             gate.open()
             #expect(try await first.value.state == .completed)
             #expect(fixture.content("1") == DownloadFixture.content(Self.size))
-            // What it waits for is done by a person.
+            // The user frees the space that the second one needs.
             try FileManager.default.removeItem(atPath: fixture.target.appending("1").string)
             await fixture.queue.clock.sleeps(for: .seconds(30))
             fixture.queue.clock.advance(by: .seconds(30))
@@ -41,8 +41,8 @@ import TransportTesting
             await queue.shutdown()
         }
 
-        /// What a part has reserved counts as its own when it is resumed.
-        @Test func aBegunDownloadNeedsNoMoreSpaceThanBefore() async throws {
+        /// A resumed download may use the space that its part file has reserved.
+        @Test func resumedDownloadNeedsNoMoreSpace() async throws {
             let fixture = try DownloadFixture()
             let target = fixture.target.string
             try #require(unsafe mount("tmpfs", target, "tmpfs", 0, "size=3m,mode=700") == 0)
@@ -61,7 +61,7 @@ import TransportTesting
         }
 
         /// In the same session, the file that fits continues.
-        @Test func filesOfOneSessionGoOneAfterTheOther() async throws {
+        @Test func filesOfOneSessionShareSpace() async throws {
             let fixture = try DownloadFixture()
             let target = fixture.target.string
             try #require(unsafe mount("tmpfs", target, "tmpfs", 0, "size=3m,mode=700") == 0)
@@ -71,7 +71,7 @@ import TransportTesting
             let session = try await queue.enqueue(
                 try fixture.request("1", "2", size: Self.size, options: SessionOptions(filesInFlight: 2)))
             try await queue.start()
-            // Both files are prepared at once, so either can be the first that reserves the space.
+            // Both files are prepared at the same time, so either may reserve the space first.
             let (first, gate) = try await withThrowingTaskGroup(of: (String, MemoryGate).self) { group in
                 for (name, gate) in gates {
                     group.addTask {
@@ -87,7 +87,7 @@ import TransportTesting
             while fixture.content(first) == nil { _ = try await session.status }
             #expect(fixture.content(first) == DownloadFixture.content(Self.size))
             #expect(fixture.memory.attempts.count { $0.path.description == first } == 1)
-            // The other one is tried as soon as the first has ended, and not when its wait is over.
+            // The other file is tried as soon as the first has ended, and not only after its wait.
             var why: WaitReason?
             repeat { why = try await session.status.why } while why == nil
             if case .noSpace? = why {} else { Issue.record("\(String(describing: why))") }

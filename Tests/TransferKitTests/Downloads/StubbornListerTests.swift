@@ -8,11 +8,11 @@ import TransportTesting
 
 /// Transports that continue a listing after it was stopped.
 @Suite struct StubbornListerTests {
-    /// Lists entries without an end, one piece whenever it is told to, and thinks nothing of errors.
+    /// Lists entries without an end, one piece for each order, and ignores errors.
     private struct StubbornLister: FolderListing {
         let id = TransportID(rawValue: "memory")
         let orders: AsyncStream<Void>
-        /// Whether the pieces were taken.
+        /// Whether each piece was accepted.
         let results: AsyncStream<Bool>.Continuation
         let wasCancelled: Latch
 
@@ -36,7 +36,7 @@ import TransportTesting
         func shutdown() async {}
     }
 
-    @Test func nothingMoreIsTakenAndTheAttemptEnds() async throws {
+    @Test func rejectsMorePiecesAndEndsAttempt() async throws {
         let fixture = try DownloadFixture()
         let (orders, order) = AsyncStream.makeStream(of: Void.self)
         let (results, result) = AsyncStream.makeStream(of: Bool.self)
@@ -49,13 +49,13 @@ import TransportTesting
             .download(items: [.remoteFolder(try RemotePath("x"))], from: "a", to: fixture.target, options: options))
         try await queue.start()
         var taken = results.makeAsyncIterator()
-        // The same thousand names again and again: refused when a chunk of 16,384 is looked at.
+        // The same thousand names again and again. The queue rejects them when it checks a chunk of 16,384.
         for number in 0..<16 {
             order.yield()
             let isTaken = await taken.next()
             #expect(isTaken == true, "piece \(number)")
         }
-        // What it hands over from now on is no sign of life.
+        // From now on, its pieces do not count as activity.
         for number in 0..<60 {
             await fixture.queue.clock.sleeps(for: .milliseconds(100))
             order.yield()

@@ -10,9 +10,9 @@ import TransferKit
     import Darwin
 #endif
 
-/// Bytes of the database are not what was written. Whatever they are, the queue opens or says that the store is damaged, and never crashes.
+/// The database contains wrong bytes. Whatever they are, the queue opens or reports a damaged store, and never crashes.
 ///
-/// All pages if `TRANSFERKIT_DURABILITY` is `all`, else some that another run takes other ones of.
+/// Tries all pages if `TRANSFERKIT_DURABILITY` is `all`, otherwise a sample that varies between runs.
 @Suite(.oneProcessAtATime) struct DamagedPageTests {
     private static let count = 40
     private static let pageSize = 4_096
@@ -21,7 +21,7 @@ import TransferKit
         case garbage, zeros, fewBytes, oneBit
     }
 
-    @Test(arguments: Damage.allCases) func aDamagedPageEndsNoProcess(_ damage: Damage) async throws {
+    @Test(arguments: Damage.allCases) func damagedPageDoesNotEndProcess(_ damage: Damage) async throws {
         let folder = try await prepared()
         let pages = try Data(contentsOf: database(in: folder.path)).count / Self.pageSize
         #expect(pages > 10)
@@ -39,7 +39,7 @@ import TransferKit
         }
     }
 
-    @Test func aDamagedLogCostsNothingThatIsInTheDatabase() async throws {
+    @Test func damagedLogDoesNotAffectDatabase() async throws {
         let folder = try TemporaryFolder()
         await #expect(processExitsWith: .signal(SIGKILL)) { [root = folder.path.string as String] in
             try await ScenarioRun.die(at: 400, of: .arranging, in: FilePath(root))
@@ -56,7 +56,7 @@ import TransferKit
                 try FileManager.default.copyItem(atPath: folder.path.appending(name).string, toPath: copy.path.appending(name).string)
             }
             try content.write(to: URL(fileURLWithPath: copy.path.appending("store").appending("queue.sqlite-wal").string))
-            // The log is cut at the damage: an earlier state, but a whole one.
+            // The log ends at the damage, which gives an earlier but consistent state.
             let stage = try await Stage(copy.path, isTimed: false)
             try StoreInspection(copy.path.appending("store")).expectNoContradictions("seed \(seed)")
             #expect(try await stage.queue.storeHealth().problems.isEmpty)
@@ -64,7 +64,7 @@ import TransferKit
         }
     }
 
-    @Test(arguments: [1, 50, 99, 4_095, 4_096, 8_192, 20_000]) func aTruncatedStoreIsDamagedAndUntouched(_ length: Int) async throws {
+    @Test(arguments: [1, 50, 99, 4_095, 4_096, 8_192, 20_000]) func reportsTruncatedStoreWithoutChangingIt(_ length: Int) async throws {
         let folder = try await prepared()
         let file = database(in: folder.path)
         let content = try Data(contentsOf: file).prefix(length)
@@ -80,7 +80,7 @@ import TransferKit
         #expect(try Data(contentsOf: file) == content)
     }
 
-    /// Opens a damaged store, asks all that there is to ask, runs the queue for a while, and opens it again.
+    /// Opens a damaged store, reads everything, runs the queue for a while, and opens it again.
     private static func use(_ root: FilePath) async throws {
         let stage: Stage
         do {
@@ -129,7 +129,7 @@ import TransferKit
         URL(fileURLWithPath: root.appending("store").appending("queue.sqlite").string)
     }
 
-    /// A store with sessions in several states; nothing is left in its log.
+    /// A store with sessions in several states and an empty log.
     private func prepared() async throws -> TemporaryFolder {
         let folder = try TemporaryFolder()
         let stage = try await Stage(folder.path, isTimed: false)

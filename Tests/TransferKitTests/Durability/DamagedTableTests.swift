@@ -5,14 +5,14 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// A page that many sessions share is garbage.
+/// Garbage in a page that many sessions share.
 @Suite struct DamagedTableTests {
     private static let pageSize = 4_096
 
-    /// The files of the last ones are on the page that is damaged.
+    /// The files of the last sessions are on the damaged page.
     private static let names = (0..<40).map { "w\($0)" }
 
-    @Test(.timeLimit(.minutes(10))) func sessionsWaitWhereTheirFilesCannotBeRead() async throws {
+    @Test(.timeLimit(.minutes(10))) func sessionsWithUnreadableFilesWait() async throws {
         let folder = try TemporaryFolder()
         let stage = try await Stage(folder.path, isTimed: false)
         try await stage.queue.save(stage.account("a"))
@@ -29,7 +29,7 @@ import TransferKit
             #expect(error.code == .storageDamaged)
             break
         }
-        // They need a person, though they are tried again.
+        // They need the user, although they are retried.
         await damaged.queue.waitUntilIdle()
         try await damaged.wait { sessions in sessions.allSatisfy { $0.state == .completed || $0.error?.code.rawValue == "storageDamaged" } }
         let sessions = try await damaged.queue.sessions()
@@ -39,7 +39,7 @@ import TransferKit
         await damaged.queue.shutdown()
     }
 
-    @Test func aDamagedIndexOfFailedFilesSetsNoSessionAside() async throws {
+    @Test func damagedIndexOfFailedFilesQuarantinesNoSession() async throws {
         let folder = try TemporaryFolder()
         let stage = try await Stage(folder.path, isTimed: false)
         try await stage.queue.save(stage.account("a"))
@@ -61,9 +61,9 @@ import TransferKit
         await damaged.queue.shutdown()
     }
 
-    /// Tags and what is known of sizes are shown empty, rather than the session not at all.
+    /// Damaged tags and sizes are shown as empty, so that the session itself is shown.
     @Test(arguments: ["session_tag_session", "file_unsized", "item_unsized"])
-    func whatIsBesideASessionMayBeDamaged(_ index: String) async throws {
+    func toleratesDamageBesideSession(_ index: String) async throws {
         let folder = try await many(200)
         try overwriteLeaves(of: index, in: folder.path) { $0[...] }
         let damaged = try await Stage(folder.path, isTimed: false)
@@ -72,10 +72,10 @@ import TransferKit
         await damaged.queue.shutdown()
     }
 
-    /// More than 64 of them can't be read.
-    @Test(.timeLimit(.minutes(10))) func sessionsThatCannotBeReadAreLeftOutAndNotAllAreSetAside() async throws {
+    /// More than 64 sessions are unreadable.
+    @Test(.timeLimit(.minutes(10))) func omitsUnreadableSessionsAndQuarantinesSome() async throws {
         let folder = try await many(400)
-        // The last one tells which key is the next, and is needed for that.
+        // The last session is necessary to find the next free key.
         try overwriteLeaves(of: "session", in: folder.path) { $0.dropFirst().dropLast() }
         let damaged = try await Stage(folder.path, isTimed: false)
         let events = damaged.queue.events
@@ -86,14 +86,14 @@ import TransferKit
         #expect(await damaged.queue.sessionIDs().count == 400 - 64)
         #expect(try await damaged.queue.sessions().count == listed.count)
         try await damaged.queue.setRateLimit(nil)
-        var told: [QueueError.Code] = []
+        var codes: [QueueError.Code] = []
         var limits = 0
         for await event in events {
-            if case .storageFailed(let error) = event.kind { told.append(error.code) }
+            if case .storageFailed(let error) = event.kind { codes.append(error.code) }
             if case .limitsChanged = event.kind { limits += 1 }
             if limits == 2 { break }
         }
-        #expect(told == [.storageDamaged], "once, however many there are, and however often they are looked at")
+        #expect(codes == [.storageDamaged], "once, however many there are, and however often they are looked at")
         await damaged.queue.shutdown()
     }
 

@@ -4,8 +4,8 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The disk fills up while something is done to a queue that runs, and has room again later. What is done to a disk is done to a whole process,
-/// so each test is in one of its own.
+/// The disk fills up during an operation on a running queue, and has space again later. A full disk affects a whole process, so each test
+/// has its own.
 @Suite(.oneProcessAtATime) struct FullDiskOperationTests {
     private static let names = ["f1", "f2", "f3", "f4", "f5"]
     private let folder: TemporaryFolder
@@ -14,11 +14,11 @@ import TransferKit
         folder = try TemporaryFolder()
     }
 
-    /// What is done to a queue with three slots and five sessions. Nearly all of it is done to the first session.
+    /// The operations on a queue with three slots and five sessions. Most of them apply to the first session.
     enum Act: String, CaseIterable, Sendable {
         case run, pause, resume, stop, hold, cancel, remove, retry, block, unblock, drain, interrupt, readFolder
 
-        /// Brings the queue to where it can be done.
+        /// Brings the queue into a state in which the operation is valid.
         func prepare(_ stage: Stage) async throws {
             let queue = stage.queue
             switch self {
@@ -84,7 +84,7 @@ import TransferKit
         }
     }
 
-    /// False if there was no room to do it, or if the session had ended before there was.
+    /// Returns false if there was no space, or if the session had already ended.
     private static func isAccepted(_ body: () async throws -> Void) async throws -> Bool {
         do {
             try await body()
@@ -94,7 +94,7 @@ import TransferKit
         }
     }
 
-    /// Does all that a person can do, until every session has ended.
+    /// Performs all operations of a user until every session has ended.
     private static func finish(_ stage: Stage) async throws {
         let queue = stage.queue
         while try await !queue.sessions().allSatisfy({ $0.state == .completed || $0.state == .cancelled }) {
@@ -125,7 +125,7 @@ import TransferKit
         if act == .readFolder {
             #expect(try stage.server.uploads(".done").count { $0.hasPrefix("\(Stage.id("tree"))") } == 24)
         }
-        // What it left at the server is removed by and by.
+        // The unfinished upload is removed gradually.
         while expected["f1"] != .completed, try stage.server.uploads(".part").contains(where: { $0.hasPrefix("\(Stage.id("f1"))") }) {
             stage.clock.advance(by: .seconds(1))
             _ = await stage.queue.status()

@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The disk fills up. What is done to it is done to a whole process, so each test is in one of its own.
+/// The disk fills up. That affects a whole process, so each test has its own.
 @Suite(.oneProcessAtATime) struct FullDiskTests {
     private let folder: TemporaryFolder
 
@@ -12,8 +12,8 @@ import TransferKit
         folder = try TemporaryFolder()
     }
 
-    /// Accounts, limits, order, states, updates, removal; items and bytes from memory.
-    @Test(arguments: DiskKind.allCases) func aCommandIsDurableOrNeverHappened(_ kind: DiskKind) async throws {
+    /// Accounts, limits, order, states, updates, removal; items and data items.
+    @Test(arguments: DiskKind.allCases) func commandIsDurableOrHasNoEffect(_ kind: DiskKind) async throws {
         let disk = try SmallDisk(kind, in: folder.path)
         await #expect(processExitsWith: .success) {
             [root = folder.path.string as String, kind = disk.kind.rawValue as String] in
@@ -25,7 +25,7 @@ import TransferKit
             for step in steps {
                 let before = try await QueueSnapshot.of(stage.queue)
                 let spooled = try stage.spooled()
-                // A little room more each time, until the step can be done.
+                // Slightly more space each time, until the step succeeds.
                 for room in [0, 1, 3_000, 4_120, 8_300, 16_000, 100_000, nil] {
                     try disk.leave(room)
                     do {
@@ -34,7 +34,7 @@ import TransferKit
                     } catch let error as QueueError {
                         refusals += 1
                         #expect(error.code == .storageUnavailable, "\(step.name): \(error)")
-                        // Questions are answered all the same.
+                        // Reads still succeed.
                         #expect(try await QueueSnapshot.of(stage.queue) == before, "\(step.name)")
                         #expect(try stage.spooled() == spooled, "\(step.name) left bytes behind")
                     }
@@ -51,7 +51,7 @@ import TransferKit
         }
     }
 
-    /// The local files that steps name, before a limit of the process keeps them from being made.
+    /// Creates the local files of the steps before a limit of the process prevents that.
     private static func makeSources(of steps: [Scenario.Step], _ root: FilePath) async throws {
         let folder = try TemporaryFolder()
         let stage = try await Stage(folder.path)
@@ -63,7 +63,7 @@ import TransferKit
     }
 
     @Test(arguments: DiskKind.allCases, [0, 1, 2_000, 4_200, 9_000, 17_000, 40_000])
-    func aQueueGoesOnOnceThereIsRoom(_ kind: DiskKind, _ room: Int) async throws {
+    func continuesOnceThereIsSpace(_ kind: DiskKind, _ room: Int) async throws {
         let disk = try SmallDisk(kind, in: folder.path)
         await #expect(processExitsWith: .success) {
             [root = folder.path.string as String, kind = disk.kind.rawValue as String, room = room as Int] in
@@ -77,7 +77,7 @@ import TransferKit
     }
 
     @Test(arguments: DiskKind.allCases, [0, 1, 2_000, 4_200, 9_000, 17_000, 40_000])
-    func aQueueOnAFullDiskCanBeShutDown(_ kind: DiskKind, _ room: Int) async throws {
+    func shutsDownOnFullDisk(_ kind: DiskKind, _ room: Int) async throws {
         let disk = try SmallDisk(kind, in: folder.path)
         await #expect(processExitsWith: .success) {
             [root = folder.path.string as String, kind = disk.kind.rawValue as String, room = room as Int] in
@@ -96,7 +96,7 @@ import TransferKit
     }
 
     @Test(arguments: [DiskKind.mounted], (0..<120).map { $0 * 1_100 })
-    func aStoreThatCannotBeMadeIsMadeOnceThereIsRoom(_ kind: DiskKind, _ room: Int) async throws {
+    func createsStoreOnceThereIsSpace(_ kind: DiskKind, _ room: Int) async throws {
         let disk = try SmallDisk(kind, in: folder.path)
         await #expect(processExitsWith: .success) {
             [root = folder.path.string as String, kind = disk.kind.rawValue as String, room = room as Int] in
@@ -107,7 +107,7 @@ import TransferKit
                 do {
                     try await stage.queue.save(stage.account("a"))
                 } catch {
-                    // Otherwise the store is let go some time after the queue's last use.
+                    // Otherwise the store is closed only some time after the last use of the queue.
                     await stage.queue.shutdown()
                     throw error
                 }
@@ -123,8 +123,8 @@ import TransferKit
         }
     }
 
-    /// The rows of a large session go in pieces, each of which needs room.
-    @Test(arguments: DiskKind.allCases) func aLargeSessionIsSweptOnceThereIsRoom(_ kind: DiskKind) async throws {
+    /// The rows of a large session are deleted in batches, each of which needs space.
+    @Test(arguments: DiskKind.allCases) func deletesLargeSessionOnceThereIsSpace(_ kind: DiskKind) async throws {
         let disk = try SmallDisk(kind, in: folder.path)
         await #expect(processExitsWith: .success) {
             [root = folder.path.string as String, kind = disk.kind.rawValue as String] in
@@ -137,7 +137,7 @@ import TransferKit
             await stage.queue.shutdown()
             let queue = try await Stage(FilePath(root))
             try disk.leave(150_000)
-            // The mark needs hardly any room, the rest does.
+            // The mark needs hardly any space, unlike the rest.
             try await queue.queue.remove(session.id)
             await queue.clock.sleeps(for: .seconds(30))
             #expect(await queue.queue.sessionIDs().isEmpty)

@@ -9,7 +9,7 @@ import TransferKit
 @Suite struct InvalidRowTests {
     private static let names = ["w1", "w2", "w3", "w4", "w5"]
 
-    /// The session "w2" is set aside, at the opening or as soon as it is looked at or run.
+    /// The session "w2" is quarantined, when the store opens or when the session is read or run.
     @Test(arguments: [
         "UPDATE schedule SET state = 'asleep' WHERE session = 2",
         "UPDATE schedule SET id = x'0102030405060708090a0b0c0d0e0f' WHERE session = 2",
@@ -48,7 +48,7 @@ import TransferKit
         }
     }
 
-    /// All sessions are still there, and complete.
+    /// All sessions still exist and complete.
     @Test(arguments: [
         "UPDATE schedule SET rank = 5",
         "UPDATE schedule SET rank = 9223372036854775807",
@@ -129,7 +129,7 @@ import TransferKit
         "confirmed = 9223372036854775807", "confirmed = -9223372036854775808", "expires_at = 9223372036854775807",
     ])
     func aCheckpointThatCannotBeReadIsNone(_ assignment: String) async throws {
-        // A damaged page keeps no types.
+        // A damaged page does not preserve types.
         let loosened = """
             ALTER TABLE checkpoint RENAME TO typed;
             CREATE TABLE checkpoint(
@@ -176,9 +176,9 @@ import TransferKit
         await stage.queue.shutdown()
     }
 
-    /// A store with five sessions of one file each, in which somebody changed something.
+    /// A store with five sessions of one file each, in which another program changed something.
     ///
-    /// - Parameter begun: A session of which the server has a part.
+    /// - Parameter begun: A session with a partial upload on the server.
     private func prepared(_ sql: String, _ begun: String? = nil) async throws -> TemporaryFolder {
         let folder = try TemporaryFolder()
         let stage = try await Stage(folder.path, isTimed: false)
@@ -192,7 +192,7 @@ import TransferKit
         }
         await stage.queue.shutdown()
         var configuration = Configuration()
-        // A damaged store does not keep its own rules.
+        // A damaged store violates its own constraints.
         configuration.foreignKeysEnabled = false
         let database = try DatabaseQueue(
             path: folder.path.appending("store").appending("queue.sqlite").string, configuration: configuration)

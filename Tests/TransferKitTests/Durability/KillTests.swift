@@ -6,12 +6,12 @@ import TransferKit
 
 /// The process is killed at the steps of the store: before each statement and each commit, and after each commit.
 ///
-/// All of them if `TRANSFERKIT_DURABILITY` is `all`, those of a scenario if it is its name, one of each if it is a number, else some that another
-/// run takes other ones of.
+/// Tries all steps if `TRANSFERKIT_DURABILITY` is `all`, those of a scenario if it is its name, one step of each scenario if it is a
+/// number, and otherwise a sample that varies between runs.
 @Suite(.oneProcessAtATime) struct KillTests {
     private static let samples = 20
 
-    @Test(arguments: Scenario.allCases) func whatWasDoneIsFoundAfterAKill(_ scenario: Scenario) async throws {
+    @Test(arguments: Scenario.allCases) func keepsCompletedStepsAfterKill(_ scenario: Scenario) async throws {
         let undisturbed = try TemporaryFolder()
         let reference = try await ScenarioRun.play(scenario, in: undisturbed.path)
         let moments = Self.moments(reference.moments, of: scenario)
@@ -43,7 +43,7 @@ import TransferKit
     ) async throws {
         let done = ScenarioRun.stepsDone(in: root)
         let stage = try await Stage(root, ordering: scenario.ordering, retention: scenario.retention, isTimed: false)
-        try await ToldEvents.expectInLog(root, stage.queue, comment)
+        try await ReceivedEvents.expectInLog(root, stage.queue, comment)
         let snapshot = try await QueueSnapshot.of(stage.queue)
         let step = scenario.steps.indices.contains(done) ? scenario.steps[done] : nil
         let comment: Comment = "\(comment), in \"\(step?.name ?? "the end")\""
@@ -66,7 +66,7 @@ import TransferKit
         try await finish(stage, inspection, comment)
     }
 
-    /// Of a step of many transactions each may be done or not; but nothing else happened, and no file that was there is gone.
+    /// Each part of a step with several transactions may be done or not. But nothing else has changed, and no existing file is gone.
     private static func expect(_ snapshot: QueueSnapshot, isBetween before: QueueSnapshot, _ after: QueueSnapshot, _ comment: Comment) {
         #expect(snapshot.sessions.map(\.name) == before.sessions.map(\.name), comment)
         for (index, session) in snapshot.sessions.enumerated() {
@@ -74,7 +74,7 @@ import TransferKit
         }
     }
 
-    /// With a person's help, all that is left goes to its end, and no more is left at the server than must be.
+    /// After the operations of a user, all sessions end, and only unavoidable remains are left on the server.
     private static func finish(_ stage: Stage, _ inspection: StoreInspection, _ comment: Comment) async throws {
         let queue = stage.queue
         for account in await queue.accounts() { try await queue.unblockAccount(account.account.name) }
@@ -97,7 +97,7 @@ import TransferKit
         }
         #expect(try inspection.count("discard") == 0, comment)
         #expect(try stage.spooled() == inspection.spooled(), "bytes from memory at the end; \(comment)")
-        // What was made at the server just before the kill, and before the queue knew of it, may be left; but no byte was sent to it.
+        // An upload that was created just before the kill may remain, because the queue did not know it. But no byte was sent to it.
         let known = Set(try inspection.checkpoints().map { $0.upload + ".part" })
         for upload in try stage.server.uploads(".part").subtracting(known) {
             #expect(stage.server.size(of: String(upload.dropLast(5))) == 0, "\(upload) is left; \(comment)")
@@ -105,7 +105,7 @@ import TransferKit
         await queue.shutdown()
     }
 
-    /// All items of a completed session are at the server, each once in the session, with the content that their names stand for.
+    /// All items of a completed session are on the server, once in the session, with the content that belongs to their names.
     private static func expectArrived(_ session: SessionStatus, _ stage: Stage, _ comment: Comment) async throws {
         let items = try await stage.queue.items(of: session.id)
         #expect(items.count == session.statistics.files, "\(session.name); \(comment)")

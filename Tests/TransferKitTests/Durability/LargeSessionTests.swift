@@ -10,7 +10,7 @@ import TransportTesting
 @Suite struct LargeSessionTests {
     private static let count = QueueStore.sweptRows + 1
 
-    /// What a session has very many of.
+    /// The kind of rows of which a session has very many.
     enum Content: String, CaseIterable, Sendable {
         case files, failedFiles, blobs, sentBlobs, streams, downloads, unreadFolders, folders, nestedFolders
         case waitingFiles, waitingFolders, waitingBlobs, waitingStreams, waitingDownloads, waitingRemoteFolders
@@ -71,7 +71,7 @@ import TransportTesting
 
     private var database: FilePath { fixture.folder.path.appending("store").appending("queue.sqlite") }
 
-    /// Changes rows of a store that no queue has open, as BLOBs where they hold names.
+    /// Changes rows of a store that no queue has open, with names as BLOBs.
     private func change(_ sql: String...) throws {
         let queue = try DatabaseQueue(path: database.string)
         try queue.write { db in
@@ -80,7 +80,7 @@ import TransportTesting
         try queue.close()
     }
 
-    /// A store with a large session and a small one, out of which the large one went as it had rows of this kind.
+    /// A store with a large session and a small one, from which the large one was removed while it had such rows.
     private func removed(_ content: Content, _ way: StoreWrite) async throws {
         var store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
         try await store.commit([
@@ -104,8 +104,8 @@ import TransportTesting
         try StoreInspection(fixture.folder.path.appending("store")).count(table) ?? -1
     }
 
-    /// Such a store was left by a process that ended before it had deleted all rows, or could never delete them.
-    @Test(arguments: Content.allCases) func whatIsLeftOfARemovedSessionGoesAfterAnOpening(_ content: Content) async throws {
+    /// The process that left such a store ended before it had deleted all rows, or could never delete them.
+    @Test(arguments: Content.allCases) func deletesRemainsOfRemovedSessionAfterOpening(_ content: Content) async throws {
         try await removed(content, .deleteSession(1))
         let queue = try await fixture.open()
         await queue.deferredDeletion.waitUntilDone()
@@ -118,7 +118,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test(arguments: Content.allCases) func allOfWhatIsSetAsideIsKept(_ content: Content) async throws {
+    @Test(arguments: Content.allCases) func quarantineKeepsAllRows(_ content: Content) async throws {
         try await removed(content, .quarantine(1, "for a test"))
         let queue = try await fixture.open()
         await queue.deferredDeletion.waitUntilDone()
@@ -129,8 +129,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// What opened stores count as, whatever a session in them has very many of: neither damaged nor unreadable.
-    @Test(arguments: Content.allCases) func aLargeSessionIsShownAndRemoved(_ content: Content) async throws {
+    /// The store counts as neither damaged nor unreadable, whatever a session has many of.
+    @Test(arguments: Content.allCases) func showsAndRemovesLargeSession(_ content: Content) async throws {
         try await removed(content, .settings(orderRevision: 0, sessionLimit: nil, rateLimit: nil))
         let queue = try await fixture.open(retention: .count(0))
         let ids = await queue.sessionIDs()
@@ -145,8 +145,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Through a run, the outbox or the expiry of completed sessions to the last row.
-    @Test func aFolderOfVeryManyFilesIsReadSentAndRemoved() async throws {
+    /// Through a run, the outbox and the expiry of completed sessions, to the last row.
+    @Test func readsSendsAndRemovesLargeFolder() async throws {
         let tree = try FolderTree(fixture.folder.path.appending("tree"))
         try tree.folder("deep/er")
         for number in 0..<Self.count { try tree.file("deep/er/\(number)") }
@@ -161,7 +161,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func whatVeryManyFilesLeftAtTheirServerIsRemovedThere() async throws {
+    @Test func removesRemainsOfManyFilesFromServer() async throws {
         try await removed(.files, .settings(orderRevision: 0, sessionLimit: nil, rateLimit: nil))
         try change(
             """

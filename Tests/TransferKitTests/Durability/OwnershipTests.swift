@@ -11,7 +11,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// Who may use a storage folder, and which folders can be one.
+/// The owners and the paths of storage folders.
 @Suite(.oneProcessAtATime) struct OwnershipTests {
     private let folder: TemporaryFolder
 
@@ -19,9 +19,9 @@ import TransferKit
         folder = try TemporaryFolder()
     }
 
-    @Test func ofProcessesThatRaceToOpenOneWins() async throws {
+    @Test func onlyOneProcessOpensFolder() async throws {
         let path = folder.path.appending("store")
-        // Each child that wins leaves its number, and keeps the folder until all others were told that it is in use.
+        // The child that wins writes its number, and keeps the folder until all others have found it in use.
         await withTaskGroup { group in
             for number in 0..<3 {
                 group.addTask { [root = folder.path] in
@@ -53,7 +53,7 @@ import TransferKit
         }
     }
 
-    @Test(arguments: [120, 200, 480]) func aLongPathIsAPathLikeAnyOther(_ length: Int) async throws {
+    @Test(arguments: [120, 200, 480]) func acceptsLongPath(_ length: Int) async throws {
         var path = folder.path
         while path.string.utf8.count < length { path.append(String(repeating: "d", count: min(60, length - path.string.utf8.count))) }
         #expect(path.string.utf8.count >= length)
@@ -65,8 +65,9 @@ import TransferKit
         await store.close()
     }
 
-    /// A component that no file system takes, and a path that SQLite does not (512 bytes; sqlite.org/src, os_unix.c, MAX_PATHNAME).
-    @Test(arguments: [[300], Array(repeating: 60, count: 12)]) func aPathThatIsTooLongIsRefused(_ lengths: [Int]) async throws {
+    /// A component that no file system permits, and a path that SQLite does not permit (512 bytes; sqlite.org/src, os_unix.c,
+    /// MAX_PATHNAME).
+    @Test(arguments: [[300], Array(repeating: 60, count: 12)]) func rejectsTooLongPath(_ lengths: [Int]) async throws {
         var path = folder.path
         for length in lengths { path.append(String(repeating: "d", count: length)) }
         let error = try await #require(throws: QueueError.self) { try await QueueStore.open(.folder(path), clock: .system) }
@@ -74,13 +75,13 @@ import TransferKit
         #expect(error.message.contains(path.string))
     }
 
-    @Test func aReadOnlyFolderIsRefused() async throws {
+    @Test func rejectsReadOnlyFolder() async throws {
         let path = folder.path.appending("store")
         try await QueueStore.open(.folder(path), clock: .system).close()
         try FileManager.default.setAttributes([.posixPermissions: 0o555], ofItemAtPath: path.string)
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: folder.path.string)
         await #expect(processExitsWith: .success) { [path = path.string as String] in
-            // Root may write everywhere; nobody may not.
+            // Root may write everywhere; an unprivileged user may not.
             if getuid() == 0, setuid(65_534) != 0 { return }
             let error = await #expect(throws: QueueError.self) { try await QueueStore.open(.folder(FilePath(path)), clock: .system) }
             #expect(error?.code == .storageUnavailable)
@@ -89,7 +90,7 @@ import TransferKit
         try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: path.string)
     }
 
-    @Test func aNewerStoreIsUntouchedByteForByte() async throws {
+    @Test func leavesNewerStoreUnchanged() async throws {
         let path = folder.path.appending("store")
         try await QueueStore.open(.folder(path), clock: .system).close()
         try await DatabaseQueue(path: path.appending("queue.sqlite").string).write { try $0.execute(sql: "PRAGMA user_version = 99") }
@@ -99,7 +100,7 @@ import TransferKit
         #expect(try contents(of: path) == before)
     }
 
-    /// All files by name, but for the lock, which names its last owner.
+    /// All files by name, except the lock, which contains its last owner.
     private func contents(of path: FilePath) throws -> [String: Data] {
         var contents: [String: Data] = [:]
         for name in try FileManager.default.contentsOfDirectory(atPath: path.string) where name != "owner.lock" {

@@ -28,7 +28,7 @@ import TransferKit
         try await Self.remove(way, counted.path) { moments.withLock { $0 += 1 } }
         let count = moments.withLock { $0 }
         let isWhole = ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all"
-        // There is one for each of so many rows, which are alike.
+        // Each of the many rows has one, and the rows are alike.
         let distance = max(1, count / (isWhole ? 200 : 4))
         print("\(way): every \(distance)th of \(count) moments")
         for moment in stride(from: Int.random(in: 1...distance), through: count, by: distance) {

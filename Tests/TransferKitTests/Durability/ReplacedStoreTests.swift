@@ -24,7 +24,7 @@ import TransferKit
         #expect(try await queue.storeHealth().problems.contains { $0.contains("deleted or replaced") })
     }
 
-    @Test func aDeletedFolderRefusesChanges() async throws {
+    @Test func rejectsChangesInDeletedFolder() async throws {
         let queue = try await fixture.openWithAccounts()
         try await queue.enqueue(try fixture.upload("one"))
         try FileManager.default.removeItem(atPath: storage)
@@ -32,7 +32,7 @@ import TransferKit
         await queue.shutdown()
     }
 
-    @Test func aReplacedFolderRefusesChanges() async throws {
+    @Test func rejectsChangesInReplacedFolder() async throws {
         let queue = try await fixture.openWithAccounts()
         try await queue.enqueue(try fixture.upload("one"))
         try FileManager.default.copyItem(atPath: storage, toPath: storage + "-copy")
@@ -42,7 +42,7 @@ import TransferKit
         await queue.shutdown()
     }
 
-    @Test func aFolderThatIsPutBackIsUsedAgain() async throws {
+    @Test func usesRestoredFolderAgain() async throws {
         let queue = try await fixture.openWithAccounts()
         try await queue.enqueue(try fixture.upload("one"))
         try FileManager.default.moveItem(atPath: storage, toPath: storage + "-away")
@@ -57,8 +57,8 @@ import TransferKit
         await again.shutdown()
     }
 
-    /// Replaced between the check and the commit: what was committed is not answered as done.
-    @Test func whatWasCommittedToALostFileIsRefused() async throws {
+    /// Replaced between the check and the commit: the commit is not reported as done.
+    @Test func rejectsCommitToLostFile() async throws {
         let path = fixture.folder.path.appending("store")
         let store = try await QueueStore.open(.folder(path), clock: .system) { step in
             guard case .before(let sql) = step, sql.contains("INSERT INTO account") else { return }
@@ -66,7 +66,7 @@ import TransferKit
         }
         await #expect(throws: QueueError.self) { try await store.commit([.saveAccount(1, .memory("a"))]) }
         try FileManager.default.moveItem(atPath: path.string + "-away", toPath: path.string)
-        await #expect(throws: QueueError.self, "what is in memory is no longer what is stored") {
+        await #expect(throws: QueueError.self, "the state in memory differs from the stored one") {
             try await store.commit([.saveAccount(2, .memory("b"))])
         }
         await store.close()

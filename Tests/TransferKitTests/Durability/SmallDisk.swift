@@ -8,21 +8,21 @@ import Testing
     import Darwin
 #endif
 
-/// How a disk is made to be full.
+/// How a disk becomes full.
 enum DiskKind: String, CaseIterable, Sendable {
-    /// A file system of its own that has room for little (tmpfs(5)), mounted where the store is: writing fails with ENOSPC, as on a disk.
+    /// A small file system (tmpfs(5)), mounted in place of the storage folder: writes fail with ENOSPC, as on a disk.
     case mounted
-    /// Files of the process can't grow beyond a limit (setrlimit(2), RLIMIT_FSIZE).
+    /// A limit for the files of the process (setrlimit(2), RLIMIT_FSIZE).
     case limited
 }
 
-/// A small file system for the folder "store" of a root, as long as the object exists. For the process that starts others.
+/// A small file system for the folder "store" in a root folder, for the lifetime of this object. Used by the process that starts others.
 final class SmallDisk {
-    /// What is used in the processes that are started.
+    /// The kind that child processes use.
     let kind: DiskKind
     private let path: String
 
-    /// Where mounting is not permitted, the limited kind stands in, and the test says so.
+    /// Without the right to mount, uses the other kind and records a warning.
     init(_ kind: DiskKind, in root: FilePath) throws {
         path = root.appending("store").string
         guard kind == .mounted else {
@@ -50,12 +50,12 @@ final class SmallDisk {
     }
 }
 
-/// The disk that a store is on, seen by the process that uses it.
+/// The disk of a store, for the process that uses it.
 struct Disk {
     private let kind: DiskKind
     private let store: FilePath
 
-    /// - Parameter root: What holds the folder "store".
+    /// - Parameter root: The folder that contains the folder "store".
     init(_ kind: DiskKind, _ root: FilePath) {
         self.kind = kind
         store = root.appending("store")
@@ -63,7 +63,7 @@ struct Disk {
         _ = signal(SIGXFSZ, SIG_IGN)
     }
 
-    /// Leaves the store so many bytes to grow, more or less; nil for as many as it likes.
+    /// Leaves approximately this many bytes for the store to grow, or nil for no limit.
     func leave(_ room: Int?) throws {
         switch kind {
         case .mounted: try fill(leaving: room)

@@ -7,7 +7,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// What grows in a store, and where it ends.
+/// The growth of stores, and its limits.
 @Suite struct StoreGrowthTests {
     private let folder: TemporaryFolder
 
@@ -34,7 +34,7 @@ import TransferKit
         }
     }
 
-    @Test func theEventLogKeepsItsLimit() async throws {
+    @Test func limitsEventLog() async throws {
         let store = try await open()
         for round in 0..<60 as Range<UInt64> {
             let events = (1...100 as ClosedRange<UInt64>).map { QueueEvent(revision: 100 * round + $0, time: .now, kind: .queueStarted) }
@@ -45,7 +45,7 @@ import TransferKit
         await store.close()
     }
 
-    @Test func theEventLogKeepsItsWeight() async throws {
+    @Test func limitsSizeOfEventLog() async throws {
         let store = try await open()
         let reason = String(repeating: "r", count: 4 << 20)
         for revision in 1...40 as ClosedRange<UInt64> {
@@ -56,7 +56,7 @@ import TransferKit
         await store.close()
     }
 
-    @Test func theOldestSessionsLeaveTheQuarantine() async throws {
+    @Test func removesOldestSessionsFromQuarantine() async throws {
         let store = try await open()
         try await store.commit([.saveAccount(1, .memory("a"))])
         try await quarantine(1...12, files: 3, in: store)
@@ -74,7 +74,7 @@ import TransferKit
         await store.close()
     }
 
-    @Test func aQueueTrimsItsQuarantine() async throws {
+    @Test func trimsQuarantine() async throws {
         let fixture = try QueueFixture()
         let store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
         try await store.commit([.saveAccount(1, .memory("a"))])
@@ -94,7 +94,7 @@ import TransferKit
         await queue.deferredDeletion.waitUntilDone()
         #expect(try await queue.quarantinedCount() == StoreLimits().quarantined)
         #expect(try await queue.quarantined().first?.number == 11)
-        // Data that a person may have wanted is not deleted in silence.
+        // Data of possible value is not deleted without a message.
         #expect(log.errors.withLock { $0.count { $0.contains("for a test") } } == 10)
         while await !delegate.kinds.contains(where: { if case .storeTrimmed(let text) = $0 { text.hasPrefix("10 of") } else { false } }) {
             await Task.yield()
@@ -102,7 +102,7 @@ import TransferKit
         await queue.shutdown()
     }
 
-    @Test func theOldestRemovalsLeaveTheOutbox() async throws {
+    @Test func removesOldestRemovalsFromOutbox() async throws {
         let store = try await open()
         try await store.pool.write { db in
             try db.execute(
@@ -115,14 +115,14 @@ import TransferKit
         }
         var limits = StoreLimits()
         limits.discards = 100
-        let told = Locked(0)
-        while try await store.trim(limits, { trimmed in told.withLock { $0 += trimmed.removals } }) {}
-        #expect(told.withLock { $0 } == 25_000 - 102)
+        let removals = Locked(0)
+        while try await store.trim(limits, { trimmed in removals.withLock { $0 += trimmed.removals } }) {}
+        #expect(removals.withLock { $0 } == 25_000 - 102)
         #expect(try await count(store, "discard") == 102, "with a part on this machine, and what a run still holds")
         await store.close()
     }
 
-    @Test func theWriteAheadLogShrinksAgain() async throws {
+    @Test func shrinksWriteAheadLog() async throws {
         let store = try await open()
         let log = storage.appending("queue.sqlite-wal").string
         func size() throws -> Int { try FileManager.default.attributesOfItem(atPath: log)[.size] as? Int ?? 0 }
@@ -141,8 +141,8 @@ import TransferKit
         await store.close()
     }
 
-    /// Also while something is in quarantine, whose own files stay.
-    @Test func orphansOfTheSpoolGo() async throws {
+    /// Also while the quarantine is not empty, whose files remain.
+    @Test func removesOrphansFromSpool() async throws {
         var store = try await open()
         let spool = storage.appending("spool")
         try FileManager.default.createDirectory(atPath: spool.string, withIntermediateDirectories: true)

@@ -23,16 +23,16 @@ import TransferKit
         try? Data(contentsOf: URL(fileURLWithPath: root.appending("store").appending(name).string))
     }
 
-    /// Damages page after page, and looks what an opening leaves behind.
+    /// Damages page after page, and checks which files an opening changes.
     ///
-    /// - Returns: How many openings found damage.
+    /// - Returns: The number of openings that found the damage.
     private func expectUntouched(_ root: FilePath) async throws -> Int {
         let content = try #require(bytes("queue.sqlite", in: root))
         let log = bytes("queue.sqlite-wal", in: root)
         var refusals = 0
         for page in 0..<content.count / Self.pageSize {
             var damaged = content
-            // Beyond the header of the file, which is looked at before anything else.
+            // After the header of the file, which is checked first.
             for index in page * Self.pageSize + 100..<(page + 1) * Self.pageSize { damaged[index] = 0xA5 }
             let copy = try TemporaryFolder()
             try FileManager.default.createDirectory(atPath: copy.path.appending("store").string, withIntermediateDirectories: true)
@@ -51,7 +51,7 @@ import TransferKit
         return refusals
     }
 
-    @Test func whatAKilledOwnerLeft() async throws {
+    @Test func leavesRemainsOfKilledOwner() async throws {
         let stage = try await Stage(folder.path)
         try await stage.queue.save(stage.account("a"))
         for number in 0..<200 { _ = try await stage.queue.enqueue(stage.upload("s\(number)", size: 1)) }
@@ -61,7 +61,7 @@ import TransferKit
             try await stage.queue.hold(Stage.id("s7"))
             kill(getpid(), SIGKILL)
         }
-        #expect(try #require(bytes("queue.sqlite-wal", in: folder.path)).count > 0, "there is a log to be left alone")
+        #expect(try #require(bytes("queue.sqlite-wal", in: folder.path)).count > 0, "there is a log that must not change")
         #expect(try await expectUntouched(folder.path) > 2)
     }
 }

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The persisted change log, and those who read it.
+/// The persisted change log and its readers.
 @Suite struct ChangeLogTests {
     private let fixture: QueueFixture
 
@@ -22,7 +22,7 @@ import TransportTesting
         try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
     }
 
-    /// All that the log says of a range.
+    /// All entries of a range.
     private func log(_ store: QueueStore, _ range: ClosedRange<UInt64>) async throws -> [QueueEvent] {
         var events: [QueueEvent] = []
         while (events.last?.revision ?? range.lowerBound - 1) < range.upperBound {
@@ -98,7 +98,7 @@ import TransportTesting
         #expect((50...56).contains(stored.0))
         var events = queue.events(since: 20).makeAsyncIterator()
         #expect(await events.next()?.kind == .gap(from: 21, to: UInt64(stored.1) - 1))
-        // What is left begins with a whole change of the order.
+        // The remaining log starts with a complete change of the order.
         let next = await events.next()
         #expect(next?.revision == UInt64(stored.1) && next?.kind.name == "willChangeQueue")
         await queue.shutdown()

@@ -7,7 +7,7 @@ import TransferKit
 import TransportTesting
 
 @Suite struct DelegateTests {
-    @Test func aDelegateSeesWhatSubscribersSee() async throws {
+    @Test func receivesSameEventsAsSubscribers() async throws {
         let fixture = try QueueFixture()
         fixture.memory.faults.append(.cut(afterBytes: 3_000))
         let queue = try await fixture.openWithAccounts()
@@ -27,7 +27,7 @@ import TransportTesting
     }
 
     /// Every kind, whether or not a queue sends it today.
-    @Test func thereIsAMethodForEveryEvent() async throws {
+    @Test func hasMethodForEveryEvent() async throws {
         let fixture = try QueueFixture()
         // The folder is deleted with the fixture.
         defer { withExtendedLifetime(fixture) {} }
@@ -48,7 +48,7 @@ import TransportTesting
         func queue(_ queue: TransferQueue, didReceive event: QueueEvent) { kinds.append(event.kind) }
     }
 
-    @Test func oneMethodReceivesAllEvents() async throws {
+    @Test func mayReceiveAllEventsInOneMethod() async throws {
         let fixture = try QueueFixture()
         defer { withExtendedLifetime(fixture) {} }
         let queue = try await fixture.open()
@@ -62,7 +62,7 @@ import TransportTesting
         #expect(await delegate.kinds == kinds && kinds.contains(.queueStarted))
     }
 
-    @Test func aDelegateThatNobodyKeepsIsWarnedOf() async throws {
+    @Test func warnsAboutReleasedDelegate() async throws {
         let fixture = try QueueFixture()
         defer { withExtendedLifetime(fixture) {} }
         let log = CountingLog(warnings: Locked(0))
@@ -82,7 +82,7 @@ import TransportTesting
         }
     }
 
-    @Test @MainActor func aClassOnTheMainActorImplementsWhatItWants() async throws {
+    @Test @MainActor func mainActorClassImplementsSomeMethods() async throws {
         let fixture = try QueueFixture()
         // The folder is deleted with the fixture.
         defer { withExtendedLifetime(fixture) {} }
@@ -96,7 +96,7 @@ import TransportTesting
         #expect(delegate.starts == 1)
     }
 
-    /// Stays in its first method until it is let go.
+    /// Blocks in its first method until the test releases it.
     private actor SlowDelegate: TransferQueueDelegate {
         private(set) var missed: [ClosedRange<UInt64>] = []
         private(set) var activations = 0
@@ -117,7 +117,7 @@ import TransportTesting
         func queue(_ queue: TransferQueue, didMissEventsFrom first: UInt64, to last: UInt64) { missed.append(first...last) }
     }
 
-    @Test func aSlowDelegateMissesEventsAndLearnsOfIt() async throws {
+    @Test func slowDelegateReceivesGap() async throws {
         let fixture = try QueueFixture()
         // The folder is deleted with the fixture.
         defer { withExtendedLifetime(fixture) {} }
@@ -140,7 +140,7 @@ import TransportTesting
     }
 
     @Test(arguments: [(CredentialsAnswer.retry, true), (.later, false)])
-    func theAnswerUnblocksTheAccount(answer: CredentialsAnswer, unblocks: Bool) async throws {
+    func responseUnblocksAccount(answer: CredentialsAnswer, unblocks: Bool) async throws {
         let memory = MemoryTransport(acceptedSecret: "good")
         let fixture = try QueueFixture(memory: memory)
         let queue = try await fixture.openWithAccounts()
@@ -161,7 +161,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aDelegateIsHeldWeaklyAndCanBeReplaced() async throws {
+    @Test func isHeldWeaklyAndReplaceable() async throws {
         let fixture = try QueueFixture()
         // The folder is deleted with the fixture.
         defer { withExtendedLifetime(fixture) {} }
@@ -181,12 +181,12 @@ import TransportTesting
         await queue.shutdown()
         await queue.delegateIsDone()
         #expect(await second.kinds.isEmpty)
-        // What happened before it was replaced, as far as it was called by then.
+        // Earlier events, if they were delivered by then.
         #expect(await third.kinds.allSatisfy { $0 == .queueStarted || $0 == .queueBecameIdle })
         #expect(await fourth.kinds == [.queueStopped])
     }
 
-    /// The queue calls back into itself, and is gone for its owner, before the delegate has heard of the end.
+    /// Calls back into the queue, and its owner releases the queue, before the delegate has received the end.
     private actor EndingDelegate: TransferQueueDelegate {
         private(set) var hasStopped = false
         private let started: AsyncStream<Void>.Continuation
@@ -208,7 +208,7 @@ import TransportTesting
         }
     }
 
-    @Test func aDelegateMayShutTheQueueDownAndHearsOfTheEnd() async throws {
+    @Test func mayShutDownQueueAndReceivesEnd() async throws {
         let (ended, end) = AsyncStream.makeStream(of: Void.self)
         let (started, start) = AsyncStream.makeStream(of: Void.self)
         let delegate = EndingDelegate(started: start, ended: end)

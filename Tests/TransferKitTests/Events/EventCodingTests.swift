@@ -9,7 +9,7 @@ import TransferKit
     static let error = TransferError(
         .transient, .serverError, "The server said \"no\".", cause: "500", retryAfter: .milliseconds(1_500))
 
-    /// Of each kind one at least.
+    /// At least one event of each kind.
     static let kinds: [QueueEvent.Kind] = {
         let other = SessionID()
         return [
@@ -37,13 +37,13 @@ import TransferKit
         ]
     }()
 
-    @Test(arguments: kinds) func everyEventSurvivesJSON(kind: QueueEvent.Kind) throws {
+    @Test(arguments: kinds) func encodesEveryEventAsJSON(kind: QueueEvent.Kind) throws {
         let event = QueueEvent(revision: 41, time: Date(timeIntervalSince1970: 1_000_000), kind: kind)
         #expect(try JSONDecoder().decode(QueueEvent.self, from: JSONEncoder().encode(event)) == event)
         #expect(try JSONDecoder().decode(QueueEvent.Kind.self, from: JSONEncoder().encode(kind)) == kind)
     }
 
-    @Test func theJSONIsFlatAndReadable() throws {
+    @Test func encodesFlatJSON() throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         encoder.dateEncodingStrategy = .iso8601
@@ -61,13 +61,13 @@ import TransferKit
         #"{"revision":7,"time":0,"event":"levitated","id":"none"}"#, #"{"revision":7,"time":0,"event":"moved","from":"here"}"#,
         #"{"revision":7,"time":0,"event":"completed"}"#, #"{"revision":7,"time":0}"#,
     ])
-    func whatALaterVersionSaysIsAGap(json: String) throws {
+    func unknownEventsAreGaps(json: String) throws {
         let event = try JSONDecoder().decode(QueueEvent.self, from: Data(json.utf8))
         #expect(event.revision == 7)
         #expect(event.kind == .gap(from: 7, to: 7))
     }
 
-    @Test func everyEventSurvivesTheStore() async throws {
+    @Test func storesEveryEvent() async throws {
         let folder = try TemporaryFolder()
         let store = try await QueueStore.open(.folder(folder.path), clock: .system)
         let kinds = Self.kinds
@@ -77,7 +77,7 @@ import TransferKit
         for event in events { try await store.commit([.events([event], keeping: 1_000)]) }
         var read: [QueueEvent] = []
         while read.count < events.count { read += try await store.events(in: UInt64(read.count) + 1...UInt64(events.count)) }
-        // Gaps are never stored in earnest; one among these stands for itself.
+        // Gaps are never stored. One of these represents itself.
         #expect(read.map(\.kind) == kinds)
         #expect(read == events)
         await store.close()

@@ -4,9 +4,9 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The changes of the order, as those see them who follow the events.
+/// Changes of the order, as subscribers see them.
 @Suite struct OrderEventTests {
-    /// Something that changes the order, or might.
+    /// An operation that changes the order, or may change it.
     private struct Operation: Sendable {
         let name: String
         let perform: @Sendable (TransferQueue, Context, inout SplitMix64) async throws -> Void
@@ -26,7 +26,7 @@ import TransportTesting
         }
     }
 
-    /// One line each.
+    /// One line for each.
     private static let operations = [
         Operation(name: "enqueue one") { queue, context, _ in try await queue.enqueue(context.requests(1)) },
         Operation(name: "enqueue many") { queue, context, random in
@@ -80,7 +80,7 @@ import TransportTesting
         Operation(name: "stop") { queue, _, _ in try await queue.stop() },
     ]
 
-    /// Of every other seed, completed sessions are removed by and by.
+    /// With every second seed, completed sessions are removed automatically.
     @Test(arguments: 1...12) func indicesAreRightForEveryObserver(seed: UInt64) async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.open(retention: seed.isMultiple(of: 2) ? .count(2) : .keepAll)

@@ -1,13 +1,13 @@
 import TransferKit
 
-/// The order of a queue as a view keeps it: changed by nothing but the events.
+/// The order of a queue as a view keeps it, changed only by events.
 struct OrderReplica: Sendable {
     private(set) var ids: [SessionID] = []
-    /// What the order was after each change, by its revision.
+    /// The order after each change, by revision.
     private(set) var orders: [UInt64: [SessionID]] = [:]
-    /// All that came, but for figures.
+    /// All received events except progress.
     private(set) var kinds: [QueueEvent.Kind] = []
-    /// What a view would have crashed on.
+    /// The inconsistencies that would crash a view.
     private(set) var problems: [String] = []
     private var changes: Int?
     private var revision: UInt64?

@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// Turns what a delegate is told back into the events that it is told of; with methods of an actor, most of them not asynchronous.
+/// Converts the calls of a delegate back into events. Its methods belong to an actor, and most of them are synchronous.
 actor RecordingDelegate: TransferQueueDelegate {
     private(set) var kinds: [QueueEvent.Kind] = []
     private let answer: CredentialsAnswer
@@ -17,7 +17,7 @@ actor RecordingDelegate: TransferQueueDelegate {
         kinds.append(kind)
     }
 
-    /// Gives others an opportunity to come in between.
+    /// Lets other tasks run in between.
     private func recordSlowly(_ kind: QueueEvent.Kind) async {
         if isInside { overlaps += 1 }
         isInside = true

@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// What a handle tells of its session.
+/// The events of a session's handle.
 @Suite struct SessionEventTests {
     private let fixture: QueueFixture
 
@@ -43,9 +43,9 @@ import TransportTesting
         while let event = await iterator.next() { story.append(event) }
         #expect(names(story).first == "present waiting" && names(story).last == "ended completed")
         #expect(names(story).filter { $0 == "itemCompleted" }.count == 2)
-        // Nothing about the others.
+        // No events of other sessions.
         for case .event(let event) in story { #expect(event.session == sessions[0].id) }
-        // What is gone has no present.
+        // A removed session has no current state.
         #expect(names(await collect(last)) == ["ended removed"])
     }
 

@@ -3,9 +3,9 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Subscribers that do not take what they are sent.
+/// Subscribers that do not read their events.
 @Suite struct SlowSubscriberTests {
-    @Test func oneMillionChangesLeaveABoundedRestAndAGap() async throws {
+    @Test func millionChangesLeaveLimitedBufferAndGap() async throws {
         let hub = EventHub()
         let events = hub.subscribe()
         let id = SessionID()
@@ -21,7 +21,7 @@ import TransferKit
         #expect(taken.dropLast().filter { $0.kind != .progress(id, SessionStatistics()) }.map(\.revision) == Array(1...4_091))
     }
 
-    @Test func largeEventsFillABufferSooner() async throws {
+    @Test func largeEventsFillBufferSooner() async throws {
         let hub = EventHub(capacity: 100)
         let events = hub.subscribe()
         let ids = (0..<2_560).map { _ in SessionID() }
@@ -33,7 +33,7 @@ import TransferKit
         #expect(taken.last?.kind == .gap(from: 10, to: 1_000))
     }
 
-    @Test func anEventLargerThanTheBufferStillArrives() async throws {
+    @Test func deliversEventLargerThanBuffer() async throws {
         let hub = EventHub(capacity: 4)
         let events = hub.subscribe()
         let ids = (0..<10_000).map { _ in SessionID() }
@@ -42,8 +42,8 @@ import TransferKit
         #expect(await events.collect().map(\.kind) == [.cancelled(ids), .gap(from: 2, to: 2)])
     }
 
-    /// For every place at which a buffer may be full.
-    @Test(arguments: 4...12) func aGapNeverCutsAChangeOfTheOrder(capacity: Int) async throws {
+    /// For each position at which a buffer may be full.
+    @Test(arguments: 4...12) func gapNeverSplitsChangeOfOrder(capacity: Int) async throws {
         let hub = EventHub(capacity: capacity)
         let events = hub.subscribe()
         let id = SessionID()
@@ -70,7 +70,7 @@ import TransferKit
         #expect(!isOpen)
     }
 
-    @Test func figuresOfEachSessionAreKeptOnce() async throws {
+    @Test func keepsOneProgressOfEachSession() async throws {
         let hub = EventHub()
         let events = hub.subscribe()
         let (first, second) = (SessionID(), SessionID())
@@ -82,7 +82,7 @@ import TransferKit
         #expect(await events.collect().map(\.kind) == [.progress(first, figures), .progress(second, figures)])
     }
 
-    @Test func aHubThatIsGoneEndsItsSubscriptions() async throws {
+    @Test func releasedHubEndsSubscriptions() async throws {
         var hub: EventHub? = EventHub()
         let events = try #require(hub).subscribe()
         hub?.send(.queueStarted)

@@ -60,7 +60,7 @@ import TransportTesting
         await store.close()
     }
 
-    /// The superuser may read everything, so a child process gives that up first.
+    /// The superuser may read everything, so a child process changes its user first.
     @Test(.oneProcessAtATime) func whatMayNotBeReadIsTold() async throws {
         await #expect(processExitsWith: .success) {
             if geteuid() == 0 { try #require(seteuid(65_534) == 0) }
@@ -94,7 +94,7 @@ import TransportTesting
 }
 
 extension FolderTree {
-    /// Makes a socket at a path short enough for one (unix(7)), by way of a link where it is not.
+    /// Creates a socket at a path that is short enough (unix(7)), through a link if necessary.
     fileprivate static func socket(at path: FilePath) throws -> CInt {
         let short = FilePath("/tmp/\(UUID().uuidString.prefix(8))")
         try FileManager.default.createSymbolicLink(

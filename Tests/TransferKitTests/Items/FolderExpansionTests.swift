@@ -15,7 +15,7 @@ import TransferKit
     }
 
     @Test(arguments: [1, 2, 3] as [UInt64])
-    func theManifestIsWhatIsThere(_ seed: UInt64) async throws {
+    func listsAllFiles(_ seed: UInt64) async throws {
         var generator = SplitMix64(seed: seed)
         try tree.fill(files: 300, using: &generator)
         let store = try await fixture.open([TransferItem(tree.root)])
@@ -25,7 +25,7 @@ import TransferKit
         #expect(items.map(\.position) == Array(0..<Int64(expected.count)))
         #expect(Set(items.map(\.destination.description)) == Set(expected.map { "tree/\($0)" }))
         #expect(items.map(\.source) == items.map { fixture.folder.path.pushing(FilePath(bytes: $0.destination.bytes)) })
-        // Each folder's own entries in the order of their bytes, folders among files.
+        // The entries of each folder in the order of their bytes, with folders among the files.
         let keys = items.map { $0.destination.bytes.split(separator: UInt8(ascii: "/")).map(Array.init) }
         #expect(keys == keys.sorted { $0.lexicographicallyPrecedes($1) { $0.lexicographicallyPrecedes($1) } })
         let sizes = try expected.map { try FileManager.default.attributesOfItem(atPath: tree.path($0).string)[.size] as? Int64 ?? 0 }
@@ -37,7 +37,7 @@ import TransferKit
         await store.close()
     }
 
-    @Test func itemsKeepTheirOrder() async throws {
+    @Test func keepsOrderOfItems() async throws {
         for name in ["a", "one/x", "one/y", "b", "two/deep/z", "empty/none/"] {
             try tree.file(name.hasSuffix("/") ? name + "q" : name, "12")
         }
@@ -47,7 +47,7 @@ import TransferKit
         let before = try await fixture.items(store, page: 2)
         #expect(before.map(\.destination.description) == ["a", "one", "b", "two", "empty", "a"])
         #expect(before.map(\.isFolder) == [false, true, false, true, true, false])
-        #expect(try await store.pendingFiles(of: 1, after: -1, limit: 9).count == 1, "what comes after a folder waits for it")
+        #expect(try await store.pendingFiles(of: 1, after: -1, limit: 9).count == 1, "items after a folder wait for it")
         try await fixture.expand(store)
         let after = try await fixture.items(store, page: 2)
         #expect(after.map(\.destination.description) == ["a", "one/x", "one/y", "b", "two/deep/z", "a"])
@@ -57,7 +57,7 @@ import TransferKit
         await store.close()
     }
 
-    @Test func aReadingThatWasCutOffIsDoneAgain() async throws {
+    @Test func repeatsInterruptedExpansion() async throws {
         for number in 0..<2_500 { try tree.file("\(number % 7)/\(number)", "x") }
         var store = try await fixture.open([TransferItem(tree.root), TransferItem(tree.path("0/0"))])
         let batches = Locked(0)
@@ -70,7 +70,7 @@ import TransferKit
                 }
             }
         }
-        #expect(try await fixture.items(store, page: 500).count > 1_900, "half of it is there")
+        #expect(try await fixture.items(store, page: 500).count > 1_900, "half of it is stored")
         #expect(try await fixture.statistics(store)?.files == 2)
         await store.close()
         try FileManager.default.removeItem(atPath: tree.path("3").string)
@@ -90,15 +90,15 @@ import TransferKit
         await store.close()
     }
 
-    @Test func aRunThatIsNoLongerHeardEnds() async throws {
+    @Test func endsIfReportsAreIgnored() async throws {
         try tree.file("x")
         let store = try await fixture.open([TransferItem(tree.root), TransferItem(tree.path("x"))])
-        // As the scheduler takes what a run of a removed session says.
+        // As the scheduler handles reports of a removed session's run.
         await #expect(throws: CancellationError.self) { try await FolderExpansion(of: 1, in: store) { _ in }.run() }
         await store.close()
     }
 
-    @Test func oddNamesArriveByteByByte() async throws {
+    @Test func keepsBytesOfUnusualNames() async throws {
         let long = [UInt8](repeating: UInt8(ascii: "n"), count: 255)
         let names: [[UInt8]] = [[0xFF, 0xFE], Array("line\nbreak".utf8), long, [0x20], Array("...".utf8), Array("\\".utf8)]
         for name in names {
@@ -117,7 +117,7 @@ import TransferKit
         (SymbolicLinkPolicy.follow, ["real/in", "to-file", "to-folder/in"], ["looping", "nowhere", "real/up", "to-folder/up"]),
         (.followFiles, ["real/in", "to-file"], ["looping", "nowhere"]), (.skip, ["real/in"], []),
     ])
-    func linksAreTakenByPolicy(_ policy: SymbolicLinkPolicy, _ sent: [String], _ failed: [String]) async throws {
+    func handlesLinksByPolicy(_ policy: SymbolicLinkPolicy, _ sent: [String], _ failed: [String]) async throws {
         try tree.file("real/in", "inside")
         try tree.link("to-file", to: "real/in")
         try tree.link("to-folder", to: "real")
@@ -142,7 +142,7 @@ import TransferKit
         await store.close()
     }
 
-    @Test func whatIsNeitherFileNorFolderIsLeftOut() async throws {
+    @Test func skipsOtherFileTypes() async throws {
         try tree.file("a", "1")
         try tree.fifo("pipe")
         let store = try await fixture.open([TransferItem(tree.root)])
@@ -156,7 +156,7 @@ import TransferKit
         await store.close()
     }
 
-    @Test func theQueuesOwnStoreIsNotSent() async throws {
+    @Test func skipsStorageFolder() async throws {
         let store = try await fixture.open([TransferItem(fixture.folder.path, as: try RemotePath("all"))])
         try tree.file("a", "1")
         try await fixture.expand(store)
@@ -165,10 +165,10 @@ import TransferKit
         await store.close()
     }
 
-    @Test func aFolderThatCannotBeReadFailsAloneAndIsReadByARetry() async throws {
+    @Test func retriesUnreadableFolder() async throws {
         try tree.file("a", "1")
         try tree.file("z", "1")
-        // A path that is longer than the system takes can't be read by anybody, the superuser included.
+        // No user can read a path that is longer than the system permits, including the superuser.
         let component = String(repeating: "d", count: 250)
         try await fixture.withDeepFolder(component) {
             let store = try await fixture.open([TransferItem(tree.root)])
@@ -189,7 +189,7 @@ import TransferKit
         }
     }
 
-    @Test func addedItemsComeAfterAllOthers() async throws {
+    @Test func addedItemsFollowOthers() async throws {
         try tree.file("one/x", "1")
         try tree.file("two/y", "22")
         let file = try tree.file("a", "333")
@@ -210,7 +210,7 @@ import TransferKit
         await store.close()
     }
 
-    @Test func twentyThousandEntriesAreReadInPieces() async throws {
+    @Test func readsTwentyThousandEntriesInPieces() async throws {
         for number in 0..<20_000 {
             let path = tree.path("\(number)")
             try FileDescriptor.open(path, .writeOnly, options: [.create], permissions: [.ownerReadWrite]).close()

@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Folders and bytes from memory, from the call to the other end.
+/// Folders and data items, from the call to the server.
 @Suite struct FolderTransferTests {
     private let fixture: QueueFixture
     private let tree: FolderTree

@@ -9,7 +9,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// Makes folders with files in them.
+/// Creates folders with files.
 struct FolderTree {
     let root: FilePath
 
@@ -72,7 +72,7 @@ extension FilePath {
 }
 
 extension [ItemStatus] {
-    /// The remote names of those in a state, as text.
+    /// The remote names of items in a state, as text.
     func destinations(_ state: ItemState = .pending) -> [String] {
         filter { $0.state == state }.map(\.destination.description)
     }

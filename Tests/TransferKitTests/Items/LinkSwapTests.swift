@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// What takes the place of a file between the reading of its folder and its turn leads to nothing that the session's policy leaves out.
+/// If a link replaces a file after its folder was read, it does not lead to files that the session's policy excludes.
 @Suite struct LinkSwapTests {
     private let fixture: QueueFixture
     private let tree: FolderTree
@@ -19,7 +19,7 @@ import TransportTesting
         (SymbolicLinkPolicy.skip, ["tree/a", "tree/z"]), (.followFiles, ["tree/a", "tree/b", "tree/z"]),
         (.follow, ["tree/a", "tree/b", "tree/deep/below/c", "tree/z"]),
     ])
-    func filesAndFoldersThatBecomeLinks(_ policy: SymbolicLinkPolicy, _ sent: [String]) async throws {
+    func doesNotFollowFilesAndFoldersThatBecomeLinks(_ policy: SymbolicLinkPolicy, _ sent: [String]) async throws {
         for name in ["a", "b", "deep/below/c", "z"] { try tree.file(name, "content") }
         let other = try FolderTree(fixture.folder.path.appending("other"))
         try other.file("secret", "secret!")
@@ -45,7 +45,7 @@ import TransportTesting
     }
 
     /// A folder that becomes a link after its parent was read is not read through it.
-    @Test func aFolderThatBecomesALinkWhileOthersAreRead() async throws {
+    @Test func doesNotFollowFolderThatBecomesLink() async throws {
         try tree.file("a/inside", "1")
         try tree.file("b/inside", "1")
         let other = try FolderTree(fixture.folder.path.appending("other"))

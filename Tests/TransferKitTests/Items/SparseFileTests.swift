@@ -19,7 +19,7 @@ private func makeSparse(_ path: FilePath, size: Int64) throws {
     try file.resize(to: size)
 }
 
-/// Sparse files, whose sizes are larger than any disk. Only some file systems, such as tmpfs, take them.
+/// Sparse files with sizes larger than any disk. Only some file systems, such as tmpfs, support them.
 @Suite(.enabled(if: memoryDiskTakesHugeFiles)) struct SparseFileTests {
     /// Two files of 7 EiB, and 17 of 64 PiB.
     private static func folderOfHugeFiles() throws -> FilePath {
@@ -30,7 +30,7 @@ private func makeSparse(_ path: FilePath, size: Int64) throws {
         return folder
     }
 
-    @Test func aFolderOfHugeFilesFailsWithASentence() async throws {
+    @Test func reportsFolderOfHugeFiles() async throws {
         let fixture = try QueueFixture()
         let folder = try Self.folderOfHugeFiles()
         defer { try? FileManager.default.removeItem(atPath: folder.string) }
@@ -44,14 +44,14 @@ private func makeSparse(_ path: FilePath, size: Int64) throws {
         let items = try await queue.items(of: session.id)
         #expect(items.count == 19)
         #expect(items.prefix(2).allSatisfy { $0.error?.code == .tooLarge })
-        // The last of those with 64 PiB each is more than a session takes.
+        // The last of the files of 64 PiB each exceeds the limit of a session.
         #expect(items.filter { $0.error?.code == .tooLarge }.count == 3)
         #expect(try await session.status.statistics.bytesTotal == 1 << 60)
         await queue.shutdown()
     }
 
-    /// What no session can take is refused at once, and nothing is added.
-    @Test func hugeFilesAreRefused() async throws {
+    /// Impossible sessions are rejected immediately, and nothing is added.
+    @Test func rejectsHugeFiles() async throws {
         let fixture = try QueueFixture()
         let folder = try Self.folderOfHugeFiles()
         defer { try? FileManager.default.removeItem(atPath: folder.string) }

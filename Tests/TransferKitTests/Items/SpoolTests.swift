@@ -83,7 +83,7 @@ import TransportTesting
         let kept = Set(try spooled())
         try Data("orphan".utf8).write(to: URL(fileURLWithPath: folder.appending("orphan").string))
         queue = try await fixture.open()
-        #expect(Set(try spooled()) == kept && kept.count == 2, "also what waits behind a folder is kept")
+        #expect(Set(try spooled()) == kept && kept.count == 2, "an item that waits after a folder is kept, too")
         #expect(try await queue.items(of: session.id).count == 3)
         await queue.shutdown()
     }

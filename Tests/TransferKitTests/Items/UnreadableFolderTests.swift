@@ -13,7 +13,7 @@ import TransportTesting
     import Darwin
 #endif
 
-/// Folders that can be opened, and not read to their end.
+/// Folders that can be opened, but not read to their end.
 @Suite(.oneProcessAtATime) struct UnreadableFolderTests {
     private let fixture: ItemFixture
     private var tree: FolderTree { fixture.tree }
@@ -36,12 +36,12 @@ import TransportTesting
         return { $0 == path && $1 >= entries ? .ioError : nil }
     }
 
-    /// - Parameter count: More than a chunk, so that a part of the folder is in the store when the error comes, or fewer.
+    /// - Parameter count: More than a chunk, so that a part of the folder is stored before the error, or fewer.
     @Test(arguments: [(300, 200), (20_000, 17_000)])
-    func aFolderIsListedAsAWholeOrNotAtAll(_ count: Int, _ entries: Int) async throws {
+    func listsWholeFolderOrNothing(_ count: Int, _ entries: Int) async throws {
         try tree.file("a", "1")
         try fill("middle", count)
-        // The first of its entries, so that it is read before the error.
+        // The first entry, so that it is read before the error.
         try tree.file("middle/!/inner", "22")
         try tree.link("middle/!/broken", to: "nowhere")
         try tree.file("z", "333")
@@ -54,7 +54,7 @@ import TransportTesting
         #expect(totals == ManifestTotals(files: 2, failed: 1, bytes: 4))
         #expect(try await fixture.statistics(store).map { [Int64($0.files), Int64($0.filesFailed), $0.bytesKnown] } == [3, 1, 4])
         let folders = try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM directory") }
-        #expect(folders == 1, "the tree's own")
+        #expect(folders == 1, "the root of the tree")
 
         try await store.commit([.resetSession(1, isWhole: false)])
         try await fixture.expand(store)
@@ -66,7 +66,7 @@ import TransportTesting
         await store.close()
     }
 
-    @Test func aReadingThatIsCutOffWhileItTakesRowsBackIsDoneAgain() async throws {
+    @Test func repeatsExpansionInterruptedDuringWithdrawal() async throws {
         try fill("middle", 20_000)
         let store = try await fixture.open([TransferItem(tree.root)])
         await #expect(throws: CancellationError.self) {
@@ -96,7 +96,7 @@ import TransportTesting
         return taken
     }
 
-    /// Lets two readings be under way at once, so that each reader of the store has opened all the files that it needs.
+    /// Runs two reads at the same time, so that each reader of the store opens all files that it needs.
     private static func openBothReaders(of pool: DatabasePool) async throws {
         let (first, second) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         // These wait on the pool's own threads.
@@ -113,7 +113,7 @@ import TransportTesting
         _ = try await (one, other)
     }
 
-    @Test func aSessionThatLacksDescriptorsWaitsForThem() async throws {
+    @Test func waitsForDescriptors() async throws {
         await #expect(processExitsWith: .success) {
             let fixture = try QueueFixture()
             let tree = try FolderTree(fixture.folder.path.appending("tree"))

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// What an app says of one item, or of a session, gets to the transport, and a capability nowhere else.
+/// The URLs and contexts of items and sessions arrive at the transport, and a secret URL appears nowhere else.
 @Suite struct UploadPlaceTests {
     private static let place = "https://upload.example.com/files/capability-4711"
     private let fixture: QueueFixture
@@ -26,7 +26,7 @@ import TransportTesting
         var items = ["1", "2", "3"].map { TransferItem(fixture.folder.path.appending($0)) }
         for name in ["1", "2", "3"] { _ = try fixture.folder.file(name, size: 10) }
         items[1].uploadURL = Self.place
-        // The last two wait behind a folder, in another table.
+        // The last two items follow a folder, in another table.
         var blob = TransferItem.data(Data("x".utf8), as: try RemotePath("blob"))
         blob.uploadURL = Self.place + "-blob"
         let folder = fixture.folder.path.appending("empty")
@@ -105,7 +105,7 @@ import TransportTesting
         try await queue.start()
         try await gate.reached()
         try await queue.update(session.id, SessionUpdate(context: Data("2".utf8)))
-        // A run that has not seen the change yet is asked until it has.
+        // Wait until the run has the change.
         while await queue.live[1]?.context != Data("2".utf8) { await Task.yield() }
         gate.open()
         _ = try await session.value

@@ -2,7 +2,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Sessions that are run before their turn, and those that make room for them.
+/// Sessions that run before their turn, and those that make room for them.
 @Suite struct DisplacementTests {
     @Test func whatIsPutBeforeAnInterruptedPreemptorSetsItsVictimFree() throws {
         for isMoved in [false, true] {
@@ -59,7 +59,7 @@ import TransferKit
         #expect(queue.line == "A=ending(waiting) B=waiting C=running D=waiting")
         try queue.letGo("A")
         #expect(queue.line == "A=waiting B=waiting C=running D=running")
-        // B comes back for D, A for C.
+        // B resumes for D, and A for C.
         try queue.end("D")
         #expect(queue.line == "A=waiting B=running C=running D=completed")
         try queue.end("C")
@@ -72,7 +72,7 @@ import TransferKit
         try queue.call(.run(), "E")
         try queue.letGo("C")
         try queue.call(.run(), "C")
-        // E is now the lowest-placed: the two cross.
+        // E is now the lowest in the list: the two swap.
         #expect(queue.line == "A=running B=running C=waiting D=waiting E=ending(waiting)")
         try queue.letGo("E")
         #expect(queue.line == "A=running B=running C=running D=waiting E=waiting")
@@ -114,7 +114,7 @@ import TransferKit
         #expect(queue.line == "A=running B=waiting C=waiting")
         #expect(queue.why("C") == .retry(at: DualInstant.seconds(30).date))
         try queue.pass(seconds: 30)
-        // It waits as any other, and does not displace again.
+        // It waits like any other session, and does not displace again.
         #expect(queue.line == "A=running B=waiting C=waiting")
         #expect(queue.why("C") == .order(behind: SessionID(named: "B")))
     }
@@ -241,7 +241,7 @@ import TransferKit
         try queue.add("A B C D")
         try queue.tell(.setSessionLimit(1, account: nil))
         #expect(queue.line == "A=running B=running C=running D=waiting")
-        // Displacing one session would not be enough, so none is displaced.
+        // Displacing one session would not suffice, so none is displaced.
         try queue.call(.run(), "D")
         #expect(queue.line == "A=running B=running C=running D=waiting")
         try queue.end("A")

@@ -1,9 +1,9 @@
 import Testing
 import TransferKit
 
-/// A forecast is what a queue played forward by hand comes to.
+/// A forecast equals what a simulation of the queue by hand yields.
 @Suite struct ForecastTests {
-    /// One case: sessions are written as `bytes@rate`, with words for what else is true of them.
+    /// One case. Sessions are written as `bytes@rate`, followed by words for their other properties.
     struct Case: CustomTestStringConvertible, Sendable {
         var name: String
         var queue = Forecast.Limits(sessions: 1)
@@ -11,7 +11,7 @@ import TransferKit
         var isStrict = false
         var running: [String] = []
         var waiting: [String]
-        /// Start and end in seconds of those that wait; a dash for what is not known.
+        /// Start and end in seconds for each waiting session; a dash for an unknown time.
         var expected: String
 
         var testDescription: String { name }
@@ -34,7 +34,7 @@ import TransferKit
             name: "the queue's limit is shared, and free again when one ends", queue: Forecast.Limits(sessions: 2, rate: 10),
             waiting: ["50@100", "100@100", "10@100"], expected: "0-10 0-16 10-12"),
         Case(
-            name: "who wants less leaves more to the other", queue: Forecast.Limits(sessions: 2, rate: 10), waiting: ["20@2", "80@100"],
+            name: "a slower session leaves more to the other", queue: Forecast.Limits(sessions: 2, rate: 10), waiting: ["20@2", "80@100"],
             expected: "0-10 0-10"),
         Case(
             name: "an account's limit holds for its own", queue: Forecast.Limits(sessions: 3),
@@ -96,7 +96,7 @@ import TransferKit
         return session
     }
 
-    @Test func aThousandSessionsOnAThousandSlotsWithLimits() {
+    @Test func thousandSessionsWithLimits() {
         let waiting = (1...1_000).map { Forecast.Session(key: SessionKey($0), account: 1, bytes: 1_000_000_007, rate: 1e9 + Double($0)) }
         let forecast = Forecast(
             queue: Forecast.Limits(sessions: 50, rate: 1e12), accounts: [1: Forecast.Limits(rate: 1e11)], running: [], waiting: waiting)

@@ -2,7 +2,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Sessions that were looked up before something is done to them.
+/// Sessions that were looked up before an operation changes them.
 @Suite struct FoundSessionTests {
     private func draft(_ tags: [String]) -> SessionDraft {
         var draft = SessionDraft.draft()
@@ -38,7 +38,7 @@ import TransferKit
         let drafts = [draft(["red"]), draft(["red"])]
         let ids = drafts.map(\.id)
         _ = try scheduler.perform(.enqueue(drafts))
-        // Two of them read at once; the first one ends in between.
+        // Two of them read at once. The first one ends in between.
         scheduler.beginReadingTags()
         scheduler.beginReadingTags()
         scheduler.endReadingTags()

@@ -3,12 +3,12 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Every operation, in every state, in every mode.
+/// Every operation, in every state and every mode.
 @Suite struct OperationTableTests {
     @Test(arguments: OperationTable.cells) func operation(cell: OperationTable.Cell) throws {
         var queue = try Rehearsal(limit: 3)
         let command = try #require(OperationTable.command(cell.operation, .id(SessionID(named: "S"))))
-        // The other one keeps the account's only slot, so that none that waits starts at once; one that is paused has one of its own.
+        // The other session keeps the account's only slot, so that no waiting session starts at once. A paused session has its own slot.
         try queue.add("other S")
         try bring(&queue, to: cell.state)
         try queue.tell(.setSessionLimit(cell.state == "paused" ? 2 : 1, account: "a"))
@@ -58,7 +58,7 @@ import TransferKit
         #expect(lines.count == 16)
         #expect(lines.allSatisfy { $0.split(separator: "|").count == 9 })
         #expect(lines[6] == "| `resume` | – | – | – | running / waiting | – | – | – | – |")
-        // On a stopped queue, two states less.
+        // On a stopped queue, two states fewer.
         #expect(OperationTable.cells.count == 14 * (8 + 8 + 6))
     }
 

@@ -2,12 +2,12 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Which runs ask an endpoint that failed too often.
+/// Which runs probe an endpoint that failed too often.
 @Suite struct ProbeTests {
     private let endpoint = Account.memory("a").endpoints[0]
-    private let outage = TransferError(.unreachable, .connectionRefused, "Nobody is there.")
+    private let outage = TransferError(.unreachable, .connectionRefused, "No server answers.")
 
-    /// Three sessions, and an endpoint that failed too often, to be probed from 30 s on.
+    /// Three sessions, and an endpoint that failed too often and may be probed from 30 s on.
     private func scheduler(_ error: TransferError = .broken) throws -> Scheduler {
         var scheduler = try Scheduler.fixture(sessionLimit: 3)
         _ = try scheduler.perform(.enqueue([.draft(), .draft(), .draft()]))
@@ -17,7 +17,7 @@ import TransferKit
         return scheduler
     }
 
-    @Test func aRunThatHasNotAskedYetKeepsOthersAwayForAMomentOnly() throws {
+    @Test func runWithoutRequestDelaysOthersOnlyBriefly() throws {
         var scheduler = try scheduler()
         _ = try scheduler.perform(.start, at: .seconds(30))
         #expect(scheduler.runningIDs.count == 1)
@@ -30,7 +30,7 @@ import TransferKit
         #expect(try scheduler.report(.probe(endpoint), of: 2, at: .seconds(38)).answer.isGranted, "its other files")
     }
 
-    @Test func aProbeEndsWithTheFirstSignOfLife() throws {
+    @Test func probeEndsWithFirstResponse() throws {
         var scheduler = try scheduler()
         _ = try scheduler.perform(.start, at: .seconds(30))
         _ = try scheduler.report(.probe(endpoint), of: 1, at: .seconds(30))
@@ -39,7 +39,7 @@ import TransferKit
         #expect(scheduler.runningIDs.count == 3)
     }
 
-    @Test func aProbeWithoutAnySignKeepsOthersAwayForHalfAMinute() throws {
+    @Test func silentProbeDelaysOthersForHalfAMinute() throws {
         var scheduler = try scheduler()
         _ = try scheduler.perform(.start, at: .seconds(30))
         _ = try scheduler.report(.probe(endpoint), of: 1, at: .seconds(30))
@@ -50,7 +50,7 @@ import TransferKit
         #expect(scheduler.runningIDs.count == 2, "the next one probes")
     }
 
-    @Test func aServerThatIsNotThereIsProbedEveryTenSeconds() throws {
+    @Test func unreachableServerIsProbedEveryTenSeconds() throws {
         var scheduler = try scheduler(outage)
         for number in 1...100 {
             let time = DualInstant.seconds(10 * number)
@@ -63,7 +63,7 @@ import TransferKit
         }
     }
 
-    @Test func aProbeThatTakesLongLeavesOthersAtLeastAsMuchTime() throws {
+    @Test func slowProbeLeavesOthersAtLeastAsMuchTime() throws {
         var scheduler = try scheduler(outage)
         _ = scheduler.schedule(at: .seconds(10))
         _ = try scheduler.report(.probe(endpoint), of: 1, at: .seconds(10))
@@ -72,32 +72,32 @@ import TransferKit
         #expect(scheduler.nextDue(after: .seconds(35)) == .seconds(60))
     }
 
-    /// Each of these calls lets one session ask at once.
+    /// Each of these calls lets one session probe at once.
     @Test(arguments: [
         Command.perform(.run(), .one(.index(2))), .unblockAccount(name: "a"), .saveAccount(.memory("a")), .retryEndpoints(account: "a"),
         .setNetwork(.expensive),
     ])
-    func aPersonDoesNotWait(_ command: Command) throws {
+    func userCallProbesAtOnce(_ command: Command) throws {
         var scheduler = try scheduler()
         _ = try scheduler.perform(command, at: .seconds(3))
         #expect(scheduler.runningIDs.count == 1)
         if case .perform = command { #expect(scheduler.view(3)?.state == .running) }
         let key = try #require(scheduler.sessions.first { $0.run != nil }).key
         #expect(try scheduler.report(.probe(endpoint), of: key, at: .seconds(3)).answer.isGranted)
-        // It fails, and the endpoint is left alone for twice as long.
+        // It fails, and the endpoint stays unavailable for twice as long.
         _ = try scheduler.report(.endpointFailed(endpoint, .broken), of: key, at: .seconds(4))
         _ = try scheduler.report(.ended(.endpointsUnavailable(.broken)), of: key, at: .seconds(4))
         #expect(scheduler.nextDue(after: .seconds(4)) == .seconds(64))
     }
 
-    @Test func aRetryDoesNotWaitEither() throws {
+    @Test func retryProbesAtOnce() throws {
         var scheduler = try scheduler()
         _ = try scheduler.perform(.perform(.cancel(), .one(.index(1))), at: .seconds(3))
         _ = try scheduler.perform(.perform(.retry, .one(.index(1))), at: .seconds(3))
         #expect(scheduler.runningIDs.count == 1)
     }
 
-    @Test func aPersonOverridesAServerThatAskedForTime() throws {
+    @Test func userCallOverridesRetryAfter() throws {
         var scheduler = try Scheduler.fixture(sessionLimit: 2)
         _ = try scheduler.perform(.enqueue([.draft(), .draft()]))
         _ = try scheduler.perform(.start)
@@ -105,7 +105,7 @@ import TransferKit
         for key in SessionKey(1)...2 { _ = try scheduler.report(.ended(.endpointsUnavailable(.broken)), of: key) }
         #expect(scheduler.runningIDs.isEmpty)
         _ = try scheduler.perform(.perform(.run(), .one(.index(1))), at: .seconds(3))
-        #expect(scheduler.runningIDs.count == 1, "one finds out for all")
+        #expect(scheduler.runningIDs.count == 1, "one probe serves all")
         #expect(scheduler.view(2)?.state == .running)
     }
 }

@@ -14,21 +14,21 @@ import TransferKit
 
     private let soon = RecoveryDecision.retry(after: .milliseconds(500))
 
-    @Test func transientIsRepeatedUntilTheAttemptsAreUsedUp() {
+    @Test func repeatsTransientUntilAttemptsAreUsedUp() {
         #expect(decision(.transient) == soon)
         #expect(decision(.transient, History(failures: 7)) == .retry(after: .seconds(32)))
         #expect(decision(.transient, History(failures: 8)) == .giveUpFile)
     }
 
-    /// An attempt costs nothing where no server is; a large body that a proxy takes for a stopped server is another matter.
-    @Test(arguments: [(false, Duration.seconds(5)), (true, .seconds(64))]) func anOutageIsProbedSoonUnlessThatCostsMuch(
+    /// Without a server, an attempt costs nothing. A large body that a proxy accepts for a stopped server is different.
+    @Test(arguments: [(false, Duration.seconds(5)), (true, .seconds(64))]) func probesOutageSoonUnlessExpensive(
         isCostly: Bool, delay: Duration
     ) {
         let history = History(outageAttempts: 8, isCostly: isCostly)
         #expect(decision(.transient, history, code: .serverUnavailable) == .retry(after: delay))
     }
 
-    @Test func anUnknownClassIsTransient() {
+    @Test func treatsUnknownClassAsTransient() {
         #expect(decision(FailureClass(rawValue: "of another version")) == soon)
     }
 
@@ -40,51 +40,51 @@ import TransferKit
         // The file restarts at another endpoint instead of failing.
         (History(failures: 1, hasCheckpoint: true, hasNextEndpoint: true, isOutageTooLong: true), true),
     ])
-    func unreachableGoesToTheNextEndpoint(_ history: History, _ goes: Bool) {
+    func unreachableMovesToNextEndpoint(_ history: History, _ goes: Bool) {
         var history = history
         history.outageAttempts = 1
         #expect(decision(.unreachable, history) == (goes ? .nextEndpoint : soon))
     }
 
-    @Test func anOutageUsesUpNoAttempts() {
+    @Test func outageUsesNoAttempts() {
         #expect(decision(.unreachable, History(failures: 8, outageAttempts: 1_000)) == .retry(after: .seconds(5)))
         #expect(decision(.unreachable, History(outageAttempts: 2, isOutageTooLong: true)) == .failSession)
         #expect(decision(.unreachable, History(failures: 8), code: .notThisProtocol) == .giveUpFile)
     }
 
-    @Test func aFileThatUsedUpItsAttemptsIsTriedElsewhere() {
+    @Test func fileWithoutAttemptsMovesToNextEndpoint() {
         #expect(decision(.transient, History(failures: 8, hasNextEndpoint: true)) == .nextEndpoint)
         #expect(decision(.transient, History(failures: 7, hasNextEndpoint: true)) == .retry(after: .seconds(32)))
     }
 
-    @Test func credentialsAndTrustNeedAPerson() {
+    @Test func credentialsAndTrustBlockAccount() {
         #expect(decision(.credentials) == .blockAccount)
         #expect(decision(.credentials, History(failures: 1, hasNextEndpoint: true)) == .blockAccount)
         #expect(decision(.trust, History(failures: 1, hasNextEndpoint: true, isAuthenticated: true)) == .blockAccount)
     }
 
-    @Test func credentialsMayBeTriedElsewhereIfTheAccountSaysSo() {
+    @Test func triesCredentialsElsewhereIfAccountAllows() {
         let rules = RecoveryDecision.Rules(fallsBackOnCredentials: true)
         #expect(decision(.credentials, History(failures: 1, hasNextEndpoint: true), rules) == .nextEndpoint)
         #expect(decision(.credentials, History(failures: 1), rules) == .blockAccount)
         #expect(decision(.trust, History(failures: 1, hasNextEndpoint: true), rules) == .blockAccount)
     }
 
-    @Test func whatIsForbiddenToCredentialsThatAreRightConcernsTheFileAlone() {
+    @Test func forbiddenWithValidCredentialsFailsOnlyFile() {
         #expect(decision(.credentials, History(failures: 1, isAuthenticated: true), code: .forbidden) == .giveUpFile)
         #expect(decision(.credentials, History(failures: 1), code: .forbidden) == .blockAccount)
-        // As a token that ran out: it worked before, and nothing works with it any more.
+        // For example, an expired token: it worked before, and no request succeeds with it anymore.
         #expect(decision(.credentials, History(failures: 1, isAuthenticated: true), code: .credentialsRejected) == .blockAccount)
     }
 
-    @Test func resumeLostStartsOverOnce() {
+    @Test func lostResumeStartsOverOnce() {
         #expect(decision(.resumeLost) == .restart)
         #expect(decision(.resumeLost, History(failures: 2, hasRestarted: true)) == .giveUpFile)
         #expect(decision(.resumeLost, History(failures: 1, mismatches: 1)) == .restart)
         #expect(decision(.resumeLost, History(failures: 1, mismatches: 2)) == .giveUpFile)
     }
 
-    @Test func aChangedSourceFailsOrStartsOver() {
+    @Test func changedSourceFailsOrStartsOver() {
         let restarts = RecoveryDecision.Rules(retry: RetryPolicy(maximumAttempts: 3), onSourceChange: .restart)
         #expect(decision(.sourceChanged) == .giveUpFile)
         #expect(decision(.sourceChanged, History(failures: 9, sourceChanges: 2), restarts) == .restart)
@@ -92,24 +92,24 @@ import TransferKit
     }
 
     @Test(arguments: [FailureClass.permanent, .sourceLost, .unsupported])
-    func noUseInTryingAgain(_ failureClass: FailureClass) {
+    func failsWithoutRetry(_ failureClass: FailureClass) {
         #expect(decision(failureClass) == .giveUpFile)
     }
 
-    @Test func unsupportedMayWorkElsewhere() {
+    @Test func unsupportedMovesToNextEndpoint() {
         #expect(decision(.unsupported, History(failures: 1, hasNextEndpoint: true)) == .nextEndpoint)
         #expect(decision(.unsupported, History(failures: 1, othersMayWork: true)) == soon)
     }
 
-    @Test func aFullMachineIsWaitedFor() {
+    @Test func waitsForFullLocalDisk() {
         #expect(decision(.noSpace, History(failures: 1_000)) == .waitForSpace)
     }
 
-    @Test func aFullServerEndsTheSession() {
+    @Test func fullServerEndsSession() {
         #expect(decision(.remoteFull) == .failSession)
     }
 
-    @Test func protocolViolationsAreTriedTwiceThenElsewhere() {
+    @Test func triesProtocolViolationTwiceThenElsewhere() {
         #expect(decision(.protocolViolation, History(failures: 1, violations: 2, hasNextEndpoint: true)) == soon)
         #expect(decision(.protocolViolation, History(failures: 3, violations: 3, hasNextEndpoint: true)) == .nextEndpoint)
         #expect(

@@ -60,7 +60,7 @@ import TransferKit
         try queue.call(.run(), "X")
         try queue.letGo("R")
         #expect(queue.line == "P=paused(displaced) R=waiting X=running")
-        // The one that displaced it runs no more.
+        // The session that displaced it no longer runs.
         try queue.call(.cancel(), "R")
         #expect(queue.line == "P=paused R=cancelled X=running")
         try queue.call(.resume, "P")

@@ -11,11 +11,11 @@ import TransferKit
         #expect(policy.delay(afterFailures: failures, retryAfter: nil, fraction: 0) == .zero)
     }
 
-    @Test func noServerCanStopAClientForEver() {
+    @Test func limitsRetryAfter() {
         #expect(policy.delay(afterFailures: 1, retryAfter: .seconds(4_294_967_295), fraction: 0) == .seconds(86_400))
     }
 
-    @Test func theServersWordIsALowerBound() {
+    @Test func retryAfterIsLowerBound() {
         #expect(policy.delay(afterFailures: 1, retryAfter: .seconds(30), fraction: 0.5) == .seconds(30))
         #expect(policy.delay(afterFailures: 9, retryAfter: .seconds(30), fraction: 0.5) == .seconds(128))
     }

@@ -2,7 +2,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// How long sessions run is stored by and by, with what is stored of them anyway.
+/// The run time of sessions is stored along with other changes to them.
 @Suite struct RunTimeTests {
     private struct Ran: Equatable {
         var key: SessionKey?
@@ -21,7 +21,7 @@ import TransferKit
 
     private func milliseconds(_ count: Int) -> DualInstant { .start + .milliseconds(count) }
 
-    @Test func timeIsNotedWithFilesOnceASecondAndAtTheEnd() throws {
+    @Test func storesTimeWithFilesOnceASecondAndAtTheEnd() throws {
         var scheduler = try Scheduler.fixture()
         _ = try scheduler.perform(.enqueue([.draft(), .draft("b")]))
         _ = try scheduler.perform(.setSessionLimit(2, account: nil))
@@ -38,7 +38,7 @@ import TransferKit
         #expect(ran(try scheduler.report(finished, of: 3, at: milliseconds(20_100))) == [Ran(key: 3, session: 100, queue: 100)])
     }
 
-    @Test func whatTheStoreRefusedIsNotedAgain() throws {
+    @Test func storesRefusedTimeAgain() throws {
         var scheduler = try Scheduler.fixture()
         _ = try scheduler.perform(.enqueue([.draft()]))
         _ = try scheduler.perform(.start)
@@ -48,7 +48,7 @@ import TransferKit
         #expect(ran(try scheduler.handle(report, at: milliseconds(4_000))).map(\.session) == [4_000])
     }
 
-    @Test func theRunOfARemovedSessionCountsForTheQueue() throws {
+    @Test func runOfRemovedSessionCountsForQueue() throws {
         var scheduler = try Scheduler.fixture()
         let draft = SessionDraft.draft()
         _ = try scheduler.perform(.enqueue([draft]))

@@ -10,7 +10,7 @@ extension Scheduler {
         return scheduler
     }
 
-    /// Handles a command and what may start because of it, as the writer does.
+    /// Handles a command and starts what may then start, like the writer.
     mutating func perform(_ command: Command, at now: DualInstant = .start) throws -> Transaction {
         var transaction = try handle(.command(command), at: now)
         transaction.append(schedule(at: now))
@@ -25,7 +25,7 @@ extension Scheduler {
         return transaction
     }
 
-    /// Whether a run that is no probe may ask an endpoint of the first session's account.
+    /// Whether a run that does not probe may ask an endpoint of the first session's account.
     func offers(_ endpoint: Endpoint, at now: DualInstant = .start) -> Bool {
         endpoints(for: 1, run: .max, at: now)?.available.contains(endpoint) == true
     }
@@ -51,7 +51,7 @@ extension Scheduler.Settings {
 }
 
 extension StoreWrite {
-    /// A session of account 1, as a scheduler has it stored.
+    /// A session of account 1, as a scheduler stores it.
     static func session(_ key: SessionKey, rank: Int64, _ draft: SessionDraft, _ state: SessionState = .waiting) -> StoreWrite {
         var sessions = NewSessions(drafts: [draft], createdAt: .now)
         sessions.append(Entry(id: draft.id, key: key, rank: rank, account: 1, state: state))

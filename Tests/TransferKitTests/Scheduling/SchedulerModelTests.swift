@@ -4,7 +4,7 @@ import TransferKit
 
 /// Random operations, compared after each step with a reference that is too simple to be wrong.
 @Suite struct SchedulerModelTests {
-    /// More of them with `TRANSFERKIT_MODEL_SEEDS=10000`.
+    /// Set `TRANSFERKIT_MODEL_SEEDS=10000` to run more of them.
     static let seeds = 0..<(ProcessInfo.processInfo.environment["TRANSFERKIT_MODEL_SEEDS"].flatMap { UInt64($0) } ?? 100)
 
     @Test(arguments: seeds)
@@ -25,7 +25,7 @@ import TransferKit
         }
     }
 
-    @Test func aRecordedSequenceIsReplayed() throws {
+    @Test func replaysRecordedSequence() throws {
         var changes: UInt64 = 0
         for seed in UInt64(10)..<14 {
             var generator = StepGenerator(seed: seed)
@@ -46,8 +46,8 @@ import TransferKit
         #expect(changes > 10)
     }
 
-    /// What is never reached is not tested.
-    @Test func theStepsReachEveryReasonAndEveryError() {
+    /// A reason or an error that no step reaches is not tested.
+    @Test func stepsReachEveryReasonAndError() {
         var reasons: Set<String> = []
         var codes: Set<String> = []
         for seed in UInt64(0)..<100 {
@@ -75,7 +75,7 @@ import TransferKit
         #expect(codes.sorted() == expected)
     }
 
-    @Test func theShortestFailingSequenceIsFound() {
+    @Test func findsShortestFailingSequence() {
         let steps = (0..<40).map { ModelStep(wait: $0, kind: .restart) }
         let shortest = Shrinker.shortest(ModelSequence(steps: steps)) { sequence in
             sequence.steps.contains { $0.wait == 7 } && sequence.steps.contains { $0.wait == 31 }

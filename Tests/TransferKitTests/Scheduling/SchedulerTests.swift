@@ -27,7 +27,7 @@ import TransferKit
         #expect(scheduler.isIdle(at: .start))
     }
 
-    @Test func idleIsToldOnce() throws {
+    @Test func reportsIdleOnce() throws {
         var scheduler = try Scheduler.fixture()
         func isIdle(_ event: QueueEvent.Kind) -> Bool { if case .queueBecameIdle = event { true } else { false } }
         #expect(try scheduler.perform(.start).events.contains(where: isIdle))
@@ -36,13 +36,13 @@ import TransferKit
         #expect(try scheduler.report(.ended(.finished(failure: nil, itemsSeen: 1)), of: 1).events.contains(where: isIdle))
     }
 
-    @Test func idleIsToldAgainAfterItWasNotSo() throws {
+    @Test func reportsIdleAgainAfterActivity() throws {
         var scheduler = try Scheduler.fixture()
         func isIdle(_ event: QueueEvent.Kind) -> Bool { if case .queueBecameIdle = event { true } else { false } }
         _ = try scheduler.perform(.enqueue([.draft()]))
         _ = try scheduler.perform(.perform(.hold, .one(.index(0))))
         #expect(try scheduler.perform(.start).events.contains(where: isIdle))
-        // Waits for a time to come, which is not idle, and is held again before it starts.
+        // Waits until a time comes, which is not idle, and is held again before it starts.
         var later = SessionDraft.draft()
         later.notBefore = DualInstant.seconds(60).date
         _ = try scheduler.perform(.enqueue([later]))
@@ -53,7 +53,7 @@ import TransferKit
         #expect(try scheduler.perform(.perform(.hold, .one(.index(1)))).events.contains(where: isIdle))
     }
 
-    @Test func aCompletedFileAnywhereEndsTheRowOfFailures() throws {
+    @Test func completedFileResetsFailures() throws {
         var scheduler = try Scheduler.fixture(sessionLimit: 2)
         _ = try scheduler.perform(.enqueue([.draft(), .draft()]))
         _ = try scheduler.perform(.start)
@@ -67,7 +67,7 @@ import TransferKit
         #expect(!scheduler.offers(endpoint))
     }
 
-    @Test func aLongChainIsEnqueuedInOneGo() throws {
+    @Test func enqueuesLongChain() throws {
         var scheduler = try Scheduler.fixture()
         var drafts = (0..<20_000).map { _ in SessionDraft.draft() }
         for index in 1..<drafts.count { drafts[index].dependency = .after(drafts[index - 1].id) }
@@ -79,7 +79,7 @@ import TransferKit
         #expect(scheduler.sessionIndex.count == 20_000)
     }
 
-    @Test func aRunThatGoesElsewhereIsNoProbe() throws {
+    @Test func runAtOtherEndpointDoesNotProbe() throws {
         var scheduler = try Scheduler.fixture()
         _ = try scheduler.perform(.enqueue([.draft()]))
         _ = try scheduler.perform(.start)
@@ -100,7 +100,7 @@ import TransferKit
         #expect(scheduler.offers(endpoint, at: .seconds(30)))
     }
 
-    @Test func aLongBackoffGivesTheSlotUpAndComesBack() throws {
+    @Test func longBackoffGivesUpSlot() throws {
         var scheduler = try Scheduler.fixture()
         let drafts = [SessionDraft.draft(), .draft()]
         _ = try scheduler.perform(.enqueue(drafts))
@@ -113,19 +113,19 @@ import TransferKit
         #expect(scheduler.runningIDs.isEmpty)
         #expect(!scheduler.isIdle(at: .seconds(5)), "a retry in the future is not idle")
         #expect(scheduler.nextDue(after: .seconds(5)) == .seconds(10))
-        #expect(scheduler.nextDue(after: .seconds(11)) == .seconds(11), "what is overdue is due at once")
+        #expect(scheduler.nextDue(after: .seconds(11)) == .seconds(11), "an overdue session is due at once")
         let tick = scheduler.schedule(at: .seconds(10))
         #expect(tick.actions.count == 1)
         #expect(scheduler.runningIDs == [drafts[0].id])
     }
 
-    @Test func stopInterruptsAndWhatRanGoesFirst() throws {
+    @Test func stopInterruptsAndInterruptedStartFirst() throws {
         var scheduler = try Scheduler.fixture()
         let drafts = [SessionDraft.draft(), .draft()]
         _ = try scheduler.perform(.enqueue(drafts))
         _ = try scheduler.perform(.start)
         _ = try scheduler.report(.ended(.backoff(.seconds(10), .broken)), of: 1)
-        // The second runs while the first waits to be tried again, and is interrupted.
+        // The second session runs while the first waits for its retry, and is interrupted.
         #expect(try scheduler.perform(.stop(.interrupt), at: .seconds(11)).actions == [.interrupt(2, run: 2)])
         #expect(scheduler.flags.mode == .stopping)
         let end = try scheduler.report(.ended(.interrupted), of: 2, at: .seconds(12))
@@ -134,7 +134,7 @@ import TransferKit
         #expect(scheduler.runningIDs == [drafts[1].id])
     }
 
-    @Test func aRemovedSessionKeepsItsSlotUntilItsRunEnded() throws {
+    @Test func removedSessionKeepsSlotUntilRunEnds() throws {
         var scheduler = try Scheduler.fixture()
         let drafts = [SessionDraft.draft(), .draft()]
         _ = try scheduler.perform(.enqueue(drafts))
@@ -149,7 +149,7 @@ import TransferKit
         #expect(scheduler.runningIDs == [drafts[1].id])
     }
 
-    @Test func aBlockedAccountStopsOnlyItself() throws {
+    @Test func blockedAccountAffectsOnlyItself() throws {
         var scheduler = try Scheduler.fixture()
         let drafts = [SessionDraft.draft("a"), .draft("a"), .draft("b")]
         _ = try scheduler.perform(.enqueue(drafts))
@@ -165,7 +165,7 @@ import TransferKit
     }
 
     @Test(arguments: [Command.unblockAccount(name: "a"), .saveAccount(.memory("a"))])
-    func whatWasAnsweredIsNotAskedAgain(answer: Command) throws {
+    func doesNotAskAgainAfterAnswer(answer: Command) throws {
         var scheduler = try Scheduler.fixture(sessionLimit: 3)
         _ = try scheduler.perform(.enqueue([.draft(), .draft(), .draft()]))
         _ = try scheduler.perform(.start)
@@ -184,7 +184,7 @@ import TransferKit
         #expect(scheduler.accounts[1]?.block != nil)
     }
 
-    @Test func anAccountThatWasEditedMeanwhileIsNotBlocked() throws {
+    @Test func editedAccountIsNotBlockedByEarlierRun() throws {
         var scheduler = try Scheduler.fixture()
         let draft = SessionDraft.draft("a")
         _ = try scheduler.perform(.enqueue([draft]))
@@ -195,7 +195,7 @@ import TransferKit
         #expect(scheduler.runningIDs == [draft.id])
     }
 
-    @Test func aMissingTransportWaitsAndLetsOthersPass() throws {
+    @Test func sessionWithoutTransportLetsOthersPass() throws {
         var scheduler = try Scheduler.fixture()
         _ = try scheduler.perform(.saveAccount(Account("c", endpoints: [Endpoint(transport: "carrier-pigeon", address: "coop://c/")])))
         let drafts = [SessionDraft.draft("c"), .draft("a")]
@@ -205,7 +205,7 @@ import TransferKit
         #expect(scheduler.why(1, at: .start) == .transportMissing("carrier-pigeon"))
     }
 
-    @Test func senselessCommandsChangeNothing() throws {
+    @Test func invalidCommandsChangeNothing() throws {
         var scheduler = try Scheduler.fixture()
         _ = try scheduler.perform(.enqueue([.draft()]))
         let known = try #require(scheduler.sessionIndex[1]?.id)
@@ -222,7 +222,7 @@ import TransferKit
         }
     }
 
-    @Test func retriesBelongToTheRunThatTheyAreOf() throws {
+    @Test func retriesBelongToTheirRun() throws {
         var scheduler = try Scheduler.fixture()
         _ = try scheduler.perform(.enqueue([.draft()]))
         _ = try scheduler.perform(.start)
@@ -232,7 +232,7 @@ import TransferKit
         #expect(scheduler.sessionIndex[1]?.state == .running)
     }
 
-    @Test func veryManyDependentsAreReleasedInPieces() throws {
+    @Test func releasesManyDependentsInBatches() throws {
         var scheduler = try Scheduler.fixture()
         let first = SessionDraft.draft()
         let dependents = (0..<25_000).map { _ in
@@ -252,7 +252,7 @@ import TransferKit
             transaction = scheduler.schedule(at: .start)
             scheduler.commit()
         }
-        // With the one that has ended, and the one that begins.
+        // Including the one that has ended and the one that begins.
         #expect(pieces.allSatisfy { $0 <= 10_002 } && pieces.reduce(0, +) <= 25_004 && pieces.count == 3)
         #expect(
             scheduler.sessions.dropFirst().allSatisfy {

@@ -45,7 +45,7 @@ import TransferKit
         try queue.add("C", to: "b")
         try queue.call(.pause, "A")
         try queue.letGo("A")
-        // B waits for the slot of its account, which A keeps, and the queue has one left.
+        // B waits for the slot of its account, which A keeps, and the queue has one free slot.
         try queue.call(.yield, "C")
         try queue.letGo("C")
         #expect(queue.line == "A=paused B=waiting C=waiting")
@@ -62,7 +62,7 @@ import TransferKit
         try queue.letGo("A")
         try queue.call(.yield, "B")
         try queue.call(.yield, "A")
-        // C waits for the slot that B has not let go of.
+        // C waits for the slot that B still uses.
         try queue.pass(seconds: 6)
         #expect(queue.why("A") == .yielded)
         try queue.letGo("B")
@@ -124,7 +124,7 @@ import TransferKit
         try queue.tell(.start)
         #expect(queue.mode == "running")
         try queue.letGo("B")
-        // It was interrupted, and goes before the list.
+        // It was interrupted, so it goes before the list.
         #expect(queue.line == "A=ending(waiting) B=running C=waiting")
         try queue.letGo("A")
         #expect(queue.line == "A=running B=running C=waiting")
@@ -150,7 +150,7 @@ import TransferKit
         #expect(queue.line == "A=waiting B=running")
         try queue.restart()
         try queue.tell(.start)
-        // Both were interrupted by now.
+        // Both have been interrupted by now.
         #expect(queue.line == "A=running B=waiting")
     }
 

@@ -41,7 +41,7 @@ import TransferKit
         #expect(queue.line == "A=running B=waiting")
     }
 
-    /// A later part of a group may be what an earlier one is waited for by: all of them together decide.
+    /// A later session of a group may depend on an earlier one: the check covers the whole group.
     @Test func aMoveInPartsIsCheckedAsAWhole() throws {
         var scheduler = Scheduler(Scheduler.Settings(transports: ["memory"], ordering: .strict))
         _ = try scheduler.perform(.saveAccount(.memory("a")))

@@ -4,10 +4,10 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// What is to be removed is found at once, however much of it waits for a server that is away.
+/// Finding due removals is fast, however many wait for an unavailable server.
 @Suite struct DiscardQueryTests {
-    /// Few rows have a time at which they are left alone, and the index has no others.
-    @Test func whoIsLeftAloneIsFoundByThat() async throws {
+    /// Few rows have a time before which they must wait, and the index contains no others.
+    @Test func findsPostponedRowsWithIndex() async throws {
         let folder = try TemporaryFolder()
         let store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
         let plan = try await store.pool.read { db in
@@ -17,8 +17,8 @@ import TransferKit
         await store.close()
     }
 
-    /// The date was far in the future when all of these were put off.
-    @Test func farDatesAreCorrectedInPieces() async throws {
+    /// The date was far in the future when all of these were postponed.
+    @Test func correctsFarDatesInBatches() async throws {
         let folder = try TemporaryFolder()
         let store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
         try await store.pool.write { db in
@@ -47,7 +47,7 @@ import TransferKit
         (DiscardQuery.release, [5]),
     ]
 
-    @Test(arguments: Self.queries.indices) func noneReadsAllThatThereIs(_ index: Int) async throws {
+    @Test(arguments: Self.queries.indices) func noQueryReadsWholeTable(_ index: Int) async throws {
         let folder = try TemporaryFolder()
         let store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
         let query = Self.queries[index]

@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Database files without a byte: new ones, and those of a store that lost its content.
+/// Empty database files: new ones, and those of a store that lost its content.
 @Suite struct EmptyStoreTests {
     private let folder: TemporaryFolder
 
@@ -28,11 +28,11 @@ import TransferKit
         for _ in 0..<2 {
             let error = try await #require(throws: QueueError.self) { _ = try await open() }
             #expect(error.code == .storageDamaged)
-            #expect(try Data(contentsOf: URL(fileURLWithPath: database)).isEmpty, "it is left as it was")
+            #expect(try Data(contentsOf: URL(fileURLWithPath: database)).isEmpty, "the file is unchanged")
         }
     }
 
-    @Test func aStoreThatIsEmptyIsDamaged() async throws {
+    @Test func reportsEmptyStoreAsDamaged() async throws {
         let store = try await open()
         try await store.commit([.saveAccount(1, .memory("a"))])
         await store.close()
@@ -40,14 +40,14 @@ import TransferKit
         try await expectDamage()
     }
 
-    @Test func oneOfAnEarlierVersionIsDamagedIfItsLogIsThere() async throws {
+    @Test func reportsEarlierVersionWithLogAsDamaged() async throws {
         try empty()
         try Data(count: 4_152).write(to: URL(fileURLWithPath: database + "-wal"))
         try await expectDamage()
         #expect(try Data(contentsOf: URL(fileURLWithPath: database + "-wal")).count == 4_152)
     }
 
-    @Test func oneOfAnEarlierVersionIsDamagedIfItsSpoolIsThere() async throws {
+    @Test func reportsEarlierVersionWithSpoolAsDamaged() async throws {
         try empty()
         try FileManager.default.createDirectory(atPath: storage.appending("spool").string, withIntermediateDirectories: true)
         try Data(count: 1).write(to: URL(fileURLWithPath: storage.appending("spool").appending("1").string))
@@ -55,8 +55,8 @@ import TransferKit
         #expect(FileManager.default.fileExists(atPath: storage.appending("spool").appending("1").string))
     }
 
-    /// A process was killed as it made the store.
-    @Test func aNewFolderMayHaveAnEmptyDatabase() async throws {
+    /// A process was killed while it created the store.
+    @Test func opensNewFolderWithEmptyDatabase() async throws {
         try empty()
         try Data("77\n12345\n".utf8).write(to: URL(fileURLWithPath: storage.appending("owner.lock").string))
         let store = try await open()
@@ -66,7 +66,7 @@ import TransferKit
         try await expectDamage()
     }
 
-    @Test func aStoreThatWasMovedAwayLeavesRoomForANewOne() async throws {
+    @Test func createsStoreAfterOldOneWasMovedAway() async throws {
         var store = try await open()
         await store.close()
         try FileManager.default.removeItem(atPath: database)

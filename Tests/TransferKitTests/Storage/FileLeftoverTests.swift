@@ -5,9 +5,9 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// What is at a server of a file that is done with, in one way or the other.
+/// What a finished file leaves at a server, however it ended.
 @Suite struct FileLeftoverTests {
-    @Test func whatACompletedFileLeavesIsRemovedLater() async throws {
+    @Test func removesLeftoversOfCompletedFileLater() async throws {
         let folder = try TemporaryFolder()
         var store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
         let account = Account.memory("a")
@@ -29,7 +29,7 @@ import TransferKit
     }
 
     @Test(arguments: [(FailureClass.sourceChanged, true), (.sourceLost, false), (.permanent, false), (.transient, false)])
-    func onlyWhatIsOfAVersionThatIsGoneIsRemoved(_ failure: FailureClass, _ isRemoved: Bool) async throws {
+    func removesOnlyLeftoversOfReplacedVersion(_ failure: FailureClass, _ isRemoved: Bool) async throws {
         let folder = try TemporaryFolder()
         let store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
         let account = Account.memory("a")

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sessions in quarantine: always visible, and restored or dropped by a person.
+/// Sessions in quarantine: always visible, and restored or dropped by the user.
 @Suite struct QuarantineTests {
     private let fixture: QueueFixture
 
@@ -26,7 +26,7 @@ import TransportTesting
         try StoreInspection(fixture.folder.path.appending("store")).count(table) ?? -1
     }
 
-    /// A queue with one session in quarantine, whose row says that it goes sideways, and a sound one.
+    /// A queue with one session in quarantine, whose row contains an invalid direction, and an intact one.
     private func quarantined() async throws -> (TransferQueue, SessionID) {
         let queue = try await fixture.openWithAccounts()
         var request = try fixture.upload("one", "two")
@@ -105,7 +105,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// In as many transactions as it takes, with rows of all kinds.
+    /// In as many transactions as necessary, with rows of all kinds.
     @Test func aLargeOneIsRestoredAndDropped() async throws {
         let count = 2 * QueueStore.sweptRows + 1
         var store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)

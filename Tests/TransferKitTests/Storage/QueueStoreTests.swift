@@ -25,7 +25,7 @@ import TransferKit
 
     private var database: FilePath { folder.path.appending("store").appending("queue.sqlite") }
 
-    @Test func commitsSurviveALossOfPower() async throws {
+    @Test func commitsSurvivePowerLoss() async throws {
         let store = try await open()
         let settings = try await store.pool.writeWithoutTransaction { db in
             (try String.fetchOne(db, sql: "PRAGMA journal_mode"), try Int.fetchOne(db, sql: "PRAGMA synchronous"))
@@ -38,7 +38,7 @@ import TransferKit
         await store.close()
     }
 
-    @Test func inAFolderThatOthersCanReadTheDatabaseIsItsOwnersAlone() async throws {
+    @Test func databaseInReadableFolderIsPrivate() async throws {
         let path = folder.path.appending("store").string
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
         let store = try await open()
@@ -50,7 +50,7 @@ import TransferKit
         await store.close()
     }
 
-    @Test func checkpointsAtSeveralEndpointsCountOnce() async throws {
+    @Test func countsCheckpointsAtSeveralEndpointsOnce() async throws {
         let store = try await open()
         let identity = SourceIdentity(size: 100, modificationTime: 0, inode: 0, device: 0, bootID: "")
         func checkpoint(_ endpoint: String, _ confirmed: Int64) -> StoreWrite {
@@ -72,14 +72,14 @@ import TransferKit
         await store.close()
     }
 
-    @Test func theFolderIsItsOwnersAlone() async throws {
+    @Test func folderIsPrivate() async throws {
         let store = try await open()
         let mode = try FileManager.default.attributesOfItem(atPath: store.folder.string)[.posixPermissions] as? Int
         #expect(mode == 0o700)
         await store.close()
     }
 
-    @Test func aTransactionIsAllOrNothing() async throws {
+    @Test func transactionIsAllOrNothing() async throws {
         let store = try await open()
         try await store.commit([.saveAccount(1, .memory("a"))])
         let error = try await #require(throws: QueueError.self) {
@@ -93,7 +93,7 @@ import TransferKit
         await store.close()
     }
 
-    @Test func whatWasStoredIsLoaded() async throws {
+    @Test func loadsStoredSessions() async throws {
         var store = try await open()
         let drafts = (0..<3).map { _ in SessionDraft.draft() }
         try await store.commit([
@@ -116,7 +116,7 @@ import TransferKit
         await store.close()
     }
 
-    @Test func anOpeningTellsOfWhatItInterruptedAndOfNothingElse() async throws {
+    @Test func reportsOnlyInterruptedSessionsOnOpen() async throws {
         let store = try await open()
         let drafts = (0..<3).map { _ in SessionDraft.draft() }
         var earlier = Entry(id: drafts[2].id, key: 3, rank: 20, account: 1, state: .waiting)
@@ -132,7 +132,7 @@ import TransferKit
         await store.close()
     }
 
-    @Test func whatARemovedSessionsRunMayCompleteIsNotDiscardedBeforeItLetGo() async throws {
+    @Test func doesNotDiscardDuringRunOfRemovedSession() async throws {
         let store = try await open()
         let account = Account.memory("a")
         let identity = SourceIdentity(size: 1, modificationTime: 0, inode: 0, device: 0, bootID: "")
@@ -148,11 +148,11 @@ import TransferKit
         var endpoint = account.endpoints[0]
         endpoint.settings["edited"] = "yes"
         try await store.commit([.dropDiscard(1, position: 0, endpoint), .releaseDiscards(1)])
-        #expect(try await store.dueDiscards(at: .now, limit: 9).due.count == 1, "the file that was completed is left alone")
+        #expect(try await store.dueDiscards(at: .now, limit: 9).due.count == 1, "the completed file is not removed")
         await store.close()
     }
 
-    @Test func removingASessionRemovesAllOfIt() async throws {
+    @Test func removesSessionCompletely() async throws {
         let store = try await open()
         let identity = SourceIdentity(size: 1, modificationTime: 0, inode: 0, device: 0, bootID: "")
         try await store.commit([
@@ -173,7 +173,7 @@ import TransferKit
         await store.close()
     }
 
-    @Test func aNewerStoreIsRefusedAndUntouched() async throws {
+    @Test func refusesNewerStoreUnchanged() async throws {
         try await open().close()
         try await DatabaseQueue(path: database.string).write { try $0.execute(sql: "PRAGMA user_version = 99") }
         let before = try Data(contentsOf: URL(fileURLWithPath: database.string))
@@ -193,7 +193,7 @@ import TransferKit
         #expect(try Data(contentsOf: URL(fileURLWithPath: database.string)) == before)
     }
 
-    /// Versions before the first release came to the present schema by five migrations.
+    /// Versions before the first release reached the present schema through five migrations.
     @Test func opensAStoreThatWasMigratedToThisSchema() async throws {
         let store = try await open()
         try await store.commit([.saveAccount(1, Account("a", endpoints: []))])
@@ -206,7 +206,7 @@ import TransferKit
         await again.close()
     }
 
-    /// A contradiction in a store is found when its session is read, and is no reason to refuse the others.
+    /// An inconsistency in a store is found when its session is read, and the other sessions stay accessible.
     @Test func opensDespiteAFileWithoutASession() async throws {
         try await open().close()
         var configuration = Configuration()
@@ -241,9 +241,9 @@ import TransferKit
         }
     }
 
-    @Test func aNewerVersionInTheLogIsRefusedToo() async throws {
+    @Test func refusesNewerVersionInLog() async throws {
         try await open().close()
-        // As a newer version leaves it that was killed before its first checkpoint: the header still shows the old version.
+        // The state that a newer version leaves if it is killed before its first checkpoint: the header still shows the old version.
         let newer = try DatabasePool(path: database.string)
         try await newer.write { try $0.execute(sql: "PRAGMA user_version = 99") }
         let error = try await #require(throws: QueueError.self) { try await open() }
@@ -252,14 +252,14 @@ import TransferKit
     }
 
     @Test(arguments: [Data(repeating: 0x58, count: 8_192), Data(repeating: 0, count: 100), Data("SQLite format 3\0".utf8)])
-    func aDamagedStoreIsTold(_ content: Data) async throws {
+    func reportsDamagedStore(_ content: Data) async throws {
         try await open().close()
         try content.write(to: URL(fileURLWithPath: database.string))
         #expect(try await #require(throws: QueueError.self) { try await open() }.code == .storageDamaged)
         #expect(try Data(contentsOf: URL(fileURLWithPath: database.string)) == content)
     }
 
-    @Test func damageBehindTheHeaderIsTold() async throws {
+    @Test func reportsDamageAfterHeader() async throws {
         try await open().close()
         let handle = try FileHandle(forUpdating: URL(fileURLWithPath: database.string))
         try handle.seek(toOffset: 100)
@@ -268,20 +268,20 @@ import TransferKit
         #expect(try await #require(throws: QueueError.self) { try await open() }.code == .storageDamaged)
     }
 
-    @Test func theDatabaseOfAnotherProgramIsLeftAlone() async throws {
+    @Test func refusesDatabaseOfAnotherProgram() async throws {
         try await open().close()
         try await DatabaseQueue(path: database.string).write { try $0.execute(sql: "PRAGMA application_id = 7") }
         #expect(try await #require(throws: QueueError.self) { try await open() }.code == .storageUnavailable)
     }
 
-    /// SQLite would open the database of another folder, which may be another queue's.
-    @Test func aFolderWhoseNameIsNotUTF8IsRefused() async throws {
+    /// SQLite would open the database of another folder, which may belong to another queue.
+    @Test func refusesFolderNameThatIsNotUTF8() async throws {
         let path = folder.path.appending(FilePath(bytes: [0x71, 0xFF]).components)
         let error = try await #require(throws: QueueError.self) { try await QueueStore.open(.folder(path), clock: .system) }
         #expect(error.code == .storageUnavailable && error.message.contains("UTF-8"))
     }
 
-    @Test func aFolderThatCannotBeMadeIsNamed() async throws {
+    @Test func namesFolderThatCannotBeCreated() async throws {
         let file = try folder.file("plain", size: 1)
         let error = try await #require(throws: QueueError.self) {
             try await QueueStore.open(.folder(file.appending("store")), clock: .system)
@@ -294,7 +294,7 @@ import TransferKit
         #expect(empty.code == .storageUnavailable && empty.message.contains("empty"))
     }
 
-    @Test func aFolderHasOneOwner() async throws {
+    @Test func folderHasOneOwner() async throws {
         let first = try await open()
         let error = try await #require(throws: QueueError.self) { try await open() }
         #expect(error.code == .storageInUse)
@@ -304,8 +304,8 @@ import TransferKit
         try await second.value.close()
     }
 
-    /// The time-out is for one owner that does not let go, not for all that were faster.
-    @Test(arguments: [true, false]) func eachOwnerIsWaitedFor(letsGo: Bool) async throws {
+    /// The time-out applies to one owner that does not let go, not to several faster ones together.
+    @Test(arguments: [true, false]) func waitsForEachOwner(letsGo: Bool) async throws {
         let path = folder.path
         let owner = Locked(try await OwnerLock.acquire(in: path, timeout: .zero, clock: .system))
         let (time, sleeps) = (Locked(Duration.zero), Locked(0))
@@ -332,7 +332,7 @@ import TransferKit
         owner.withLock { $0 }.release()
     }
 
-    @Test(.oneProcessAtATime) func aDeadOwnersLockAndCommitsAreFound() async throws {
+    @Test(.oneProcessAtATime) func recoversLockAndCommitsOfDeadOwner() async throws {
         let path = folder.path.appending("store").string
         await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
             let store = try await QueueStore.open(.folder(FilePath(path)), clock: .system)

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Sessions with more rows than go in one transaction: removed, and set aside.
+/// Removal and quarantine of sessions with more rows than one transaction takes.
 @Suite struct RemovalTests {
     private let folder: TemporaryFolder
     private let count = 2 * QueueStore.sweptRows + 5_000
@@ -27,7 +27,7 @@ import TransferKit
                 SourceIdentity(size: 1, modificationTime: 0, inode: 0, device: 0, bootID: "")))
     }
 
-    /// A store with a session of very many files, of which two have checkpoints, and a small one.
+    /// A store with a small session and one with very many files, two of which have checkpoints.
     private func prepared() async throws -> QueueStore {
         let store = try await open()
         var large = SessionDraft.draft()
@@ -52,7 +52,7 @@ import TransferKit
         #expect(try await store.dueDiscards(at: .distantFuture, limit: 9).due.count == 2)
     }
 
-    @Test func aLargeSessionIsGoneAtOnceAndItsRowsLater() async throws {
+    @Test func removesLargeSessionAtOnceAndItsRowsLater() async throws {
         var store = try await prepared()
         #expect(try await store.commitOrBlame([.deleteSession(1)]).hasRowsToSweep, "rows are left")
         try await expectGone(store)
@@ -71,7 +71,7 @@ import TransferKit
         await store.close()
     }
 
-    @Test func itsAccountCanBeDeletedMeanwhile() async throws {
+    @Test func accountCanBeDeletedMeanwhile() async throws {
         let store = try await prepared()
         try await store.commit([.deleteSession(1), .deleteSession(2), .deleteAccount(1)])
         let loaded = try await store.load(.memory).0
@@ -81,7 +81,7 @@ import TransferKit
         await store.close()
     }
 
-    @Test func itsKeyIsNotGivenAgain() async throws {
+    @Test func keyIsNotReused() async throws {
         let store = try await open()
         try await store.commit([
             .saveAccount(1, account), .session(7, rank: 0, .draft()), .quarantine(7, "for a test"), .session(3, rank: 0, .draft()),
@@ -94,11 +94,11 @@ import TransferKit
         await store.close()
     }
 
-    @Test func allOfWhatIsSetAsideIsKept() async throws {
+    @Test func quarantineKeepsAllRows() async throws {
         let store = try await prepared()
         #expect(try await store.commitOrBlame([.quarantine(1, "for a test")]).hasRowsToSweep)
         #expect(try await store.load(.memory).0.sessions.map(\.key) == [2])
-        // What its run saved before it let go belongs to it, too.
+        // What its run saved before it ended belongs to it, too.
         try await store.commit([.holdDiscard(1, position: 5, Checkpoint(data: Data("late".utf8), confirmed: 9), account.endpoints[0])])
         while try await store.sweep() {}
         #expect(try await store.dueDiscards(at: .distantFuture, limit: 9).due.isEmpty, "nothing of it is removed at its server")
@@ -124,7 +124,7 @@ import TransferKit
         await store.close()
     }
 
-    @Test func checkpointsOfOneFileAreNotCutApart() async throws {
+    @Test func keepsCheckpointsOfFileTogether() async throws {
         let store = try await open()
         let endpoints = (0..<10).map { Endpoint(transport: "memory", address: "memory://\($0)/") }
         let identity = SourceIdentity(size: 1, modificationTime: 0, inode: 0, device: 0, bootID: "")

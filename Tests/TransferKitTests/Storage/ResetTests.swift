@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sessions with more files than one transaction takes, that are to be done again, whole or their failed files.
+/// Sessions with more files than one transaction takes, repeated completely or only for their failed files.
 @Suite struct ResetTests {
     private static let count = 2 * QueueStore.sweptRows + 7
 
@@ -20,8 +20,8 @@ import TransportTesting
         try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
     }
 
-    /// A store with a session of which all files are in a state, each with a checkpoint; the last one is a folder that could not be read, and
-    /// the first one stands for a name that can't be stored.
+    /// A store with a session of which all files are in one state, each with a checkpoint. The last one is a folder that could not be read,
+    /// and the first one stands for a name that can't be stored.
     private func prepared(_ state: String) async throws -> QueueStore {
         let store = try await open()
         var draft = SessionDraft.draft()
@@ -53,7 +53,7 @@ import TransportTesting
         #expect(try await count(store, "file WHERE state = 'failed'") == 1)
         #expect(try await count(store, "item WHERE kind = 'folder'") == 1)
         #expect(try await count(store, "setting WHERE name GLOB 'reset*'") == 0)
-        // Those of the folder go with its row.
+        // Those of the folder are removed with its row.
         #expect(try await count(store, "checkpoint") == (keepsCheckpoints ? Self.count - 1 : 0))
         #expect(try await count(store, "discard") == (keepsCheckpoints ? 0 : Self.count))
         let status = try #require(try await store.sessions([1]).first?.status)
@@ -62,7 +62,7 @@ import TransportTesting
         #expect(totals.states[.waiting]?.filesFailed == 1 && totals.states[.waiting]?.filesDone == 0)
     }
 
-    /// No change of a row but in pieces, over restarts.
+    /// Changes rows only in batches, across restarts.
     @Test(arguments: [true, false]) func itTakesAsManyTransactionsAsItNeeds(_ isWhole: Bool) async throws {
         var store = try await prepared(isWhole ? "completed" : "failed")
         let state = isWhole ? "completed" : "failed"
@@ -131,7 +131,7 @@ import TransportTesting
 
     // MARK: Cancelled sessions
 
-    /// What a cancelled session left at its servers goes into the outbox in pieces, over restarts.
+    /// The leftovers of a cancelled session move to the outbox in batches, across restarts.
     @Test func aCancelledSessionIsDiscardedInPieces() async throws {
         var store = try await prepared("pending")
         try await store.pool.write { try $0.execute(sql: "UPDATE schedule SET state = 'cancelled'") }
@@ -154,7 +154,7 @@ import TransportTesting
         await store.close()
     }
 
-    /// Of the pieces, only the last one has removals that an endpoint of the account can do.
+    /// Only the last batch has removals that an endpoint of the account can perform.
     @Test func laterPiecesAreRemovedAtOnce() async throws {
         let store = try await prepared("pending")
         try await store.pool.write { db in
@@ -173,7 +173,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// What was not discarded yet is kept with the rest of the session.
+    /// Leftovers that were not discarded yet are kept with the rest of the session.
     @Test func aQuarantineEndsTheDiscarding() async throws {
         let store = try await prepared("failed")
         try await store.commit([.discardPartial(1)])

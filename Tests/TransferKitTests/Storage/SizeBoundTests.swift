@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sizes up to what a number holds, as stored, as local sizes, and as what transports report: sums neither trap nor count as damage.
+/// Sizes up to the largest number, in the store, in the file system and from transports: sums neither trap nor count as damage.
 @Suite struct SizeBoundTests {
     private static let sizes: [Int64] = [0, 1 << 31, 1 << 32, (1 << 56) - 1, 1 << 56, 1 << 60, .max]
 
@@ -24,7 +24,7 @@ import TransportTesting
         return draft
     }
 
-    @Test(arguments: sizes, [1, 17, 200]) func storedSizesAreBounded(_ size: Int64, _ count: Int) async throws {
+    @Test(arguments: sizes, [1, 17, 200]) func boundsStoredSizes(_ size: Int64, _ count: Int) async throws {
         let store = try await QueueStore.open(.folder(storage), clock: .system)
         try await store.commit([.saveAccount(1, .memory("a"))])
         let sessions = (1...70).map { StoreWrite.session(SessionKey($0), rank: Int64($0), draft(count, size)) }
@@ -56,7 +56,7 @@ import TransportTesting
     }
 
     /// As an earlier version stored them.
-    @Test func sessionsBeyondTheBoundAreShownAsTheBound() async throws {
+    @Test func showsBoundForLargerSessions() async throws {
         let store = try await QueueStore.open(.folder(storage), clock: .system)
         try await store.commit(
             [.saveAccount(1, .memory("a"))] + (1...70).map { .session(SessionKey($0), rank: Int64($0), draft(17, 1 << 56)) })
@@ -72,8 +72,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Others are counted on from them.
-    @Test func positionsThatNoSessionComesToAreRefused() async throws {
+    /// Later positions are counted from this one.
+    @Test func refusesUnreachablePositions() async throws {
         let store = try await QueueStore.open(.folder(storage), clock: .system)
         try await store.commit([.saveAccount(1, .memory("a")), .session(1, rank: 0, draft(2, 1))])
         try await store.pool.write {
@@ -87,7 +87,7 @@ import TransportTesting
         await store.close()
     }
 
-    @Test(arguments: sizes, [1, 17, 200]) func localSizesAreRefusedWithASentence(_ size: Int64, _ count: Int) async throws {
+    @Test(arguments: sizes, [1, 17, 200]) func refusesLocalSizesWithMessage(_ size: Int64, _ count: Int) async throws {
         let queue = try await fixture.openWithAccounts()
         let items = try (0..<count).map { number in
             TransferItem.stream(AsyncStream<Data> { $0.finish() }, as: try RemotePath("\(number)"), length: size)
@@ -106,7 +106,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Claims that a file arrived, or was there already, with a size.
+    /// Claims that a file arrived, or already existed, with a given size.
     private struct ClaimingTransport: Transport {
         let id = TransportID(rawValue: "memory")
         let size: Int64
@@ -122,8 +122,8 @@ import TransportTesting
     }
 
     @Test(arguments: OverwritePolicy.allCases, [TransferDirection.upload, .download])
-    func whatTransportsClaimFailsFilesAndNothingElse(_ policy: OverwritePolicy, _ direction: TransferDirection) async throws {
-        // A false receipt of an upload is an error of the server, and opens its breaker after five files: more files add nothing.
+    func claimsOfTransportsFailOnlyFiles(_ policy: OverwritePolicy, _ direction: TransferDirection) async throws {
+        // A false receipt of an upload is an error of the server, and opens its breaker after five files, so more files add nothing.
         for count in direction == .upload ? [1, 17] : [1, 17, 200] {
             for size in Self.sizes {
                 let fixture = try QueueFixture()

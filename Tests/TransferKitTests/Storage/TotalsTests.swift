@@ -5,10 +5,10 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The totals of a store are what its rows come to, whatever was done to it.
+/// The totals of a store match its rows, whatever was done to it.
 @Suite struct TotalsTests {
     @Test(arguments: UInt64(1)...6)
-    func totalsAreThoseOfTheRows(_ seed: UInt64) async throws {
+    func totalsMatchRows(_ seed: UInt64) async throws {
         var random = SplitMix64(seed: seed)
         let folder = try TemporaryFolder()
         let store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
@@ -36,7 +36,7 @@ import TransferKit
             let (totals, counted) = (try await store.totals(leavingOut: []), try await counted(in: store))
             #expect(totals.states.filter { $0.value != SessionFigures() } == counted)
         }
-        // As if some of them were not there.
+        // As if some of them did not exist.
         let some = Array(present.prefix(3))
         let without = try await store.totals(leavingOut: some)
         try await store.commit(some.map { .deleteSession($0) })

@@ -3,18 +3,18 @@ import Locking
 import TransferCore
 import TransportTesting
 
-/// Chunks of bytes, as many as wanted, that tells how often it was asked.
+/// Produces as many chunks of bytes as requested, and counts the requests.
 struct CountedChunks: AsyncSequence, Sendable {
     typealias Element = Data
 
     let content: Data
     let size: Int
-    /// What comes after the last chunk instead of the end.
+    /// Thrown after the last chunk instead of the end.
     var failure: TransferError?
     let asked = Locked(0)
     private let expectation: (count: Int, latch: Latch)?
 
-    /// - Parameter latch: Opened when so many chunks were asked for.
+    /// - Parameter latch: Opened when this many chunks were requested.
     init(_ content: Data, size: Int, failure: TransferError? = nil, opening latch: Latch? = nil, at count: Int = 0) {
         self.content = content
         self.size = size

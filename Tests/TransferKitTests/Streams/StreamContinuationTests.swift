@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// What was produced of a stream outlives the queue that it was produced for.
+/// The produced part of a stream outlives the queue that it was produced for.
 @Suite struct StreamContinuationTests {
     private let fixture: QueueFixture
     private let name: RemotePath
@@ -20,7 +20,7 @@ import TransportTesting
     private var spool: FilePath { fixture.folder.path.appending("store").appending("spool") }
     private var spooled: [String] { (try? FileManager.default.contentsOfDirectory(atPath: spool.string)) ?? [] }
 
-    /// Lets a queue write the first bytes, of which the other end confirms 2,000, and shuts it down.
+    /// Lets a queue write the first bytes, of which the server confirms 2,000, and shuts the queue down.
     private func leave(_ count: Int, isFinished: Bool = false, length: Int64? = nil) async throws -> SessionID {
         let queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("way/stream", atByte: 2_000)

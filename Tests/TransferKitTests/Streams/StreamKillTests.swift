@@ -12,12 +12,12 @@ import TransferKit
     import Darwin
 #endif
 
-/// The process is killed while an app streams: at the steps of the store, around each byte count and checkpoint that a transport tells, and
-/// after each answer that the writer gets.
+/// The process is killed while an app streams: at the steps of the store, before and after each byte count and checkpoint that a transport
+/// reports, and after each call of the writer returns.
 @Suite(.oneProcessAtATime) struct StreamKillTests {
     private static let samples = 25
 
-    @Test func whatWasFlushedIsFoundAfterAKill() async throws {
+    @Test func flushedDataSurvivesKill() async throws {
         let undisturbed = try TemporaryFolder()
         let moments = Locked(0)
         try await StreamStage(undisturbed.path) { moments.withLock { $0 += 1 } }.play()
@@ -71,7 +71,7 @@ import TransferKit
     }
 }
 
-/// A queue with one stream and a server in a folder, that a later process may find again.
+/// A queue with one stream, and a server in a folder that a later process can use again.
 private struct StreamStage {
     static let size = 9_000
     private static let chunk = 1_500
@@ -113,13 +113,13 @@ private struct StreamStage {
     }
 
     func stream(on queue: TransferQueue) async throws {
-        // Little enough that the head is confirmed while the tail is written.
+        // Small enough that the head is confirmed while the tail is written.
         let (item, writer) = TransferItem.stream(as: try RemotePath("stream"), ahead: 4_000)
         try await queue.enqueue(.upload(items: [item], to: "a"))
         try await write(from: 0, to: writer)
     }
 
-    /// Writes what the content has from an offset on, and keeps a journal of what was flushed.
+    /// Writes the content from an offset on, and keeps a journal of what was flushed.
     func write(from offset: Int, to writer: StreamWriter) async throws {
         let journal = try FileDescriptor.open(
             journal, .writeOnly, options: [.create, .append], permissions: [.ownerReadWrite])
@@ -128,7 +128,7 @@ private struct StreamStage {
             try await writer.write(content[start..<end])
             moment()
             try await writer.flush()
-            // What was handed to the kernel outlives the process.
+            // The data in the kernel outlives the process.
             _ = try journal.writeAll(Array("\(end)\n".utf8))
             moment()
         }
@@ -158,7 +158,7 @@ private struct StreamStage {
     }
 }
 
-/// Appends what a source has to a file that outlives the client, as it does at a real server.
+/// Appends the content of a source to a file that outlives the client, like a real server.
 private struct AppendingTransport: Transport {
     let id: TransportID = "appending"
     let folder: FilePath

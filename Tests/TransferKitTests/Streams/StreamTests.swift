@@ -30,7 +30,7 @@ import TransportTesting
 
     private func arrived() -> Data? { fixture.memory.contents(of: "stream") }
 
-    @Test(arguments: [(0, 7), (1, 7), (12_345, 77), (12_345, 50_000)]) func chunksOfAnySizeArrive(_ size: Int, _ chunk: Int) async throws {
+    @Test(arguments: [(0, 7), (1, 7), (12_345, 77), (12_345, 50_000)]) func sendsChunksOfAnySize(_ size: Int, _ chunk: Int) async throws {
         let queue = try await fixture.openWithAccounts()
         let chunks = CountedChunks(content(size), size: chunk)
         let session = try await queue.enqueue(.upload(items: [.stream(chunks, as: name, ahead: 3_000)], to: "a"))
@@ -45,7 +45,7 @@ import TransportTesting
         #expect(spooled == [])
     }
 
-    @Test func arraysOfBytesAreChunksToo() async throws {
+    @Test func sendsArraysOfBytes() async throws {
         let queue = try await fixture.openWithAccounts()
         let (chunks, continuation) = AsyncStream.makeStream(of: [UInt8].self)
         for byte in 1...3 as ClosedRange<UInt8> { continuation.yield([byte, byte]) }
@@ -57,10 +57,10 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func theProducerIsOnlySoFarAhead() async throws {
+    @Test func limitsLeadOfProducer() async throws {
         let queue = try await fixture.openWithAccounts()
         let latch = Latch()
-        // 2,000 bytes are confirmed and 5,000 may wait: the eighth chunk is the first that there is no room for.
+        // 2,000 bytes are confirmed and 5,000 may wait: the eighth chunk is the first that does not fit.
         let chunks = CountedChunks(content(50_000), size: 1_000, opening: latch, at: 8)
         let gate = fixture.memory.gate("stream", atByte: 2_000)
         let session = try await queue.enqueue(.upload(items: [.stream(chunks, as: name, ahead: 5_000)], to: "a"))
@@ -77,7 +77,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aPauseHoldsTheProducerAndItGoesOn() async throws {
+    @Test func pauseHoldsProducerUntilResume() async throws {
         let queue = try await fixture.openWithAccounts()
         let latch = Latch()
         let chunks = CountedChunks(content(50_000), size: 1_000, opening: latch, at: 8)
@@ -94,7 +94,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func afterACutItGoesOn() async throws {
+    @Test func continuesAfterLostConnection() async throws {
         let queue = try await fixture.openWithAccounts()
         fixture.memory.faults.append(.cut(afterBytes: 7_500))
         let session = try await queue.enqueue(
@@ -109,7 +109,7 @@ import TransportTesting
 
     // MARK: Length
 
-    @Test func aLengthThatIsKnownIsTold() async throws {
+    @Test func reportsKnownLength() async throws {
         let queue = try await fixture.openWithAccounts()
         let chunks = CountedChunks(content(5_000), size: 700)
         let session = try await queue.enqueue(.upload(items: [.stream(chunks, as: name, length: 5_000)], to: "a"))
@@ -119,7 +119,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test(arguments: [4_999, 5_001]) func anotherLengthFailsTheItem(_ length: Int64) async throws {
+    @Test(arguments: [4_999, 5_001]) func wrongLengthFailsItem(_ length: Int64) async throws {
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(
             .upload(items: [.stream(CountedChunks(content(5_000), size: 700), as: name, length: length)], to: "a"))
@@ -131,7 +131,7 @@ import TransportTesting
 
     // MARK: Failures
 
-    @Test func aProducerThatThrowsFailsTheItemInItsWords() async throws {
+    @Test func itemFailsWithProducersError() async throws {
         let queue = try await fixture.openWithAccounts()
         let failure = TransferError(.permanent, .rejected, "The camera went away.")
         let session = try await queue.enqueue(
@@ -141,14 +141,14 @@ import TransportTesting
         #expect(error?.failureClass == .sourceLost && error?.code == .producerGone)
         #expect(error?.message.contains("stream") == true && error?.message.contains("The camera went away.") == true)
         #expect(arrived() == nil)
-        // Its file is gone with it, and a retry says why it can't work.
+        // Its file is removed with it, and a retry explains why it can't work.
         try await queue.retry(session.id)
         let again = await #expect(throws: TransferError.self) { try await session.value }
         #expect(again?.failureClass == .sourceLost && again?.message.contains("Enqueue it again") == true)
         await queue.shutdown()
     }
 
-    @Test func aStreamIsSentOnce() async throws {
+    @Test func sendsStreamOnlyOnce() async throws {
         let queue = try await fixture.openWithAccounts()
         let item = TransferItem.stream(CountedChunks(content(10), size: 7), as: name)
         await #expect(throws: QueueError.self) { try await queue.enqueue(.upload(items: [item], to: "nobody")) }
@@ -161,10 +161,10 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    // MARK: Giving back
+    // MARK: Releasing disk space
 
-    /// The transport of megabytes: what is given back is counted in those.
-    @Test func whatIsConfirmedIsGivenBackToTheDisk() async throws {
+    /// A transport with large chunks, because disk space is released in megabytes.
+    @Test func releasesDiskSpaceOfConfirmedBytes() async throws {
         let memory = MemoryTransport(chunkSize: 256 << 10)
         let fixture = try QueueFixture(memory: memory)
         let queue = try await fixture.openWithAccounts()
@@ -175,13 +175,13 @@ import TransportTesting
         try await gate.reached()
         let folder = fixture.folder.path.appending("store").appending("spool")
         let file = folder.appending(try #require(try FileManager.default.contentsOfDirectory(atPath: folder.string).first))
-        // It is given back behind the transfer's back.
+        // The space is released in the background.
         while try Self.bytesOnDisk(file) > 2 << 20 {
             try Task.checkCancellation()
             await Task.yield()
         }
         #expect(try SourceIdentity(ofFileAt: file).size >= 4 << 20)
-        // What was given back can't be sent again.
+        // Bytes whose space was released can't be sent again.
         memory.faults.append(.forget)
         try await queue.pause(session.id)
         gate.open()
@@ -191,14 +191,14 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// By the file system's own word: blocks of 512 bytes (inode(7)), which Foundation multiplies by another size on Linux.
+    /// As the file system reports it: blocks of 512 bytes (inode(7)), which Foundation multiplies by another size on Linux.
     private static func bytesOnDisk(_ path: FilePath) throws -> Int {
         var status = stat()
         try #require(unsafe path.withPlatformString { unsafe stat($0, &status) } == 0)
         return Int(status.st_blocks) * 512
     }
 
-    @Test func aProducerThatIsSlowIsNoStall() {
+    @Test func slowProducerIsNotAStall() {
         let isAwaited = Locked(true)
         let file = ActiveFile(position: 0, size: nil, start: 0, isAwaiting: { _ in isAwaited.withLock { $0 } })
         var watch = StallWatch(file, stallTimeout: .seconds(60), responseTimeout: .seconds(300), at: .zero)
@@ -207,6 +207,6 @@ import TransportTesting
         #expect(times.map { watch.sample(file, at: $0) } == [false, false])
         isAwaited.withLock { $0 = false }
         let later: [Duration] = [.seconds(1_059), .seconds(1_060)]
-        #expect(later.map { watch.sample(file, at: $0) } == [false, true], "a server that does not confirm is one")
+        #expect(later.map { watch.sample(file, at: $0) } == [false, true], "a server that does not confirm is a stall")
     }
 }

@@ -14,7 +14,7 @@ import TransportTesting
         name = try RemotePath("stream")
     }
 
-    @Test func whatIsWrittenArrives() async throws {
+    @Test func sendsWrittenBytes() async throws {
         let queue = try await fixture.openWithAccounts()
         let (item, writer) = TransferItem.stream(as: name, bufferSize: 10)
         let session = try await queue.enqueue(.upload(items: [item], to: "a"))
@@ -31,7 +31,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aWriteWaitsWhileTheBufferIsFull() async throws {
+    @Test func writeWaitsWhileBufferIsFull() async throws {
         let queue = try await fixture.openWithAccounts()
         let (item, writer) = TransferItem.stream(as: name, bufferSize: 4)
         let session = try await queue.enqueue(.upload(items: [item], to: "a"))
@@ -48,7 +48,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aFlushWaitsUntilAllIsOnDisk() async throws {
+    @Test func flushWaitsUntilEverythingIsOnDisk() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("stream", atByte: 2_000)
         let (item, writer) = TransferItem.stream(as: name)
@@ -72,7 +72,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aFlushTellsOfWhatWentWrong() async throws {
+    @Test func flushThrowsEarlierFailure() async throws {
         let queue = try await fixture.openWithAccounts()
         let (item, writer) = TransferItem.stream(as: name)
         let session = try await queue.enqueue(.upload(items: [item], to: "a"))
@@ -91,7 +91,7 @@ import TransportTesting
         let description = "The tape is torn."
     }
 
-    @Test func aWriterThatFailsFailsTheItem() async throws {
+    @Test func failedWriterFailsItem() async throws {
         let queue = try await fixture.openWithAccounts()
         let (item, writer) = TransferItem.stream(as: name)
         let session = try await queue.enqueue(.upload(items: [item], to: "a"))
@@ -104,7 +104,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aWriterThatIsForgottenFailsTheItem() async throws {
+    @Test func releasedWriterFailsItem() async throws {
         let queue = try await fixture.openWithAccounts()
         let session: TransferSession
         do {
@@ -122,7 +122,7 @@ import TransportTesting
         case cancel, remove, shutdown, failure
     }
 
-    @Test(arguments: Ending.allCases) func whoWritesIsToldWhenNobodyReads(_ ending: Ending) async throws {
+    @Test(arguments: Ending.allCases) func writeThrowsWithoutReader(_ ending: Ending) async throws {
         let queue = try await fixture.openWithAccounts()
         let (item, writer) = TransferItem.stream(as: name, bufferSize: 1)
         let session = try await queue.enqueue(.upload(items: [item], to: "a"))

@@ -2,19 +2,19 @@ import Foundation
 import TransferKit
 
 extension EventHub {
-    /// Numbers and publishes, as if a store had taken it.
+    /// Numbers and publishes events, as if a store had taken them.
     func send(_ kinds: QueueEvent.Kind...) {
         publish(number(kinds, at: .now))
     }
 }
 
 extension QueueEvents {
-    /// All events to the end.
+    /// All events until the end.
     func collect() async -> [QueueEvent] {
         await reduce(into: []) { $0.append($1) }
     }
 
-    /// The next so many events.
+    /// The next events, this many.
     func collect(_ count: Int) async -> [QueueEvent] {
         var events: [QueueEvent] = []
         var iterator = makeAsyncIterator()

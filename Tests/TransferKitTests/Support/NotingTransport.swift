@@ -2,7 +2,7 @@ import Locking
 import TransferCore
 import TransportTesting
 
-/// Notes what it is asked for, and lets the memory do it.
+/// Records the requests, and forwards them to the transport in memory.
 struct NotingTransport: Transport {
     let id = TransportID(rawValue: "memory")
     let memory: MemoryTransport

@@ -1,9 +1,9 @@
 import Testing
 
-/// Runs tests that start processes of the test runner itself one after the other.
-///
-/// Such a process inherits what is open in the runner, also the pipe by which another one tells its results. The runner reads that to its end on
-/// a thread of the pool that it needs for going on with the others: two at once can wait for each other for ever.
+/// Serializes tests that start the test runner itself as another process.
+/// Such a process inherits the open files of the runner, including the pipe on which another process reports its results. The runner reads
+/// that pipe to its end on a thread of the pool that it needs to continue with the others, so two processes at once can wait for each other
+/// forever.
 struct OneProcessAtATime: SuiteTrait, TestTrait, TestScoping {
     private static let gate = Gate()
 

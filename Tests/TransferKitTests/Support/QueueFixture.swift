@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A storage folder, a transport in memory and a clock, that outlive the queues opened on them.
+/// A storage folder, a transport in memory and a clock, which outlive the queues that open them.
 struct QueueFixture {
     let folder: TemporaryFolder
     let memory: MemoryTransport
@@ -16,7 +16,7 @@ struct QueueFixture {
         self.memory = memory
     }
 
-    /// Opens the queue; delays are the longest that the retry policy allows, so that tests know them.
+    /// Opens the queue. Delays are the longest that the retry policy allows, so that tests can predict them.
     func open(
         transports: [any Transport]? = nil, delegate: (any TransferQueueDelegate)? = nil, changeLogLimit: Int = 100_000,
         ordering: QueueOrdering = .inOrder, retention: Retention = .keepAll, logger: Logger? = nil
@@ -38,7 +38,7 @@ struct QueueFixture {
         return queue
     }
 
-    /// Makes a local file of the name and size, and a request to upload it.
+    /// Creates a local file with this name and size, and a request to upload it.
     func upload(_ names: String..., size: Int = 10_000, to account: String = "a", options: SessionOptions = SessionOptions()) throws
         -> SessionRequest
     {
@@ -51,7 +51,7 @@ struct QueueFixture {
 }
 
 extension QueueEvents {
-    /// Waits for the first event that the body makes something of.
+    /// Waits for the first event for which the body returns a value.
     func first<Value>(_ body: (QueueEvent.Kind) -> Value?) async -> Value? {
         for await event in self {
             if let value = body(event.kind) { return value }

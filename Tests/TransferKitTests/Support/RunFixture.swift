@@ -7,7 +7,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A session in a store and runs of it, without a scheduler: what a run tells is stored, as the queue would, and kept.
+/// A session in a store and runs of it, without a scheduler: the fixture stores the reports of a run, like the queue, and keeps them.
 final class RunFixture: Sendable {
     let folder: TemporaryFolder
     let memory: MemoryTransport
@@ -15,7 +15,7 @@ final class RunFixture: Sendable {
     let store: QueueStore
     let mailbox = Mailbox()
     let account: Locked<Account>
-    /// Which endpoints can't be asked, and until when their hosts want to be left alone.
+    /// Which endpoints can't be asked, and until when their hosts are busy.
     let unavailable = Locked<[Endpoint: Duration]>([:])
     let allowance = Locked<@Sendable (Int) -> Allowance>({ Allowance(bytes: $0) })
     let live: Locked<LiveRun?> = Locked(nil)
@@ -25,11 +25,11 @@ final class RunFixture: Sendable {
     private let histories = Locked<[Int64: FileHistory]>([:])
     private let authenticated = AuthenticatedEndpoints()
     private let present = Locked<Task<Void, Never>?>(nil)
-    private let told = Locked<[RunEvent.Content]>([])
+    private let reported = Locked<[RunEvent.Content]>([])
     private let commitCount = Locked(0)
     /// Called with each report before the tasks that wait for it resume.
-    let whenTold = Locked<@Sendable (RunEvent.Content) -> Void>({ _ in })
-    /// Delays the answer to a report, which is stored by then; nil for at once.
+    let whenReported = Locked<@Sendable (RunEvent.Content) -> Void>({ _ in })
+    /// Delays the reply to a report, which is stored by then; nil for no delay.
     let delay = Locked<@Sendable (RunEvent.Content) -> (@Sendable () async -> Void)?>({ _ in nil })
     /// The histories from which the next run would resume, at the end of each run.
     let historiesAtEnd = Locked<[Int64: FileHistory]>([:])
@@ -37,7 +37,7 @@ final class RunFixture: Sendable {
 
     /// - Parameters:
     ///   - hosts: The account's endpoints.
-    ///   - transport: Another one than the memory; it serves the same endpoints.
+    ///   - transport: Replaces the transport in memory; it serves the same endpoints.
     init(
         _ sizes: KeyValuePairs<String, Int>, _ direction: TransferDirection = .upload, hosts: [String] = ["a"],
         options: SessionOptions = SessionOptions(),
@@ -67,13 +67,13 @@ final class RunFixture: Sendable {
             id: id, account: "a", name: "session", direction: direction, folder: direction == .download ? Data(folder.path.bytes) : nil,
             options: options, items: items)
         try await store.commit([.saveAccount(1, account), .session(1, rank: 0, draft)])
-        writer = Task { [mailbox, store, told, commitCount, whenTold, delay, histories, historiesAtEnd] in
+        writer = Task { [mailbox, store, reported, commitCount, whenReported, delay, histories, historiesAtEnd] in
             for await _ in mailbox.rings {
                 let envelopes = mailbox.take()
                 var writes: [StoreWrite] = []
                 for case .report(let report) in envelopes.map(\.input) {
-                    told.withLock { $0.append(report.content) }
-                    whenTold.withLock { $0 }(report.content)
+                    reported.withLock { $0.append(report.content) }
+                    whenReported.withLock { $0 }(report.content)
                     if case .ended = report.content { historiesAtEnd.withLock { $0 = histories.withLock { $0 } } }
                     if case .file(let position, let fileReport) = report.content {
                         writes.append(.file(1, position: position, fileReport))
@@ -101,7 +101,7 @@ final class RunFixture: Sendable {
         }
     }
 
-    /// Begins a run; its value is how it ended.
+    /// Begins a run; the task's value is the outcome.
     func start() async throws -> Task<RunOutcome?, any Error> {
         let record = try #require(try await store.sessions([1]).first)
         let live = LiveRun(id: id, activation: 1, base: record.status.statistics, options: options, at: clock.engineClock.now())
@@ -124,16 +124,16 @@ final class RunFixture: Sendable {
             await SessionRunner(context: context).run(before, remember: { new in histories.withLock { $0 = new } }, publish: { _ in })
         }
         present.withLock { $0 = run }
-        return Task { [mailbox, told] in
+        return Task { [mailbox, reported] in
             await run.value
-            // What was told is stored when this returns.
+            // The reports are stored when this returns.
             try await mailbox.send(.tick)
-            guard case .ended(let outcome) = told.withLock({ $0.last }) else { return nil }
+            guard case .ended(let outcome) = reported.withLock({ $0.last }) else { return nil }
             return outcome
         }
     }
 
-    /// Tells the present run to end.
+    /// Asks the present run to end.
     func cancelRun() {
         present.withLock { $0 }?.cancel()
     }
@@ -142,11 +142,11 @@ final class RunFixture: Sendable {
         try await start().value
     }
 
-    var reports: [RunEvent.Content] { told.withLock { $0 } }
-    /// How many transactions the reports of files took.
+    var reports: [RunEvent.Content] { reported.withLock { $0 } }
+    /// How many transactions the reports about files took.
     var commits: Int { commitCount.withLock { $0 } }
 
-    /// What the reports that are not about files were, by their names.
+    /// The names of the reports that are not about files.
     var story: [String] {
         reports.compactMap { report in
             switch report {

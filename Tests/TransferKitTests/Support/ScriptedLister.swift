@@ -1,11 +1,11 @@
 import TransferCore
 import TransportTesting
 
-/// Lists what a test wants, piece by piece, and receives files as the memory does.
+/// Lists what a test specifies, piece by piece, and receives files like the transport in memory.
 struct ScriptedLister: FolderListing {
     var id = TransportID(rawValue: "memory")
     let memory: MemoryTransport
-    /// The piece of this number of a folder's entries; nil at its end.
+    /// This piece of a folder's entries; nil at its end.
     let pieces: @Sendable (RemotePath, Int) async throws -> [RemoteEntry]?
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {

@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A transport that removes nothing at some hosts, and does not say so.
+/// A transport that removes nothing at some hosts, and reports no error.
 final class StubbornTransport: PartialDiscarding {
     private struct State {
         var host: String?
@@ -46,7 +46,7 @@ final class StubbornTransport: PartialDiscarding {
 
     func heal() { state.withLock { $0.host = nil } }
 
-    /// How often anything was to be removed.
+    /// How often a removal was requested.
     var asked: Int { state.withLock { $0.asked } }
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {

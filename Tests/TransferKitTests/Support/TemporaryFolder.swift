@@ -1,7 +1,7 @@
 import Foundation
 import SystemPackage
 
-/// A folder that is gone when the test is.
+/// A folder that is removed together with the test.
 final class TemporaryFolder: Sendable {
     let path: FilePath
 

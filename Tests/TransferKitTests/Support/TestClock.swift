@@ -3,7 +3,7 @@ import Locking
 import TransferCore
 import TransferKit
 
-/// A clock that stands still until the test moves it.
+/// A clock that stands still until the test advances it.
 final class TestClock: Sendable {
     private struct Sleeper {
         let deadline: Duration
@@ -12,7 +12,7 @@ final class TestClock: Sendable {
 
     private struct State {
         var now = Duration.zero
-        /// By how much somebody set the date.
+        /// By how much the date was changed.
         var dateOffset = 0.0
         var nextID = 0
         var sleepers: [Int: Sleeper] = [:]
@@ -41,12 +41,12 @@ final class TestClock: Sendable {
         for sleeper in due { sleeper.continuation.resume() }
     }
 
-    /// Sets the date on or back, while the uptime stays.
+    /// Sets the date forward or back without changing the uptime.
     func setDate(by seconds: Double) {
         state.withLock { $0.dateOffset += seconds }
     }
 
-    /// Returns once so many tasks sleep for exactly this long from now.
+    /// Returns once this many tasks sleep for exactly this long from now.
     func sleeps(for duration: Duration, count: Int = 1) async {
         await withCheckedContinuation { continuation in
             let isTrue = state.withLock { state in

@@ -1,6 +1,6 @@
 import TransferCore
 
-/// Finishes what it began, whatever it is told.
+/// Finishes what it began, even if it is cancelled.
 final class UninterruptibleTransport: Transport {
     let id: TransportID = "memory"
     private let beginning = AsyncStream<Void>.makeStream()

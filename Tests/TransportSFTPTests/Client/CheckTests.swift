@@ -3,10 +3,10 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// Whether an account's folder can be used.
+/// Whether an account's folder is usable.
 struct CheckTests {
     @Test(arguments: [("", nil), ("/missing", "There is no folder "), ("/a.bin", "is not a folder")] as [(String, String?)])
-    func folders(path: String, words: String?) async throws {
+    func checksFolder(path: String, words: String?) async throws {
         try await ProcessFixture.with { fixture in
             try fixture.put(content(10), "a.bin")
             let transport = try #require(fixture.transport as? SFTPTransport)

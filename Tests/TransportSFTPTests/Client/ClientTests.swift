@@ -5,14 +5,14 @@ import TransferCore
 import TransportSFTP
 
 @Suite struct ClientTests {
-    @Test func answersFindTheirRequestsInAnyOrder() async throws {
+    @Test func matchesResponsesInAnyOrder() async throws {
         let held = Locked<[UInt32]>([])
         let peer = ScriptedPeer { question in
             let ids = held.withLock { held in
                 held.append(question.id)
                 return held
             }
-            // When all have come, they are answered from the last to the first.
+            // When all requests have arrived, responds to the last one first.
             return ids.count < 20 ? [] : ids.reversed().map { ScriptedPeer.attributes($0, size: UInt64($0)) }
         }
         let sizes = try await withThrowingTaskGroup(of: UInt64?.self) { group in
@@ -23,7 +23,7 @@ import TransportSFTP
         await peer.close()
     }
 
-    @Test func theEndOfTheChannelEndsAllRequests() async throws {
+    @Test func failsRequestsWhenChannelEnds() async throws {
         let peer = ScriptedPeer { _ in [] }
         let waiting = (0..<5).map { _ in Task { try await peer.client.attributes(.lstat([0x61])) } }
         while peer.asked.count < 5 { await Task.yield() }
@@ -36,14 +36,14 @@ import TransportSFTP
         #expect(!peer.client.isOpen)
     }
 
-    @Test func whatIsOpenedForNobodyIsClosed() async throws {
+    @Test func closesHandleOfCancelledRequest() async throws {
         let openID = Locked<UInt32?>(nil)
         let peer = ScriptedPeer { question in
             switch question.type {
             case .open:
                 openID.withLock { $0 = question.id }
                 return []
-            // Any other request has the first one answered, too.
+            // Each later request also completes the first one.
             default: return (openID.withLock { $0 }.map { [ScriptedPeer.handle($0)] } ?? []) + [ScriptedPeer.status(question.id, .ok)]
             }
         }
@@ -57,7 +57,7 @@ import TransportSFTP
         await peer.close()
     }
 
-    @Test func theFirstPacketSaysWhetherItIsSFTP() async throws {
+    @Test func recognizesSFTPByFirstPacket() async throws {
         let greetings: [([UInt8], TransferError.Code)] = [
             (Array("Welcome to this machine!\n".utf8), .notThisProtocol),
             (ScriptedPeer.packet(.version, ScriptedPeer.number(2)), .unsupportedVersion),
@@ -76,7 +76,7 @@ import TransportSFTP
         }
     }
 
-    @Test func nonsenseEndsTheConnection() async throws {
+    @Test func invalidPacketEndsConnection() async throws {
         let nonsense: [@Sendable (UInt32) -> [UInt8]] = [
             { ScriptedPeer.attributes($0 + 1, size: 1) }, { _ in ScriptedPeer.packet(.version, ScriptedPeer.number(3)) },
             { _ in [0xFF, 0xFF, 0xFF, 0xFF] }, { _ in ScriptedPeer.packet(.open, ScriptedPeer.number(1)) },
@@ -95,14 +95,14 @@ import TransportSFTP
         }
     }
 
-    @Test func anAnswerOfAnotherKindIsRefused() async throws {
+    @Test func rejectsResponseOfWrongType() async throws {
         let peer = ScriptedPeer { [ScriptedPeer.handle($0.id)] }
         await #expect(throws: TransferError.self) { try await peer.client.attributes(.lstat([0x61])) }
         #expect(peer.client.isOpen)
         await peer.close()
     }
 
-    @Test(arguments: [(UInt64(1), 4_096), (0, 32_640), (10_000, 10_000), (.max, 32_640)]) func limitsHaveAFloor(
+    @Test(arguments: [(UInt64(1), 4_096), (0, 32_640), (10_000, 10_000), (.max, 32_640)]) func enforcesMinimumLimits(
         limit: UInt64, size: Int
     ) async throws {
         let text = Array("limits@openssh.com".utf8)

@@ -2,7 +2,7 @@ import Testing
 import TransportSFTP
 
 @Suite struct CodecTests {
-    /// A packet as a server would send it: its type, and what follows.
+    /// A packet as the server sends it: its type and its content.
     private static func packet(_ type: PacketType, _ parts: [UInt8]...) -> [UInt8] {
         let body = [type.rawValue] + parts.flatMap { $0 }
         return number(body.count) + body
@@ -18,7 +18,7 @@ import TransportSFTP
         return try assembler.next().map { try ServerPacket($0) }
     }
 
-    @Test func requestsAreWhatTheDraftSays() {
+    @Test func encodesRequestsByDraft() {
         let handle = Handle([0, 0, 0, 7])
         #expect(Request.initialize == [0, 0, 0, 5, 1, 0, 0, 0, 3])
         #expect(
@@ -39,7 +39,7 @@ import TransportSFTP
                 == Self.packet(.fsetstat, Self.number(1), Self.text(handle.bytes), Self.number(1), [0, 0, 0, 0, 0, 0, 1, 2]))
     }
 
-    @Test func versionNamesExtensions() throws {
+    @Test func decodesExtensionsOfVersion() throws {
         let packet = Self.packet(
             .version, Self.number(3), Self.text(Array("fsync@openssh.com".utf8)), Self.text([0x31]), Self.text(Array("other".utf8)),
             Self.text([]))
@@ -49,7 +49,7 @@ import TransportSFTP
         #expect(features.extensions == ["fsync@openssh.com", "other"])
     }
 
-    @Test func namesKeepTheirBytes() throws {
+    @Test func keepsBytesOfNames() throws {
         let name: [UInt8] = [0x61, 0xFF, 0x2E, 0x2E]
         let packet = Self.packet(
             .name, Self.number(9), Self.number(1), Self.text(name), Self.text([]), Self.number(0x8000_0001), [0, 0, 0, 1, 0, 0, 0, 0],
@@ -59,13 +59,13 @@ import TransportSFTP
         #expect(names.first?.attributes.size == 1 << 32)
     }
 
-    @Test func statusKeepsItsText() throws {
+    @Test func keepsTextOfStatus() throws {
         let packet = Self.packet(.status, Self.number(1), Self.number(4), Self.text(Array("No space\nleft".utf8)), Self.text([]))
         #expect(try Self.decode(packet) == .answer(id: 1, .status(Status(.failure, "No space left"))))
         #expect(try Self.decode(Self.packet(.status, Self.number(1), Self.number(0))) == .answer(id: 1, .status(Status(.ok))))
     }
 
-    @Test func whatBreaksTheBoundsIsRefused() {
+    @Test func rejectsInvalidBounds() {
         let broken: [[UInt8]] = [
             [0, 0, 0, 0], [0x7F, 0xFF, 0xFF, 0xFF], Self.number(PacketLimit.packet + 1),
             Self.packet(.handle, Self.number(1), Self.text([UInt8](repeating: 0, count: 257))),
@@ -80,7 +80,7 @@ import TransportSFTP
         for packet in broken { #expect(throws: ProtocolFault.self, "\(packet.prefix(40))") { try Self.decode(packet) } }
     }
 
-    @Test func packetsComeInAnyPieces() throws {
+    @Test func decodesPacketsInPieces() throws {
         let packets = (0..<20).map { Self.packet(.data, Self.number($0), Self.text([UInt8](repeating: UInt8($0), count: $0 * 7))) }
         let stream = packets.flatMap { $0 }
         for size in 1...40 {
@@ -94,8 +94,8 @@ import TransportSFTP
         }
     }
 
-    /// Whatever comes is understood or refused, and nothing is read that did not come.
-    @Test(arguments: 0..<20) func anyBytesAreUnderstoodOrRefused(seed: UInt64) throws {
+    /// Each packet is decoded or rejected, and no byte beyond its end is read.
+    @Test(arguments: 0..<20) func decodesOrRejectsArbitraryBytes(seed: UInt64) throws {
         var generator = Generator(state: seed)
         let attributes = Self.number(0x8000_000F) + [UInt8](repeating: 1, count: 28) + Self.number(1) + Self.text([1]) + Self.text([2])
         let samples = [
@@ -112,7 +112,7 @@ import TransportSFTP
             for _ in 0..<Int.random(in: 0...4, using: &generator) {
                 bytes[Int.random(in: bytes.indices, using: &generator)] = UInt8.random(in: 0 ... .max, using: &generator)
             }
-            // The length is right more often than not, so that what follows is looked at.
+            // The length is usually correct, so that the rest of the packet is decoded.
             if Int.random(in: 0..<4, using: &generator) > 0 { bytes.replaceSubrange(0..<4, with: Self.number(bytes.count - 4)) }
             _ = try? Self.decode(bytes)
             _ = try? ServerLimits(bytes)

@@ -18,14 +18,14 @@ import TransportSFTP
         (Status(.invalidHandle), .upload, .protocolViolation), (Status(.endOfFile), .download, .protocolViolation),
         (Status(.init(rawValue: 99)), .upload, .protocolViolation),
     ])
-    func eachStatusHasItsClass(status: Status, use: FileUse, failureClass: FailureClass) {
+    func classifiesEachStatus(status: Status, use: FileUse, failureClass: FailureClass) {
         let error = status.transferError("reel.mov", use, at: "sftp.example.com")
         #expect(error.failureClass == failureClass)
         #expect(error.message.contains("reel.mov") && error.message.contains("sftp.example.com"))
         #expect(error.cause == (status.message.isEmpty ? nil : status.message))
     }
 
-    @Test func addressesAreUnderstood() throws {
+    @Test func parsesAddresses() throws {
         let full = try SFTPAddress(.sftp("sftp://me@sftp.example.com:2222/in%20coming/%FF/"))
         #expect(full.host == "sftp.example.com" && full.port == 2222 && full.user == "me")
         #expect(full.folder == Array("/in coming/".utf8) + [0xFF] + Array("/".utf8))
@@ -45,7 +45,7 @@ import TransportSFTP
         .sftp("sftp://host/", settings: ["parallelThreshold": "0"]),
         .sftp("sftp://host/", credentials: .bearer(.environment("T"))),
     ])
-    func nonsenseIsRefused(endpoint: Endpoint) {
+    func rejectsInvalidAddresses(endpoint: Endpoint) {
         let error = #expect(throws: TransferError.self) { try SFTPTransport.validate(endpoint) }
         #expect(error?.message.contains("secret") == false)
     }

@@ -6,23 +6,23 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// Downloads from servers that are odd, or mean harm.
+/// Downloads from faulty or malicious servers.
 @Suite(.timeLimit(.minutes(10)))
 struct HostileServerTests {
     private static let size = 300_000
     private static let impossibleSizes: [UInt64] = [1 << 56 + 1, UInt64(Int64.max), .max]
     private static let policies: [OverwritePolicy] = [.never, .skip, .newer, .different, .always, .rename]
 
-    /// Downloads a file that a script serves.
+    /// Downloads a file from a scripted server.
     ///
     /// - Parameters:
-    ///   - told: The size that the server tells.
-    ///   - inTheEnd: The size that it tells when all was read; nil for the same.
-    ///   - name: Below the local folder.
-    ///   - prepare: Puts things into the local folder.
-    ///   - read: What it answers to a request for a range.
+    ///   - reported: The size that the server reports.
+    ///   - inTheEnd: The size that it reports after all reads, or nil for the same.
+    ///   - name: A path in the local folder.
+    ///   - prepare: Prepares the local folder.
+    ///   - read: Responds to a request for a range.
     private func download(
-        told: UInt64 = UInt64(size), inTheEnd: UInt64? = nil, name: FilePath = "file", prepare: (URL) throws -> Void = { _ in },
+        reported: UInt64 = UInt64(size), inTheEnd: UInt64? = nil, name: FilePath = "file", prepare: (URL) throws -> Void = { _ in },
         _ read: @escaping @Sendable (UInt32, Int, Int) -> [UInt8]
     ) async throws -> (received: Data?, error: TransferError?) {
         let folder = FileManager.default.temporaryDirectory.appending(path: "sftp-hostile-\(UUID().uuidString)")
@@ -31,8 +31,8 @@ struct HostileServerTests {
         try prepare(folder)
         let peer = ScriptedPeer { question in
             switch question.type {
-            case .stat: [ScriptedPeer.attributes(question.id, size: told)]
-            case .fstat: [ScriptedPeer.attributes(question.id, size: inTheEnd ?? told)]
+            case .stat: [ScriptedPeer.attributes(question.id, size: reported)]
+            case .fstat: [ScriptedPeer.attributes(question.id, size: inTheEnd ?? reported)]
             case .open: [ScriptedPeer.handle(question.id)]
             case .read: [read(question.id, question.range.offset, question.range.count)]
             default: [ScriptedPeer.status(question.id, .ok)]
@@ -60,49 +60,49 @@ struct HostileServerTests {
         bytes[min(offset, bytes.count)..<min(offset + count, bytes.count)]
     }
 
-    @Test func shortAnswersAreAskedForAgain() async throws {
+    @Test func requestsRestOfShortResponses() async throws {
         let (received, error) = try await download { id, offset, count in ScriptedPeer.data(id, Self.part(offset, max(1, count / 3))) }
         #expect(error == nil && received == content(Self.size))
     }
 
-    @Test func longAnswersAreRefused() async throws {
+    @Test func rejectsLongResponses() async throws {
         let (received, error) = try await download { id, offset, count in ScriptedPeer.data(id, [UInt8](repeating: 1, count: count + 1)) }
         #expect(error?.failureClass == .protocolViolation && received == nil)
     }
 
-    @Test func emptyAnswersAreRefused() async throws {
+    @Test func rejectsEmptyResponses() async throws {
         let (received, error) = try await download { id, _, _ in ScriptedPeer.data(id, []) }
         #expect(error?.failureClass == .protocolViolation && received == nil)
     }
 
-    @Test func aFileShorterThanToldIsNotTaken() async throws {
-        let (received, error) = try await download(told: 1_000_000) { id, offset, count in
+    @Test func rejectsFileShorterThanReported() async throws {
+        let (received, error) = try await download(reported: 1_000_000) { id, offset, count in
             let part = Self.part(offset, count)
             return part.isEmpty ? ScriptedPeer.status(id, .endOfFile) : ScriptedPeer.data(id, part)
         }
         #expect(error?.failureClass == .resumeLost && received == nil)
     }
 
-    @Test(arguments: [UInt64(size) + 1, UInt64(size) - 1]) func aFileThatGrowsOrShrinksMeanwhileIsNotTaken(size: UInt64) async throws {
+    @Test(arguments: [UInt64(size) + 1, UInt64(size) - 1]) func rejectsFileThatChangesSize(size: UInt64) async throws {
         let (received, error) = try await download(inTheEnd: size) { ScriptedPeer.data($0, Self.part($1, $2)) }
         #expect(error?.failureClass == .resumeLost && received == nil)
     }
 
-    /// Known by its length alone, and before any of it is kept.
-    @Test(arguments: [0, 256 * 1024 + 1025, 0x7FFF_FFFF, 0xFFFF_FFFF]) func packetsOfAbsurdLengthsAreRefused(length: Int) async throws {
+    /// The length alone is sufficient, before any content is stored.
+    @Test(arguments: [0, 256 * 1024 + 1025, 0x7FFF_FFFF, 0xFFFF_FFFF]) func rejectsPacketsOfAbsurdLength(length: Int) async throws {
         let (received, error) = try await download { _, _, _ in ScriptedPeer.number(length) }
         #expect(error?.failureClass == .protocolViolation && received == nil)
         #expect(error?.message == "peer: The server sent a packet of \(length) bytes; 1 to \(256 * 1024 + 1024) are allowed.")
     }
 
-    @Test func answersToWhatNobodyAskedAreRefused() async throws {
+    @Test func rejectsUnrequestedResponses() async throws {
         let (received, error) = try await download { id, offset, count in ScriptedPeer.data(id &+ 1000, Self.part(offset, count)) }
         #expect(error?.failureClass == .protocolViolation && received == nil)
         #expect(error?.message == "peer: The server answered a request that was not made.")
     }
 
-    /// Links that somebody put into the local folder lead nowhere, as a folder or in the place of the part.
-    @Test func plantedLinksAreNotFollowed() async throws {
+    /// The transport does not follow planted links in the local folder, neither as a folder nor as the part file.
+    @Test func doesNotFollowPlantedLinks() async throws {
         let outside = FileManager.default.temporaryDirectory.appending(path: "sftp-outside-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: outside, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: outside) }
@@ -125,30 +125,31 @@ struct HostileServerTests {
         #expect(try Data(contentsOf: target) == Data("theirs".utf8))
     }
 
-    @Test(arguments: Self.impossibleSizes) func sizesThatCannotBeAreRefused(told: UInt64) async throws {
-        let (received, error) = try await download(told: told) { id, _, count in ScriptedPeer.data(id, [UInt8](repeating: 1, count: count))
+    @Test(arguments: Self.impossibleSizes) func rejectsImpossibleSizes(reported: UInt64) async throws {
+        let (received, error) = try await download(reported: reported) { id, _, count in
+            ScriptedPeer.data(id, [UInt8](repeating: 1, count: count))
         }
         #expect(error?.failureClass == .protocolViolation && received == nil)
         #expect(error?.message.contains("no file has") == true, "\(error?.description ?? "")")
     }
 
-    @Test func aServerThatStopsKnowingTheFileIsAnError() async throws {
+    @Test func reportsRefusalDuringDownload() async throws {
         let (received, error) = try await download { id, offset, count in
             offset < 100_000 ? ScriptedPeer.data(id, Self.part(offset, count)) : ScriptedPeer.status(id, .permissionDenied)
         }
         #expect(error?.code == .forbidden && received == nil)
     }
 
-    /// Sizes that no file has, in whatever is asked of a server.
+    /// Impossible sizes, in all responses of a server.
     @Test(arguments: Self.policies, Self.impossibleSizes)
-    func impossibleSizesEndNoUpload(policy: OverwritePolicy, told: UInt64) async throws {
+    func uploadToleratesImpossibleSizes(policy: OverwritePolicy, reported: UInt64) async throws {
         let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "sftp-sizes-\(UUID().uuidString)").path)
         try content(1000).write(to: URL(filePath: path.string))
         defer { try? FileManager.default.removeItem(atPath: path.string) }
         let peer = ScriptedPeer { question in
             switch question.type {
             case .open: [ScriptedPeer.handle(question.id)]
-            case .lstat, .fstat, .stat: [ScriptedPeer.attributes(question.id, size: told)]
+            case .lstat, .fstat, .stat: [ScriptedPeer.attributes(question.id, size: reported)]
             default: [ScriptedPeer.status(question.id, .ok)]
             }
         }

@@ -17,12 +17,12 @@ struct PoolTests {
         _ = try await transport.check(Self.endpoint, credentials: NoCredentials())
     }
 
-    /// A server that answers everything.
+    /// A server that completes every request.
     private static func willing() -> ScriptedPeer { ScriptedPeer { [ScriptedPeer.status($0.id, .ok)] } }
 
-    // MARK: How many there are
+    // MARK: Number of connections
 
-    @Test func aConnectionThatNobodyUsesIsClosed() async throws {
+    @Test func closesIdleConnection() async throws {
         let peers = Locked<[ScriptedPeer]>([])
         let connector = TestConnector { _ in
             let peer = Self.willing()
@@ -33,7 +33,7 @@ struct PoolTests {
         try await check(transport)
         await clock.waitForSleeper(for: clock.policy.idleTime)
         clock.advance(by: clock.policy.idleTime - .seconds(1))
-        // Whoever uses it lets the time begin anew.
+        // Each use restarts the idle time.
         try await check(transport)
         #expect(connector.attempts == 1)
         await clock.waitForSleeper(for: clock.policy.idleTime)
@@ -47,7 +47,7 @@ struct PoolTests {
         await transport.shutdown()
     }
 
-    @Test func theFirstIsMadeAloneAndOthersFewAtATime() async throws {
+    @Test func opensFirstConnectionAloneAndOthersGradually() async throws {
         let open = Locked<(now: Int, most: [Int])>((0, []))
         let clock = clock
         let connector = TestConnector { _ in
@@ -61,7 +61,7 @@ struct PoolTests {
         }
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
         let endpoint = Endpoint.sftp("sftp://me@peer/", settings: ["maxConnections": "6"])
-        // Each has more to do than it should, as none answers.
+        // Each connection has more requests than it should, because the server never responds.
         let tasks = (0..<20).map { _ in
             Task { _ = try await transport.check(endpoint, credentials: NoCredentials()) }
         }
@@ -77,14 +77,14 @@ struct PoolTests {
         #expect(open.withLock { $0.most } == [1, 1, 2, 3])
     }
 
-    @Test func noneIsTriedForAWhileAfterARefusal() async throws {
+    @Test func pausesAfterRefusedConnection() async throws {
         let busy = ScriptedPeer { _ in [] }
         let connector = TestConnector { number in
             if number == 0 { return busy }
             throw TransferError(.transient, .serverError, "There is no room.")
         }
         var policy = clock.policy
-        // It answers nothing, however long that takes here.
+        // The server never responds, however long this test takes.
         policy.silence = .seconds(1_000_000)
         let looks = Locked(0)
         policy.now = { [now = policy.now] in
@@ -93,12 +93,12 @@ struct PoolTests {
         }
         let transport = SFTPTransport(connector: connector, policy: policy)
         var tasks: [Task<Void, any Error>] = []
-        // The third wants another connection, and gets along with the one that there is; so do all later ones.
+        // The third check requests another connection, and then uses the existing one. So do all later checks.
         for count in 1...20 {
             let before = looks.withLock { $0 }
             tasks.append(Task { try await check(transport) })
             while busy.asked.count < count { await Task.yield() }
-            // It is looked at the time when it comes, and once more when the refusal is put down.
+            // The pool reads the clock when the check arrives, and again when it records the refusal.
             if count == 3 { while looks.withLock({ $0 }) < before + 2 { await Task.yield() } }
         }
         #expect(connector.attempts == 2)
@@ -110,9 +110,9 @@ struct PoolTests {
         await transport.shutdown()
     }
 
-    // MARK: Servers that hang
+    // MARK: Silent servers
 
-    @Test func aServerThatNeverBeginsIsGivenUp() async throws {
+    @Test func timesOutServerThatNeverBegins() async throws {
         let mute = ScriptedPeer(greeting: []) { _ in [] }
         let transport = SFTPTransport(connector: TestConnector { $0 == 0 ? mute : Self.willing() }, policy: clock.policy)
         let waiting = (0..<3).map { _ in Task { try await check(transport) } }
@@ -123,12 +123,12 @@ struct PoolTests {
             #expect(error?.failureClass == .unreachable && error?.code == .timedOut, "\(error?.description ?? "")")
         }
         #expect(!mute.client.isOpen)
-        // Whoever comes next has another one made.
+        // The next check opens another connection.
         try await check(transport)
         await transport.shutdown()
     }
 
-    @Test func aConnectionThatIsNeverMadeIsGivenUp() async throws {
+    @Test func timesOutConnecting() async throws {
         let clock = clock
         let connector = TestConnector { number in
             // Longer than any limit.
@@ -145,7 +145,7 @@ struct PoolTests {
         await transport.shutdown()
     }
 
-    /// Suspends the server of the first connection, and has somebody wait for its answer.
+    /// Suspends the server of the first connection, and starts a check that waits for its response.
     private func waitForSuspended(
         _ connector: ProcessConnector, _ transport: SFTPTransport
     ) async throws -> (server: ServerProcess, waiting: Task<Void, any Error>) {
@@ -158,11 +158,11 @@ struct PoolTests {
         return (server, waiting)
     }
 
-    /// The SSH server still lives, and tells so; attempts over the connection are ended one after the other as they don't move.
-    @Test func aServerThatHangsIsNotAskedAgain() async throws {
+    /// The SSH server is alive and responds. The queue cancels stalled attempts on the connection one after another.
+    @Test func abandonsSilentConnection() async throws {
         let connector = ProcessConnector()
         var policy = clock.policy
-        // However long this takes here.
+        // However long this test takes.
         policy.silenceAfterGivingUp = .seconds(1_000_000)
         let transport = SFTPTransport(connector: connector, policy: policy)
         let (first, hanging) = try await waitForSuspended(connector, transport)
@@ -177,8 +177,8 @@ struct PoolTests {
         await transport.shutdown()
     }
 
-    /// What takes so long may be done all the same, as a sync of a large file is.
-    @Test func whoWaitsForASilentServerKeepsTheConnection() async throws {
+    /// A slow request, such as a sync of a large file, may still complete.
+    @Test func keepsSilentConnectionForWaitingRequest() async throws {
         let connector = ProcessConnector()
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
         let (first, slow) = try await waitForSuspended(connector, transport)
@@ -187,14 +187,14 @@ struct PoolTests {
         #expect(connector.servers.count == 2 && first.client.isOpen)
         first.resume()
         try await slow.value
-        // Nobody gets it again.
+        // No other request uses this connection.
         while first.client.isOpen { await Task.yield() }
         try await check(transport)
         #expect(connector.servers.count == 2)
         await transport.shutdown()
     }
 
-    @Test func aServerThatIsAskedNothingMayBeSilent() async throws {
+    @Test func idleServerMayBeSilent() async throws {
         let connector = TestConnector { _ in Self.willing() }
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
         try await check(transport)
@@ -204,8 +204,8 @@ struct PoolTests {
         await transport.shutdown()
     }
 
-    /// The queue ends an attempt that stalls, and begins another.
-    @Test func aSilentConnectionCostsOneAttempt() async throws {
+    /// The queue cancels a stalled attempt, and starts another one.
+    @Test func silentConnectionCostsOneAttempt() async throws {
         let connector = ProcessConnector()
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
         let (first, hanging) = try await waitForSuspended(connector, transport)
@@ -218,8 +218,8 @@ struct PoolTests {
         await transport.shutdown()
     }
 
-    /// What makes the connection has limits of its own, so that the attempt is not ended as one that stalls.
-    @Test func whoWaitsForAConnectionReportsIt() async throws {
+    /// Connecting has its own limits, so the queue must not consider the attempt stalled.
+    @Test func reportsActivityWhileConnecting() async throws {
         let clock = clock
         let connector = TestConnector { _ in
             try await clock.policy.sleep(.seconds(1_000_000))
@@ -244,8 +244,8 @@ struct PoolTests {
         await transport.shutdown()
     }
 
-    /// A large file that fills one connection leaves another one to small files.
-    @Test func smallFilesGoBesideALargeOne() async throws {
+    /// A large file that fills one connection leaves another one for small files.
+    @Test func usesOtherConnectionBesideLargeFile() async throws {
         let number = Locked(0)
         let peers = Locked<[ScriptedPeer]>([])
         let connector = TestConnector { _ in
@@ -253,7 +253,7 @@ struct PoolTests {
                 number += 1
                 return number == 1
             }
-            // The first takes what is written, and never says so.
+            // The first server never confirms written bytes.
             let peer = ScriptedPeer { question in
                 switch question.type {
                 case .write where isFirst: []
@@ -274,7 +274,7 @@ struct PoolTests {
             remotePath: try RemotePath("large"), credentials: NoCredentials(), logger: Logger(label: "test"))
         let large = Task { try await transport.perform(attempt, reporting: Recorder().reporter) }
         while (peers.withLock { $0.first }?.asked ?? []).count(where: { $0.type == .write }) < 4 { await Task.yield() }
-        // Whoever comes now has another connection made, and waits for that.
+        // This check opens another connection, and waits for it.
         try await check(transport)
         #expect(peers.withLock { $0.count } == 2)
         for _ in 0..<10 { try await check(transport) }

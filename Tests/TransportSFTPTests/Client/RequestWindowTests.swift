@@ -2,7 +2,7 @@ import Locking
 import Testing
 import TransportSFTP
 
-/// How much is on its way at once.
+/// The number of bytes in flight.
 @Suite(.timeLimit(.minutes(10))) struct RequestWindowTests {
     private final class Clock: Sendable {
         private let time = Locked(ContinuousClock.Instant.now)
@@ -12,9 +12,9 @@ import TransportSFTP
 
     private static let piece = 32 << 10
 
-    /// Moves content for some seconds over a path that carries so many bytes in each tenth of a second.
+    /// Sends content for some seconds over a path that carries this many bytes in each tenth of a second.
     ///
-    /// - Returns: The most that was on its way in the last second.
+    /// - Returns: The maximum number of bytes in flight in the last second.
     private func move(_ bytes: Int, for seconds: Int) async throws -> Int {
         let clock = Clock()
         let window = RequestWindow(bytes: 4 << 20, requests: 128, pace: RequestPace { clock.now })
@@ -28,7 +28,7 @@ import TransportSFTP
         var most = 0
         var credit = 0
         for step in 0..<10 * seconds {
-            // All that may be sent is sent.
+            // Sends as much as the window permits.
             var before = -1
             while before != sent.withLock({ $0 }) {
                 before = sent.withLock { $0 }
@@ -47,16 +47,16 @@ import TransportSFTP
         return most
     }
 
-    /// A small file beside a large one waits about a second for each answer, and not for all of the window.
-    @Test func aSlowPathIsNotFilled() async throws {
+    /// A small file beside a large one waits about a second for each response, and not for the whole window.
+    @Test func doesNotFillSlowPath() async throws {
         #expect(try await move(30_000, for: 4) <= 512 << 10)
     }
 
-    @Test func aFastPathIsFilled() async throws {
+    @Test func fillsFastPath() async throws {
         #expect(try await move(2_000_000, for: 4) >= 3 << 20)
     }
 
-    @Test func aFileLargerThanThePaceIsLetThrough() async throws {
+    @Test func permitsWholeWindowAtFirst() async throws {
         let window = RequestWindow(bytes: 4 << 20, requests: 128, pace: RequestPace())
         try await window.acquire(bytes: 4 << 20)
         #expect(window.underway == 4 << 20)

@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 
 @Suite struct DownloadTests {
-    @Test func timeComesAlong() async throws {
+    @Test func keepsModificationTime() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)
             try fixture.put(content(100_000), "a.bin", modified: 1_600_000_000)
@@ -16,7 +16,7 @@ import TransferCore
         }
     }
 
-    @Test func isLeftWhenItIsTheSame() async throws {
+    @Test func keepsIdenticalFile() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture, overwrite: .different)
             try fixture.put(content(1000), "a.bin", modified: 1_600_000_000)
@@ -27,7 +27,7 @@ import TransferCore
         }
     }
 
-    @Test func whatIsNoFileIsRefused() async throws {
+    @Test func rejectsNonFiles() async throws {
         try await ProcessFixture.with { fixture in
             try FileManager.default.createDirectory(at: fixture.server.appending(path: "folder"), withIntermediateDirectories: true)
             let hasFIFO = unsafe mkfifo(fixture.server.appending(path: "fifo").path, 0o600) == 0
@@ -41,7 +41,7 @@ import TransferCore
         }
     }
 
-    @Test func goesOnAfterTheServerDied() async throws {
+    @Test func resumesAfterServerDied() async throws {
         try await ProcessFixture.with(cutting: .fromServer) { fixture in
             let transfer = TestTransfer(fixture)
             try fixture.put(content(3_000_000), "a.bin")

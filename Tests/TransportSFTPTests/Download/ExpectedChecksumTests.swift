@@ -3,7 +3,7 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// Checksums that a session gives for what it downloads.
+/// The expected checksums of a session's downloads.
 @Suite(.timeLimit(.minutes(10)))
 struct ExpectedChecksumTests {
     private static let content = Data("0123456789".utf8)
@@ -13,7 +13,7 @@ struct ExpectedChecksumTests {
         "sha512:bb96c2fc40d2d54617d6f276febe571f623a8dadf0b734855299b0e107fda32cf6b69f2da32b36445d73690b93cbd0f7bfc20e0f7f28553d2a4428f23b716e90",
     ]
 
-    @Test(arguments: sums, Verification.allCases) func whatHasItIsTaken(checksum: String, verification: Verification) async throws {
+    @Test(arguments: sums, Verification.allCases) func acceptsExpectedChecksum(checksum: String, verification: Verification) async throws {
         let shell = TestShell()
         try await ProcessFixture.with(commands: shell) { fixture in
             var transfer = TestTransfer(fixture)
@@ -27,7 +27,7 @@ struct ExpectedChecksumTests {
         }
     }
 
-    @Test(arguments: sums) func whatHasAnotherIsNot(checksum: String) async throws {
+    @Test(arguments: sums) func rejectsOtherChecksum(checksum: String) async throws {
         try await ProcessFixture.with { fixture in
             var transfer = TestTransfer(fixture)
             transfer.options.expectedChecksum = checksum
@@ -43,15 +43,15 @@ struct ExpectedChecksumTests {
         arguments: [
             "", "sha256", "sha256:", "sha256:00", "crc:00", sums[0] + "0", sums[0] + " ", "md5:" + String(repeating: "g", count: 32),
         ])
-    func whatIsNoneIsRefused(text: String) async throws {
+    func rejectsInvalidChecksums(text: String) async throws {
         var options = AttemptOptions()
         options.expectedChecksum = text
         let error = #expect(throws: TransferError.self) { try SFTPTransport.validate(options) }
         #expect(error?.failureClass == .permanent && error?.code == .checksumMismatch)
     }
 
-    /// By the queue, before a session is stored.
-    @Test func sessionsAreLookedAt() throws {
+    /// The queue validates sessions before it stores them.
+    @Test func validatesSessions() throws {
         let transport = try #require(SFTPTransport() as any Transport as? any SessionValidating)
         let endpoint = Endpoint.sftp("sftp://me@host/in/")
         try transport.validate(AttemptOptions(metadata: ["a b": "1"]), for: .upload, at: endpoint)

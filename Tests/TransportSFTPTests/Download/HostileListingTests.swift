@@ -6,10 +6,10 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// Listings by servers that are odd, or mean harm.
+/// Listings of faulty or malicious servers.
 @Suite(.timeLimit(.minutes(10)))
 struct HostileListingTests {
-    /// Lists a folder that a script serves; what is received, and what it ends with.
+    /// Lists a folder on a scripted server. Returns the received entries and the error, if any.
     private func list(
         atMost limit: Int = .max, refusal: Status.Code? = nil, _ script: @escaping ScriptedPeer.Script
     ) async throws -> (names: [String], kinds: [RemoteEntry.Kind], error: (any Error)?, peer: ScriptedPeer) {
@@ -34,7 +34,7 @@ struct HostileListingTests {
         } catch {
             failure = error
         }
-        // What was asked before this is there when it is answered.
+        // All earlier requests have arrived when this one completes.
         _ = try? await peer.client.attributes(.stat([]))
         await transport.shutdown()
         await peer.close()
@@ -44,9 +44,9 @@ struct HostileListingTests {
 
     private struct Enough: Error {}
 
-    /// An answer of names.
+    /// A response with names.
     ///
-    /// - Parameter mode: With the kind of file (inode(7)); nil if the server does not tell it.
+    /// - Parameter mode: The mode of each file with its type (inode(7)), or nil if the server omits it.
     private static func names(_ id: UInt32, _ names: [String], mode: Int? = 0o100644) -> [UInt8] {
         let files = names.flatMap { name -> [UInt8] in
             let attributes = mode.map { ScriptedPeer.number(4) + ScriptedPeer.number($0) } ?? ScriptedPeer.number(0)
@@ -55,8 +55,8 @@ struct HostileListingTests {
         return ScriptedPeer.packet(.name, ScriptedPeer.number(Int(id)), ScriptedPeer.number(names.count), files)
     }
 
-    /// Whoever receives decides when it is enough; the transport then asks for no more.
-    @Test func aListingWithoutAnEndEndsWhenItsReceiverWantsThat() async throws {
+    /// The receiver decides when to stop; the transport then sends no further request.
+    @Test func receiverStopsEndlessListing() async throws {
         let number = Locked(0)
         let result = try await list(atMost: 1_000) { question in
             guard question.type == .readdir else { return [ScriptedPeer.status(question.id, .ok)] }
@@ -71,8 +71,8 @@ struct HostileListingTests {
         #expect(result.peer.asked.count { $0.type == .close } == 1)
     }
 
-    /// One answer may have tens of thousands of names that the server has to be asked about.
-    @Test func entriesAreHandedOverAsTheyAreLookedAt() async throws {
+    /// One response may contain tens of thousands of names whose attributes must be requested.
+    @Test func deliversEntriesInBatches() async throws {
         let result = try await list(atMost: 1) { question in
             switch question.type {
             case .readdir: [Self.names(question.id, (0..<250).map { "\($0)" }, mode: nil)]
@@ -84,7 +84,7 @@ struct HostileListingTests {
         #expect(result.peer.asked.count { $0.type == .lstat } == 100)
     }
 
-    @Test func aFolderThatMayNotBeReadSaysSo() async throws {
+    @Test func reportsUnreadableFolder() async throws {
         let result = try await list(refusal: .permissionDenied) { question in
             question.type == .stat
                 ? [ScriptedPeer.status(question.id, .permissionDenied)] : [ScriptedPeer.status(question.id, .ok)]
@@ -93,14 +93,14 @@ struct HostileListingTests {
         #expect(error?.failureClass == .permanent && error?.code == .forbidden)
     }
 
-    @Test func answersWithoutANameHaveAnEnd() async throws {
+    @Test func limitsEmptyResponses() async throws {
         let result = try await list { question in
             question.type == .readdir ? [Self.names(question.id, [])] : [ScriptedPeer.status(question.id, .ok)]
         }
         #expect((result.error as? TransferError)?.failureClass == .protocolViolation && result.names.isEmpty)
     }
 
-    @Test func whatIsNoAnswerToAListingIsRefused() async throws {
+    @Test func rejectsOtherResponses() async throws {
         let answers: [@Sendable (UInt32) -> [UInt8]] = [
             { ScriptedPeer.handle($0) }, { ScriptedPeer.status($0, .ok) }, { ScriptedPeer.attributes($0, size: 3) },
         ]
@@ -112,7 +112,7 @@ struct HostileListingTests {
         }
     }
 
-    @Test func namesThatLeadElsewhereAreHandedOverAndNotAskedFor() async throws {
+    @Test func deliversUnsafeNamesWithoutRequestingThem() async throws {
         let isListed = Locked(false)
         let names = ["../out", "/etc/passwd", "nul\0", "", ".", "..", "good"]
         let result = try await list { question in
@@ -122,7 +122,7 @@ struct HostileListingTests {
                     defer { isListed = true }
                     return !isListed
                 }
-                // No server has to tell what an entry is.
+                // Servers may omit the type of an entry.
                 return [isFirst ? Self.names(question.id, names, mode: nil) : ScriptedPeer.status(question.id, .endOfFile)]
             case .lstat: return [ScriptedPeer.attributes(question.id, size: 9)]
             default: return [ScriptedPeer.status(question.id, .ok)]
@@ -134,7 +134,7 @@ struct HostileListingTests {
         #expect(looked.map { String(decoding: $0.body.dropFirst(4), as: UTF8.self) } == ["/folder/good"])
     }
 
-    @Test func sizesThatNoNumberHoldsAreNotKnown() async throws {
+    @Test func treatsHugeSizesAsUnknown() async throws {
         let isListed = Locked(false)
         let result = try await list { question in
             guard question.type == .readdir else { return [ScriptedPeer.status(question.id, .ok)] }
@@ -150,7 +150,7 @@ struct HostileListingTests {
         #expect(result.error == nil && result.kinds == [.file(size: nil)])
     }
 
-    @Test func moreNamesThanFitIntoAPacketAreRefused() async throws {
+    @Test func rejectsImpossibleNumberOfNames() async throws {
         let result = try await list { question in
             question.type == .readdir
                 ? [ScriptedPeer.packet(.name, ScriptedPeer.number(Int(question.id)), ScriptedPeer.number(0x7FFF_FFFF))]

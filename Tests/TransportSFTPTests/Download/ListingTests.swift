@@ -15,11 +15,11 @@ extension ProcessFixture: ListingFixture {
     }
 }
 
-/// Listings of folders by OpenSSH's own server.
+/// Listings by OpenSSH's server.
 @Suite(.timeLimit(.minutes(10)))
 struct ListingTests {
     @Test(arguments: ListingPromise.allCases)
-    func keeps(_ promise: ListingPromise) async throws {
+    func keepsPromise(_ promise: ListingPromise) async throws {
         try await ProcessFixture.with { try await promise.verify($0) }
     }
 
@@ -40,7 +40,7 @@ struct ListingTests {
 
     private func entry(_ name: String, _ kind: RemoteEntry.Kind) -> RemoteEntry { RemoteEntry(name: Array(name.utf8), kind: kind) }
 
-    @Test func everythingIsWhatItIsItself() async throws {
+    @Test func reportsTypes() async throws {
         try await ProcessFixture.with { fixture in
             let folder = fixture.server.appending(path: "f")
             try FileManager.default.createDirectory(at: folder.appending(path: "folder"), withIntermediateDirectories: true)
@@ -62,7 +62,7 @@ struct ListingTests {
         }
     }
 
-    @Test func namesThatAreNoTextAreKept() async throws {
+    @Test func keepsNamesThatAreNotText() async throws {
         try await ProcessFixture.with { fixture in
             let name: [UInt8] = [0xFF, 0x61, 0xC3, 0x28, 0x0A]
             let path = FilePath(fixture.server.path).appending(Array("f".utf8))
@@ -72,8 +72,8 @@ struct ListingTests {
         }
     }
 
-    /// Who runs the tests as root may read everything.
-    @Test(.enabled(if: getuid() != 0)) func aFolderThatMayNotBeReadSaysSo() async throws {
+    /// Root may read everything.
+    @Test(.enabled(if: getuid() != 0)) func reportsUnreadableFolder() async throws {
         try await ProcessFixture.with { fixture in
             let folder = fixture.server.appending(path: "locked")
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0])
@@ -82,7 +82,7 @@ struct ListingTests {
         }
     }
 
-    @Test func aDownloadThatMeetsAFolderSaysSo() async throws {
+    @Test func reportsFolderInPlaceOfFile() async throws {
         try await ProcessFixture.with { fixture in
             try await fixture.makeFolder(try RemotePath("f"))
             let error = await #expect(throws: TransferError.self) { try await TestTransfer(fixture, "f").download() }

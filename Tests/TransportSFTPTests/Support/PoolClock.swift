@@ -3,12 +3,12 @@ import Logging
 import TransferCore
 import TransportSFTP
 
-/// The time of a pool of connections, which is ahead of the system's by what a test says.
+/// The clock of a connection pool, which a test sets ahead of the system's clock.
 final class PoolClock: Sendable {
     private struct Sleeper {
         let number: Int
         let duration: Duration
-        /// By how much the time has to be ahead.
+        /// The value of ``State/ahead`` at which the sleep ends.
         let end: Duration
         let continuation: CheckedContinuation<Void, any Error>
     }
@@ -21,7 +21,7 @@ final class PoolClock: Sendable {
 
     private let state = Locked(State())
 
-    /// The default policy by this time.
+    /// The default policy with this clock.
     var policy: PoolPolicy {
         var policy = PoolPolicy()
         policy.now = { .now + self.state.withLock { $0.ahead } }
@@ -29,7 +29,7 @@ final class PoolClock: Sendable {
         return policy
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     func advance(by duration: Duration) {
         let awake = state.withLock { state in
             state.ahead += duration
@@ -40,12 +40,12 @@ final class PoolClock: Sendable {
         for sleeper in awake { sleeper.continuation.resume() }
     }
 
-    /// How many sleep for so long now.
+    /// The number of current sleeps of this duration.
     func sleepers(for duration: Duration) -> Int {
         state.withLock { $0.sleepers.count { $0.duration == duration } }
     }
 
-    /// Returns once somebody sleeps for so long.
+    /// Returns when a sleep of this duration has begun.
     func waitForSleeper(for duration: Duration) async {
         while sleepers(for: duration) == 0 { await Task.yield() }
     }
@@ -58,7 +58,7 @@ final class PoolClock: Sendable {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let isCancelled = state.withLock { state in
-                    // Whoever cancels comes after this, or is seen here.
+                    // A later cancellation finds the sleeper; an earlier one is visible here.
                     if Task.isCancelled { return true }
                     state.sleepers.append(
                         Sleeper(number: number, duration: duration, end: state.ahead + duration, continuation: continuation))
@@ -76,17 +76,17 @@ final class PoolClock: Sendable {
     }
 }
 
-/// Connects as a test says.
+/// Opens connections by a closure of the test.
 final class TestConnector: SFTPConnector {
     private let count = Locked(0)
     private let make: @Sendable (Int) async throws -> any SFTPLink
 
-    /// - Parameter make: Gets the number of the connection, from 0.
+    /// - Parameter make: Receives the number of the connection, from 0.
     init(_ make: @escaping @Sendable (Int) async throws -> any SFTPLink) {
         self.make = make
     }
 
-    /// How many connections were asked for.
+    /// The number of requested connections.
     var attempts: Int { count.withLock { $0 } }
 
     func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink {

@@ -6,7 +6,7 @@ import TransportSFTP
 import TransportSupport
 import TransportTesting
 
-/// A folder that a server has, and connections to it that break when they are told to.
+/// A folder on a server, with connections that break on request.
 final class ProcessFixture: DownloadingFixture {
     private struct Credentials: CredentialProvider {
         func secret(for reference: CredentialReference) async throws -> Secret { Secret("hunter2-correct-horse") }
@@ -25,7 +25,7 @@ final class ProcessFixture: DownloadingFixture {
 
     private let direction: CutPlan.Direction
 
-    /// - Parameter direction: Which bytes are counted that connections break after.
+    /// - Parameter direction: The direction whose bytes count toward a cut.
     init(
         cutting direction: CutPlan.Direction = .fromClient, options: [String] = [], commands: (any CommandRunner)? = nil,
         disks: DiskThreads = DiskThreads(limit: 4)
@@ -49,11 +49,11 @@ final class ProcessFixture: DownloadingFixture {
         try? FileManager.default.removeItem(at: root)
     }
 
-    // MARK: The suite's questions
+    // MARK: Requirements of the conformance suite
 
-    /// The file, or the part that there is of it.
+    /// The complete file, or else its part file.
     private func file(_ path: RemotePath) async throws -> FilePath? {
-        // What a broken connection brought is worked off when its process has ended.
+        // When the process of a broken connection has ended, it has processed all received bytes.
         for server in connector.servers where !server.client.isOpen { await server.close() }
         let final = FilePath(server.path).appending(path.bytes)
         if final.isThere { return final }
@@ -78,7 +78,7 @@ final class ProcessFixture: DownloadingFixture {
         let file = server.appending(path: path.description)
         try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
         try content.write(to: file)
-        // SFTP tells versions by size and second.
+        // SFTP identifies versions by size and second.
         let version = versions.withLock { version in
             version += 1
             return version
@@ -89,17 +89,17 @@ final class ProcessFixture: DownloadingFixture {
 }
 
 extension FilePath {
-    /// A path below this one, whatever its bytes are.
+    /// Appends a path of arbitrary bytes.
     func appending(_ name: [UInt8]) -> FilePath { FilePath(bytes: bytes + [UInt8(ascii: "/")] + name) }
 
-    /// Whether there is a file that can be read.
+    /// Whether a readable file exists.
     var isThere: Bool {
         guard let file = try? FileDescriptor.open(self, .readOnly, options: .closeOnExec) else { return false }
         try? file.close()
         return true
     }
 
-    /// All of the file.
+    /// The content of the file.
     func content() throws -> Data {
         let file = try FileDescriptor.open(self, .readOnly, options: .closeOnExec)
         return try file.closeAfter { try FileHandle(fileDescriptor: file.rawValue, closeOnDealloc: false).readToEnd() ?? Data() }

@@ -8,11 +8,11 @@ import TransferCore
 import TransportSFTP
 import TransportSupport
 
-/// OpenSSH's SFTP server as a process of its own, without SSH: its input and output are pipes, moved by two threads.
+/// OpenSSH's SFTP server in its own process, without SSH. Two threads move the bytes of its input and output.
 final class ServerProcess: SFTPLink {
     struct Missing: Error {}
 
-    /// Where Debian and the BSDs have it.
+    /// Its path on Debian and on BSD systems.
     private static let programs = ["/usr/lib/openssh/sftp-server", "/usr/libexec/sftp-server", "/usr/lib/ssh/sftp-server"]
 
     let client: SFTPClient
@@ -24,7 +24,7 @@ final class ServerProcess: SFTPLink {
     private let sent = Locked(0)
     private let ending = Locked<(threads: Int, isOver: Bool, waiters: [CheckedContinuation<Void, Never>])>((2, false, []))
 
-    /// - Parameter options: As sftp-server(8) knows them.
+    /// - Parameter options: The options of sftp-server(8).
     init(_ options: [String] = [], cuts: CutPlan = CutPlan(), commands: (any CommandRunner)? = nil) throws {
         self.commands = commands
         guard let program = Self.programs.first(where: { FileManager.default.isExecutableFile(atPath: $0) }) else { throw Missing() }
@@ -38,22 +38,22 @@ final class ServerProcess: SFTPLink {
         bell.signal()
     }
 
-    /// Ends the process at once, as a crash would.
+    /// Kills the process, like a crash.
     func kill() {
         _ = Glibc.kill(process.identifier, SIGKILL)
     }
 
-    /// Lets the process hang, until it is killed.
+    /// Suspends the process until it is killed or resumed.
     func suspend() {
         _ = Glibc.kill(process.identifier, SIGSTOP)
     }
 
-    /// Lets it go on.
+    /// Resumes the process.
     func resume() {
         _ = Glibc.kill(process.identifier, SIGCONT)
     }
 
-    /// How many bytes the process was sent.
+    /// The number of bytes that were sent to the process.
     var sentBytes: Int { sent.withLock { $0 } }
 
     func close() async {
@@ -95,7 +95,7 @@ final class ServerProcess: SFTPLink {
                 sent.withLock { $0 += passed }
             }
         }
-        // The server ends when it has worked off what it got.
+        // The server ends when it has processed all received bytes.
         shutdown(process.socket, CInt(SHUT_WR))
         endThread()
     }
@@ -126,7 +126,7 @@ final class ServerProcess: SFTPLink {
     }
 }
 
-/// After how many bytes connections break.
+/// The numbers of bytes after which connections break.
 final class CutPlan: Sendable {
     enum Direction: Sendable {
         case fromClient
@@ -135,12 +135,12 @@ final class CutPlan: Sendable {
 
     private let remaining = Locked<[Direction: Int]>([:])
 
-    /// Breaks a connection once so many bytes passed in all from now on.
+    /// Breaks a connection once this many bytes have passed from now on, in total.
     func cut(_ direction: Direction, after bytes: Int) {
         remaining.withLock { $0[direction] = bytes }
     }
 
-    /// - Returns: How many of the bytes pass; if fewer, the connection breaks.
+    /// - Returns: The number of bytes to pass on. If fewer than `count`, the connection breaks.
     func pass(_ count: Int, _ direction: Direction) -> Int {
         remaining.withLock { remaining in
             guard let left = remaining[direction] else { return count }
@@ -157,7 +157,7 @@ private struct PipedProcess {
 
     init(_ arguments: [String]) throws {
         var ends: [CInt] = [-1, -1]
-        // At once, as a program that another test starts in between would keep the connection open.
+        // Close-on-exec from the start: a program that another test starts would otherwise keep the connection open.
         guard unsafe socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
             throw Errno(rawValue: errno)
         }
@@ -182,7 +182,7 @@ private struct PipedProcess {
     }
 }
 
-/// Connects to processes instead of hosts; refuses those of the host `refused`.
+/// Connects to processes in place of hosts. Refuses the host `refused`.
 final class ProcessConnector: SFTPConnector {
     let cuts = CutPlan()
     private let options: [String]
@@ -194,7 +194,7 @@ final class ProcessConnector: SFTPConnector {
         self.commands = commands
     }
 
-    /// All connections that were made.
+    /// All servers so far.
     var servers: [ServerProcess] { links.withLock { $0 } }
 
     func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink {

@@ -5,21 +5,21 @@ import TransferCore
 import TransportSFTP
 import TransportSupport
 
-/// Runs commands on this machine, as if it were the server.
+/// Runs the server's commands on this machine.
 final class TestShell: CommandRunner {
     private let path: String?
     private let before: @Sendable () throws -> Void
     private let inputs = Locked<[[UInt8]]>([])
 
     /// - Parameters:
-    ///   - path: The folder of the only programs that there are; nil for all.
-    ///   - before: Done before each command that computes something.
+    ///   - path: The folder of the available programs, or nil for all programs.
+    ///   - before: Runs before each command that computes checksums.
     init(path: String? = nil, before: @escaping @Sendable () throws -> Void = {}) {
         self.path = path
         self.before = before
     }
 
-    /// What the commands read that were run.
+    /// The inputs of the commands so far.
     var commands: [[UInt8]] { inputs.withLock { $0 } }
 
     func run(_ command: [UInt8], input: [UInt8]) async throws -> [UInt8] {
@@ -43,20 +43,20 @@ final class TestShell: CommandRunner {
     }
 }
 
-/// Answers each command as a test says, when it says so.
+/// Completes each command with a given output when the test permits it.
 final class HeldShell: CommandRunner {
     private let state = Locked<(inputs: [[UInt8]], answers: [AsyncStream<Void>.Continuation])>(([], []))
     private let answer: @Sendable ([UInt8]) -> [UInt8]
 
-    /// - Parameter answer: What is printed for an input. The first command, which has none, is answered at once.
+    /// - Parameter answer: The output for an input. The first command has no input, and completes immediately.
     init(_ answer: @escaping @Sendable ([UInt8]) -> [UInt8]) {
         self.answer = answer
     }
 
-    /// The inputs of the commands so far, but for the first.
+    /// The inputs of the commands so far, except the first one.
     var commands: [[UInt8]] { state.withLock { $0.inputs } }
 
-    /// Answers all commands that are under way.
+    /// Completes all current commands.
     func release() {
         let answers = state.withLock { state in
             defer { state.answers = [] }

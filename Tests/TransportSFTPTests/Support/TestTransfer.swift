@@ -6,14 +6,14 @@ import TransferCore
 import TransportSFTP
 import TransportSupport
 
-/// Attempts at one fixture's server.
+/// Attempts at the server of a fixture.
 struct TestTransfer {
     let fixture: ProcessFixture
     var name = "a.bin"
     var options = AttemptOptions()
-    /// Of the endpoint.
+    /// The settings of the endpoint.
     var settings: [String: String] = [:]
-    /// Where downloads go.
+    /// The target folder of downloads.
     var root: FilePath
     let recorder = Recorder()
 
@@ -24,7 +24,7 @@ struct TestTransfer {
         options.overwrite = overwrite
     }
 
-    /// Makes a local file.
+    /// Creates a local file.
     func source(_ content: Data) throws -> UploadSource {
         let path = fixture.folder.appending(UUID().uuidString)
         try content.write(to: URL(fileURLWithPath: path.string))
@@ -59,7 +59,7 @@ struct TestTransfer {
         return try await fixture.transport.perform(attempt, reporting: reporter ?? recorder.reporter)
     }
 
-    /// The class and the code of the error that something ends with.
+    /// The class and the code of the error that the closure throws.
     func failure(_ body: () async throws -> TransferReceipt) async -> TransferError? {
         do {
             _ = try await body()
@@ -69,14 +69,14 @@ struct TestTransfer {
         }
     }
 
-    // MARK: What the server has
+    // MARK: Files on the server
 
     var stored: Data? { fixture.onServer(name) }
     var part: Data? { fixture.onServer(".tq-t-1.part") }
 }
 
 extension ProcessFixture {
-    /// Runs a test with a server of its own.
+    /// Runs a test with its own server.
     static func with(
         cutting direction: CutPlan.Direction = .fromClient, options: [String] = [], commands: (any CommandRunner)? = nil,
         disks: DiskThreads = DiskThreads(limit: 4), _ body: (ProcessFixture) async throws -> Void
@@ -108,12 +108,12 @@ extension ProcessFixture {
     }
 }
 
-/// Keeps what an attempt reports.
+/// Records the reports of an attempt.
 final class Recorder: Sendable {
     private let state = Locked<(checkpoints: [Checkpoint], sent: [Int64])>(([], []))
     private let isOver = Locked(false)
 
-    /// Whether nothing more comes, so that nobody waits for it.
+    /// Whether no further report follows, so that tests stop waiting.
     var isFinished: Bool { isOver.withLock { $0 } }
 
     func finish() { isOver.withLock { $0 = true } }
@@ -128,7 +128,7 @@ final class Recorder: Sendable {
     }
 }
 
-/// Bytes that repeat nowhere soon.
+/// Bytes that do not repeat soon.
 func content(_ size: Int, seed: UInt64 = 1) -> Data {
     var generator = Generator(state: seed)
     var data = Data(capacity: size + 8)

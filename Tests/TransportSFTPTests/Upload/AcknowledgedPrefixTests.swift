@@ -1,13 +1,13 @@
 import Testing
 import TransportSFTP
 
-/// Confirmations in any order.
+/// Acknowledgements in any order.
 @Suite(.timeLimit(.minutes(10))) struct AcknowledgedPrefixTests {
     private static let piece: Int64 = 32_640
 
     private func range(_ number: Int64) -> Range<Int64> { number * Self.piece..<(number + 1) * Self.piece }
 
-    @Test func whatIsAfterAGapIsMerged() {
+    @Test func mergesRangesAfterGap() {
         var prefix = AcknowledgedPrefix(from: 0)
         for number in 1..<100_000 as Range<Int64> { prefix.insert(range(number)) }
         #expect(prefix.end == 0 && prefix.islandCount == 1)
@@ -15,13 +15,13 @@ import TransportSFTP
         #expect(prefix.end == 100_000 * Self.piece && prefix.islandCount == 0)
     }
 
-    @Test(arguments: 0..<50) func anyOrderLeadsToTheEnd(seed: UInt64) {
+    @Test(arguments: 0..<50) func anyOrderCompletes(seed: UInt64) {
         var generator = Generator(state: seed)
         let count = Int64.random(in: 1...300, using: &generator)
         var prefix = AcknowledgedPrefix(from: 0)
         var confirmed: Set<Int64> = []
         for number in (0..<count).shuffled(using: &generator) {
-            // What was confirmed may be confirmed again.
+            // The same range may be acknowledged again.
             for _ in 0...Int.random(in: 0...1, using: &generator) { prefix.insert(range(number)) }
             confirmed.insert(number)
             let expected = (0...count).first { !confirmed.contains($0) } ?? count

@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// Times and permissions go along if that is wanted.
+/// Optional transfer of times and permissions.
 @Suite struct AttributeTests {
     private func keeping(_ fixture: ProcessFixture) -> TestTransfer {
         var transfer = TestTransfer(fixture, overwrite: .always)
@@ -22,9 +22,9 @@ import TransferCore
         return (found[.posixPermissions] as? Int, (found[.modificationDate] as? Date).map { Int($0.timeIntervalSince1970) })
     }
 
-    /// Also those of files that nobody may write. What lets a program run as another user stays.
+    /// Also for read-only files. Set-user-ID bits are not copied.
     @Test(arguments: [(0o640, 0o640), (0o444, 0o444), (0o4755, 0o755)])
-    func theyComeAlong(mode: Int, kept: Int) async throws {
+    func copiesAttributes(mode: Int, kept: Int) async throws {
         try await ProcessFixture.with { fixture in
             let transfer = keeping(fixture)
             let path = try transfer.source(content(1000)).path
@@ -40,7 +40,7 @@ import TransferCore
         }
     }
 
-    @Test func theyStayBehindUnasked() async throws {
+    @Test func doesNotCopyAttributesByDefault() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)
             let path = try transfer.source(content(1000)).path
@@ -52,7 +52,7 @@ import TransferCore
         }
     }
 
-    @Test func aServerThatRefusesThemIsAWarning() async throws {
+    @Test func warnsIfServerRefusesAttributes() async throws {
         try await ProcessFixture.with(options: ["-P", "fsetstat"]) { fixture in
             let transfer = keeping(fixture)
             let receipt = try await transfer.upload(transfer.source(content(1000)))
@@ -64,7 +64,7 @@ import TransferCore
         }
     }
 
-    /// Modes of the part whenever something was confirmed or saved, and of the file in the end.
+    /// The modes of the part file at each report, and the final mode of the file.
     private func modes(_ transfer: TestTransfer, _ source: UploadSource) async throws -> (part: Set<Int>, file: Int?) {
         let part = transfer.fixture.server.appending(path: ".tq-t-1.part").path
         let seen = Locked<Set<Int>>([])
@@ -79,9 +79,9 @@ import TransferCore
         return (seen.withLock { $0 }, try attributes(transfer.fixture.server.appending(path: transfer.name).path).mode)
     }
 
-    /// While a part has content and is not complete, only the account may read it; the file never gets more than its source has.
-    @Test(arguments: [0o644, 0o640, 0o600, 0o777, 0o444]) func partsAreHidden(mode: Int) async throws {
-        // Learned from the first file, and known for the second one.
+    /// Only the account may read a part file with incomplete content. The file never gets more permissions than its source.
+    @Test(arguments: [0o644, 0o640, 0o600, 0o777, 0o444]) func hidesPartFiles(mode: Int) async throws {
+        // The first file shows the server's default mode, which the second one uses.
         try await ProcessFixture.with { fixture in
             for name in ["a.bin", "b.bin"] {
                 let transfer = TestTransfer(fixture, name)
@@ -92,15 +92,15 @@ import TransferCore
                 let plain = fixture.server.appending(path: "plain")
                 try Data().write(to: plain)
                 let usual = try #require(try attributes(plain.path).mode)
-                // At the end it has its own, before its name.
+                // At the end the part file gets its own mode, before it is renamed.
                 #expect(part.subtracting([mode & usual]).isSubset(of: [0o600]) && !part.isEmpty, "\(part)")
                 #expect(file == mode & usual, "\(String(file ?? 0, radix: 8))")
             }
         }
     }
 
-    /// What comes from memory goes through a file of the queue's, whose permissions mean nothing.
-    @Test func bytesFromMemoryGetTheUsualMode() async throws {
+    /// Data items are read from a file of the queue, whose permissions do not matter.
+    @Test func dataItemsGetDefaultMode() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)
             let path = try transfer.source(content(1000)).path

@@ -7,28 +7,29 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// What uploads that were interrupted go on from.
+/// The positions from which interrupted uploads resume.
 @Suite(.timeLimit(.minutes(10)))
 struct CheckpointTests {
     private static let size = 3_000_000
 
-    /// - Parameter position: Where the upload has to resume; nil for what the checkpoint confirms.
-    private func goOn(_ transfer: TestTransfer, _ source: UploadSource, from checkpoint: Checkpoint, at position: Int64? = nil) async throws
-    {
+    /// - Parameter position: The expected position, or nil for the confirmed bytes of the checkpoint.
+    private func resume(
+        _ transfer: TestTransfer, _ source: UploadSource, from checkpoint: Checkpoint, at position: Int64? = nil
+    ) async throws {
         let before = transfer.recorder.sent.count
         _ = try await transfer.upload(source, from: checkpoint)
         let resumed = transfer.recorder.sent.dropFirst(before).first { $0 > 0 }
         if position == 0 {
-            #expect(resumed ?? 0 < 100_000, "All is sent again.")
+            #expect(resumed ?? 0 < 100_000, "All bytes are sent again.")
         } else {
-            #expect(resumed == position ?? checkpoint.confirmed, "What arrived is not sent again.")
+            #expect(resumed == position ?? checkpoint.confirmed, "Received bytes are not sent again.")
         }
         #expect(transfer.stored == content(Self.size) && transfer.fixture.names == ["a.bin"])
     }
 
-    /// Lets an upload go until the server confirmed a million bytes and more, and no further before it was interrupted.
+    /// Runs an upload until the server has received at least a million bytes, and interrupts it there.
     ///
-    /// - Returns: How many bytes.
+    /// - Returns: The number of received bytes.
     private func interrupt(_ transfer: TestTransfer, _ source: UploadSource, by: (Task<Void, any Error>) -> Void) async throws -> Int {
         let granted = Locked(0)
         let isInterrupted = Locked(false)
@@ -45,7 +46,7 @@ struct CheckpointTests {
         let upload = Task { _ = try await transfer.upload(source, reporting: reporter) }
         while granted.withLock({ $0 }) < 1_000_000 || transfer.part?.count != granted.withLock({ $0 }) { await Task.yield() }
         let count = granted.withLock { $0 }
-        // What is asked for later is answered later.
+        // When this request completes, all earlier ones have completed.
         _ = try await (transfer.fixture.transport as? SFTPTransport)?.check(
             transfer.fixture.endpoint, credentials: transfer.fixture.credentials)
         by(upload)
@@ -54,12 +55,12 @@ struct CheckpointTests {
         return count
     }
 
-    /// The position up to which a server acknowledged what it did not sync.
+    /// The position up to which the server acknowledged bytes without a sync.
     private func acknowledged(_ checkpoint: Checkpoint) throws -> Int64? {
         try (JSONSerialization.jsonObject(with: checkpoint.data) as? [String: Any])?["acknowledged"] as? Int64
     }
 
-    /// Lets a connection break.
+    /// Breaks the connection.
     private func cut(_ transfer: TestTransfer, _ source: UploadSource) async throws -> (count: Int, checkpoint: Checkpoint) {
         let count = try await interrupt(transfer, source) { _ in
             for server in transfer.fixture.connector.servers { server.kill() }
@@ -68,27 +69,27 @@ struct CheckpointTests {
         return (count, try #require(transfer.recorder.checkpoints.last))
     }
 
-    @Test func aCutKeepsWhatTheServerConfirmed() async throws {
+    @Test func cutKeepsConfirmedBytes() async throws {
         try await ProcessFixture.with(options: ["-P", "fsync"]) { fixture in
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(Self.size))
             let (count, checkpoint) = try await cut(transfer, source)
             #expect(checkpoint.confirmed >= count)
-            try await goOn(transfer, source, from: checkpoint)
+            try await resume(transfer, source, from: checkpoint)
         }
     }
 
-    /// A server that can sync has no time to do so, and is asked for it by the next attempt.
-    @Test func aCutKeepsWhatTheServerAcknowledged() async throws {
+    /// The server supports syncs, but had no time for one. The next attempt requests it.
+    @Test func cutKeepsAcknowledgedBytes() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(Self.size))
             let (count, checkpoint) = try await cut(transfer, source)
-            // Where this takes long, a regular checkpoint was made meanwhile.
+            // On a slow machine, the transport has already saved a regular checkpoint.
             let kept = try acknowledged(checkpoint) ?? checkpoint.confirmed
             #expect(kept == Int64(count) && checkpoint.confirmed <= kept)
-            try await goOn(transfer, source, from: checkpoint, at: Int64(count))
-            // Vouched for as soon as it is synced.
+            try await resume(transfer, source, from: checkpoint, at: Int64(count))
+            // The next checkpoint covers these bytes after the sync.
             let checkpoints = transfer.recorder.checkpoints
             let next = try #require(checkpoints.firstIndex(of: checkpoint).map { checkpoints[$0 + 1] })
             #expect(next.confirmed == count)
@@ -96,18 +97,18 @@ struct CheckpointTests {
         }
     }
 
-    /// What a server that lost its power has of what it acknowledged.
+    /// The loss of acknowledged bytes when a server loses power.
     enum Loss: CaseIterable {
         case size
         case content
     }
 
-    @Test(arguments: Loss.allCases) func whatTheServerLostAfterACutIsSentAgain(loss: Loss) async throws {
+    @Test(arguments: Loss.allCases) func sendsLostBytesAgainAfterCut(loss: Loss) async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(Self.size))
             let (count, checkpoint) = try await cut(transfer, source)
-            // Where this takes long, a regular checkpoint was made meanwhile.
+            // On a slow machine, the transport has already saved a regular checkpoint.
             guard checkpoint.confirmed < count else { return }
             var part = try #require(transfer.part)
             switch loss {
@@ -115,12 +116,12 @@ struct CheckpointTests {
             case .content: part[part.startIndex + count - 1] ^= 1
             }
             try part.write(to: fixture.server.appending(path: ".tq-t-1.part"))
-            try await goOn(transfer, source, from: checkpoint, at: checkpoint.confirmed)
+            try await resume(transfer, source, from: checkpoint, at: checkpoint.confirmed)
         }
     }
 
-    /// A checkpoint comes from a store, whose numbers may be damaged.
-    @Test(arguments: [Int64.min, -1, 3_000_001, .max]) func impossiblePositionsAreRefused(position: Int64) async throws {
+    /// A damaged store may contain any number.
+    @Test(arguments: [Int64.min, -1, 3_000_001, .max]) func rejectsImpossiblePositions(position: Int64) async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(Self.size))
@@ -149,27 +150,27 @@ struct CheckpointTests {
         }
     }
 
-    /// How a server can be that does not sync, and what an account can want.
+    /// Servers with and without syncs, and accounts that disable them.
     enum Server: CaseIterable {
         case syncs
         case cannotSync
-        case isNotToSync
+        case mustNotSync
         case cannotBeRead
 
         var options: [String] {
             switch self {
-            case .syncs, .isNotToSync: []
+            case .syncs, .mustNotSync: []
             case .cannotSync: ["-P", "fsync"]
             case .cannotBeRead: ["-P", "fsync,read"]
             }
         }
     }
 
-    /// As a loss of its power leaves a file that was not synced: as large as it was, with other content.
-    @Test(arguments: Server.allCases) func whatMayHaveBeenLostIsCompared(server: Server) async throws {
+    /// The same size with other content, as after a power loss without a sync.
+    @Test(arguments: Server.allCases) func comparesUnsyncedBytes(server: Server) async throws {
         try await ProcessFixture.with(options: server.options) { fixture in
             var transfer = TestTransfer(fixture)
-            if server == .isNotToSync { transfer.settings = ["sync": "false"] }
+            if server == .mustNotSync { transfer.settings = ["sync": "false"] }
             let source = try transfer.source(content(Self.size))
             _ = try await interrupt(transfer, source) { $0.cancel() }
             let checkpoint = try #require(transfer.recorder.checkpoints.last)
@@ -183,7 +184,7 @@ struct CheckpointTests {
                 _ = try await transfer.upload(source)
                 #expect(transfer.stored == content(Self.size) && fixture.names == ["a.bin"])
             } else {
-                // Synced, it can't be another, and this one is not sent again.
+                // Synced bytes can't change, so this byte is not sent again.
                 let receipt = try await transfer.upload(source, from: checkpoint)
                 #expect(receipt.warnings.contains { $0.contains("was not compared") } == (server == .cannotBeRead), "\(receipt.warnings)")
                 #expect(transfer.stored?[600_000] != content(Self.size)[600_000])
@@ -191,18 +192,18 @@ struct CheckpointTests {
         }
     }
 
-    @Test func cancellingKeepsWhatTheServerSynced() async throws {
+    @Test func cancellationKeepsSyncedBytes() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(Self.size))
             let count = try await interrupt(transfer, source) { $0.cancel() }
             let checkpoint = try #require(transfer.recorder.checkpoints.last)
             #expect(checkpoint.confirmed >= count)
-            try await goOn(transfer, source, from: checkpoint)
+            try await resume(transfer, source, from: checkpoint)
         }
     }
 
-    // MARK: What comes before what
+    // MARK: Order of requests
 
     private enum Event: Equatable {
         case write
@@ -211,8 +212,8 @@ struct CheckpointTests {
         case checkpoint(Int64)
     }
 
-    /// Uploads to a server that syncs.
-    private func upload(_ size: Int, told: Int) async throws -> (events: [Event], error: TransferError?) {
+    /// Uploads to a server that supports syncs.
+    private func upload(_ size: Int, reported: Int) async throws -> (events: [Event], error: TransferError?) {
         let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "sftp-order-\(UUID().uuidString)").path)
         try content(size).write(to: URL(filePath: path.string))
         defer { try? FileManager.default.removeItem(atPath: path.string) }
@@ -225,7 +226,7 @@ struct CheckpointTests {
             switch question.type {
             case .open: return [ScriptedPeer.handle(question.id)]
             case .lstat: return [ScriptedPeer.status(question.id, .noSuchFile)]
-            case .fstat: return [ScriptedPeer.attributes(question.id, size: UInt64(told))]
+            case .fstat: return [ScriptedPeer.attributes(question.id, size: UInt64(reported))]
             case .write: events.withLock { $0.append(.write) }
             case .rename: events.withLock { $0.append(.rename) }
             case .extended:
@@ -252,17 +253,17 @@ struct CheckpointTests {
         return (events.withLock { $0 }, failure)
     }
 
-    @Test func aFileIsSyncedBeforeItIsVouchedForAndGetsItsName() async throws {
-        let (events, error) = try await upload(30_000, told: 30_000)
+    @Test func syncsBeforeCheckpointAndRename() async throws {
+        let (events, error) = try await upload(30_000, reported: 30_000)
         #expect(error == nil && events.first == .checkpoint(0) && events.last == .rename)
-        // Once at least: what takes long is synced on its way, too.
+        // At least once: a slow upload is also synced in between.
         let order = [Event.write, .sync, .checkpoint(30_000), .rename].compactMap { events.firstIndex(of: $0) }
         #expect(order.count == 4 && order == order.sorted(), "\(events)")
         #expect(events.count { $0 == .write } == 1 && events.count { $0 == .rename } == 1)
     }
 
-    @Test(arguments: [29_999, 30_001]) func aSizeThatIsAnotherInTheEndIsNotTaken(told: Int) async throws {
-        let (events, error) = try await upload(30_000, told: told)
+    @Test(arguments: [29_999, 30_001]) func rejectsOtherFinalSize(reported: Int) async throws {
+        let (events, error) = try await upload(30_000, reported: reported)
         #expect(error?.failureClass == .resumeLost && !events.contains(.rename), "\(error?.description ?? "")")
     }
 }

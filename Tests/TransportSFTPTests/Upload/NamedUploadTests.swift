@@ -6,7 +6,7 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// Files that are written under their own names from the start, as the settings `partFiles` and `sync` have it.
+/// Files that are written under their final names, with the settings `partFiles` and `sync`.
 @Suite struct NamedUploadTests {
     private func transfer(_ fixture: ProcessFixture, overwrite: OverwritePolicy = .always) -> TestTransfer {
         var transfer = TestTransfer(fixture, overwrite: overwrite)
@@ -21,7 +21,7 @@ import TransportSFTP
         for server in transfer.fixture.connector.servers { await server.close() }
     }
 
-    @Test func goesOnUnderItsName() async throws {
+    @Test func resumesWithFinalName() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = transfer(fixture)
             try fixture.put(content(2_000_000, seed: 2), "a.bin")
@@ -39,7 +39,7 @@ import TransportSFTP
         }
     }
 
-    @Test func whatIsDiscardedIsGone() async throws {
+    @Test func discardRemovesFile() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = transfer(fixture)
             try await interrupted(transfer, transfer.source(content(1_000_000)))
@@ -50,8 +50,8 @@ import TransportSFTP
         }
     }
 
-    /// A later cancellation removes what a checkpoint names: there is none as long as that is another's.
-    @Test func whatCouldNotBeOpenedIsNotOurs() async throws {
+    /// A cancellation removes the file that a checkpoint names, so there is no checkpoint for a file of another user.
+    @Test func keepsFileThatCouldNotBeOpened() async throws {
         try await ProcessFixture.with(options: ["-R"]) { fixture in
             let transfer = transfer(fixture)
             try fixture.put(Data("theirs".utf8), "a.bin")
@@ -61,7 +61,7 @@ import TransportSFTP
         }
     }
 
-    @Test func aFolderIsNoFile() async throws {
+    @Test func rejectsFolder() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = transfer(fixture)
             try FileManager.default.createDirectory(at: fixture.server.appending(path: "a.bin"), withIntermediateDirectories: true)
@@ -70,7 +70,7 @@ import TransportSFTP
         }
     }
 
-    @Test func foldersAreMade() async throws {
+    @Test func createsFolders() async throws {
         try await ProcessFixture.with { fixture in
             var transfer = transfer(fixture)
             transfer.name = "one/two/three.bin"
@@ -79,8 +79,9 @@ import TransportSFTP
         }
     }
 
-    /// They judge by what has the name: half a file would be taken for a newer one, or for the same.
-    @Test(arguments: OverwritePolicy.allCases.filter { $0 != .always }) func otherPoliciesKeepParts(policy: OverwritePolicy) async throws {
+    /// These policies compare the existing file. An incomplete file would count as newer or identical.
+    @Test(arguments: OverwritePolicy.allCases.filter { $0 != .always }) func otherPoliciesUsePartFiles(policy: OverwritePolicy) async throws
+    {
         try await ProcessFixture.with { fixture in
             let transfer = transfer(fixture, overwrite: policy)
             try await interrupted(transfer, transfer.source(content(1_000_000)))
@@ -88,8 +89,8 @@ import TransportSFTP
         }
     }
 
-    /// Either way round.
-    @Test(arguments: ["true", "false"]) func whatBeganGoesOnAsItBegan(setting: String) async throws {
+    /// In both directions.
+    @Test(arguments: ["true", "false"]) func resumesAsItBegan(setting: String) async throws {
         try await ProcessFixture.with { fixture in
             var transfer = transfer(fixture)
             transfer.settings["partFiles"] = setting
@@ -105,7 +106,8 @@ import TransportSFTP
         }
     }
 
-    /// What a small file costs: each request waits for those of its round. The first one in a folder is looked at and hidden, others are created so.
+    /// The requests of a small file. For the first file in a folder, the transport learns the default mode and hides the part file; it
+    /// creates later ones with that mode.
     @Test(
         arguments: [
             (["partFiles": "false", "sync": "false"], [.open, .write, .fstat, .close]),
@@ -113,7 +115,7 @@ import TransportSFTP
             (["sync": "false"], [.remove, .open, .fstat, .fsetstat, .write, .fsetstat, .fstat, .close, .rename]),
             ([:], [.remove, .open, .fstat, .fsetstat, .write, .fsetstat, .extended, .fstat, .close, .rename]),
         ] as [([String: String], [PacketType])])
-    func requests(settings: [String: String], expected: [PacketType]) async throws {
+    func sendsExpectedRequests(settings: [String: String], expected: [PacketType]) async throws {
         let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "sftp-named-\(UUID().uuidString)").path)
         try content(4096).write(to: URL(filePath: path.string))
         defer { try? FileManager.default.removeItem(atPath: path.string) }
@@ -138,9 +140,9 @@ import TransportSFTP
         _ = try await transport.perform(attempt, reporting: Recorder().reporter)
         await transport.shutdown()
         var asked = peer.asked.compactMap(\.type)
-        // Where a file gets its name later, that is looked at more than once.
+        // With a part file, the final name is checked several times.
         if settings["partFiles"] == nil { asked.removeAll { $0 == .lstat } }
-        // What takes longer than five seconds is synced on its way, too.
+        // An upload of more than five seconds is also synced in between.
         let syncs = asked.indices.filter { asked[$0] == .extended }
         for index in syncs.dropLast().reversed() { asked.remove(at: index) }
         #expect(asked == expected)

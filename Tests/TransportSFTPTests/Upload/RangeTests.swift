@@ -3,7 +3,7 @@ import Locking
 import Testing
 import TransferCore
 
-/// Large files that are sent in ranges at once.
+/// Large files that are sent as parallel ranges.
 @Suite(.timeLimit(.minutes(10)))
 struct RangeTests {
     private static let size = 400_000
@@ -15,13 +15,13 @@ struct RangeTests {
         return transfer
     }
 
-    /// The positions that a checkpoint vouches for, by the ranges' starts; nil if it has no ranges.
+    /// The confirmed positions of a checkpoint's ranges, or nil if it has no ranges.
     private func positions(_ checkpoint: Checkpoint) throws -> [(start: Int64, confirmed: Int64)]? {
         let stored = try JSONSerialization.jsonObject(with: checkpoint.data) as? [String: Any]
         return (stored?["ranges"] as? [[String: Int64]])?.map { ($0["start"] ?? -1, $0["confirmed"] ?? -1) }
     }
 
-    /// Sends a large file, whose first connection hangs from the beginning.
+    /// Uploads a large file whose first connection hangs from the start.
     private func sendPastAHangingConnection(
         _ transfer: TestTransfer, _ source: UploadSource, while act: @escaping @Sendable (Task<TransferReceipt, any Error>) async -> Void
     ) async throws -> TransferReceipt {
@@ -45,13 +45,13 @@ struct RangeTests {
         return try await upload.value
     }
 
-    @Test func othersSendWhatOneDoesNotComeTo() async throws {
+    @Test func otherConnectionsTakeOver() async throws {
         try await ProcessFixture.with { fixture in
             var transfer = splitting(fixture)
             transfer.settings["parallelThreshold"] = "1"
             let receipt = try await sendPastAHangingConnection(transfer, transfer.source(Self.large)) { [recorder = transfer.recorder] _ in
                 while fixture.connector.servers.count < 4, !recorder.isFinished { await Task.yield() }
-                // All but what the first one has before it, and the little that nobody takes from it.
+                // All bytes except those in flight on the first connection, and the rest of its range that is too small to move.
                 while recorder.sent.last ?? 0 < Self.large.count - 7_000_000, !recorder.isFinished { await Task.yield() }
             }
             #expect(receipt.bytes == Self.large.count && transfer.stored == Self.large)
@@ -61,7 +61,7 @@ struct RangeTests {
         }
     }
 
-    @Test func whatOneHasSentIsKeptWhileOthersSend() async throws {
+    @Test func savesProgressOfEachConnection() async throws {
         try await ProcessFixture.with { fixture in
             var transfer = splitting(fixture, connections: 2)
             transfer.settings["parallelThreshold"] = "1"
@@ -83,7 +83,7 @@ struct RangeTests {
         }
     }
 
-    @Test func fewerConnectionsMeanFewerRanges() async throws {
+    @Test func usesOneRangeForEachConnection() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = splitting(fixture, connections: 1)
             _ = try await transfer.upload(transfer.source(content(Self.size)))
@@ -93,7 +93,7 @@ struct RangeTests {
         }
     }
 
-    @Test func smallFilesAreNotSplit() async throws {
+    @Test func doesNotSplitSmallFiles() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = splitting(fixture)
             _ = try await transfer.upload(transfer.source(content(Self.size - 1)))
@@ -101,7 +101,7 @@ struct RangeTests {
         }
     }
 
-    @Test func aCutLeavesWhatCanBeGoneOnWith() async throws {
+    @Test func resumesAfterCut() async throws {
         try await ProcessFixture.with { fixture in
             var transfer = splitting(fixture, connections: 2)
             transfer.settings["parallelThreshold"] = "1"
@@ -118,7 +118,7 @@ struct RangeTests {
         }
     }
 
-    /// A checkpoint, and a part in which what the checkpoint vouches for is recognizable.
+    /// A checkpoint, and a part file whose confirmed bytes are recognizable.
     private func begun(_ transfer: TestTransfer, _ source: UploadSource, confirmed: [Int64], partSize: Int) async throws -> Checkpoint {
         _ = try await transfer.upload(source)
         try FileManager.default.removeItem(at: transfer.fixture.server.appending(path: "a.bin"))
@@ -132,7 +132,7 @@ struct RangeTests {
         return Checkpoint(data: try JSONSerialization.data(withJSONObject: stored), confirmed: confirmed.reduce(0, +))
     }
 
-    @Test(arguments: [1, 2, 4]) func eachGoesOnWhereItWas(connections: Int) async throws {
+    @Test(arguments: [1, 2, 4]) func eachRangeResumesAtItsPosition(connections: Int) async throws {
         try await ProcessFixture.with { fixture in
             var transfer = splitting(fixture)
             let source = try transfer.source(content(Self.size))
@@ -147,11 +147,11 @@ struct RangeTests {
                 let start = number * 100_000
                 expected.replaceSubrange(start..<start + Int(bytes), with: Data(repeating: 0x55, count: Int(bytes)))
             }
-            #expect(transfer.stored == expected, "What the checkpoint vouches for is not sent again, and all else is.")
+            #expect(transfer.stored == expected, "Only bytes that the checkpoint does not cover are sent again.")
         }
     }
 
-    @Test func aPartThatIsTooShortIsNotTrusted() async throws {
+    @Test func rejectsShortPartFile() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = splitting(fixture)
             let source = try transfer.source(content(Self.size))
@@ -161,7 +161,7 @@ struct RangeTests {
     }
 
     @Test(arguments: [[100_000, 100_001, 0, 0], [0, -1, 0, 0], [50_000, 0, 0]])
-    func rangesThatDoNotFitAreNotTrusted(confirmed: [Int64]) async throws {
+    func rejectsInvalidRanges(confirmed: [Int64]) async throws {
         try await ProcessFixture.with { fixture in
             let transfer = splitting(fixture)
             let source = try transfer.source(content(Self.size))
@@ -170,7 +170,7 @@ struct RangeTests {
         }
     }
 
-    @Test func checksumsAreOfTheWhole() async throws {
+    @Test func verifiesWholeFile() async throws {
         try await ProcessFixture.with(commands: TestShell()) { fixture in
             var transfer = splitting(fixture)
             transfer.options.verification = .checksum
@@ -182,13 +182,13 @@ struct RangeTests {
 
     // MARK: Downloads
 
-    /// Several blocks' worth, in which no two places look the same.
+    /// Several blocks of content that does not repeat.
     private static let large: Data = {
         let chunk = content(60_000)
         return (0..<200).reduce(into: Data()) { $0 += Data("\($1)".utf8) + chunk }
     }()
 
-    /// A transfer that has two connections already, as all of a file may come over the first before there is another one.
+    /// A transfer with two open connections. Otherwise the first one may receive the whole file before the second one is open.
     private func receiving(_ fixture: ProcessFixture) async throws -> TestTransfer {
         var transfer = splitting(fixture, connections: 2)
         transfer.settings["parallelThreshold"] = "1"
@@ -211,7 +211,7 @@ struct RangeTests {
         }
     }
 
-    @Test func aDownloadGoesOnAfterACut() async throws {
+    @Test func resumesDownloadAfterCut() async throws {
         try await ProcessFixture.with(cutting: .fromServer) { fixture in
             let transfer = try await receiving(fixture)
             try await fixture.cut(afterBytes: 6_000_000)

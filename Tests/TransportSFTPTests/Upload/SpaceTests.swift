@@ -6,14 +6,14 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// Servers whose disks are full, or nearly.
+/// Servers with full or nearly full disks.
 @Suite(.timeLimit(.minutes(10)))
 struct SpaceTests {
-    /// Uploads a file to a server that has so much space.
+    /// Uploads a file to a server with this much free space.
     ///
     /// - Parameters:
-    ///   - extensions: What the server offers, with the version of each.
-    ///   - refuses: Whether the server fails at writing, without a reason.
+    ///   - extensions: The extensions of the server.
+    ///   - refuses: Whether writes fail without a reason.
     private func upload(
         _ size: Int, free: Int, extensions: [String], refuses: Bool = false, from checkpoint: Checkpoint? = nil
     ) async throws -> (asked: [PacketType?], error: TransferError?, checkpoints: [Checkpoint]) {
@@ -57,30 +57,30 @@ struct SpaceTests {
     }
 
     @Test(arguments: ["fstatvfs@openssh.com", "statvfs@openssh.com"])
-    func aFullDiskIsNoticedBeforeTheFirstByte(feature: String) async throws {
+    func detectsFullDiskBeforeFirstByte(feature: String) async throws {
         let (asked, error, _) = try await upload(3_000_000, free: 2_048_000, extensions: [feature])
         #expect(error?.failureClass == .remoteFull && error?.code == .remoteFull)
         #expect(error?.message == "peer has 2048000 bytes free for reel.mov, which needs 3000000 more.")
         #expect(!asked.contains(.write))
-        #expect(asked.suffix(2).contains(.remove), "Nothing is left there.")
+        #expect(asked.suffix(2).contains(.remove), "The part file is removed.")
     }
 
     @Test(arguments: [[], ["fstatvfs@openssh.com"], ["statvfs@openssh.com"]])
-    func enoughSpaceOrNoWordOfItLetsBytesThrough(extensions: [String]) async throws {
+    func sendsWithSufficientOrUnknownSpace(extensions: [String]) async throws {
         let (asked, error, _) = try await upload(3_000_000, free: 4_096_000, extensions: extensions)
         #expect(error == nil && asked.contains(.write))
     }
 
-    /// OpenSSH says no more than that it failed.
-    @Test func aDiskThatFillsUpIsToldFromOtherFailures() async throws {
+    /// OpenSSH reports only a failure.
+    @Test func distinguishesFullDiskFromOtherFailures() async throws {
         let full = try await upload(100_000, free: 0, extensions: ["fstatvfs@openssh.com"], refuses: true)
         #expect(full.error?.failureClass == .remoteFull)
         let other = try await upload(100_000, free: 1 << 30, extensions: ["fstatvfs@openssh.com"], refuses: true)
         #expect(other.error?.failureClass == .transient)
     }
 
-    /// When there is space again, the upload goes on.
-    @Test func whatWasSentIsKeptWhileThereIsNoSpace() async throws {
+    /// The upload resumes once there is space again.
+    @Test func keepsPartFileWithoutSpace() async throws {
         let begun = try await upload(3_000_000, free: 0, extensions: ["fstatvfs@openssh.com"])
         let checkpoint = Checkpoint(data: try #require(begun.checkpoints.last).data, confirmed: 1_000_000)
         let extensions = ["fstatvfs@openssh.com", "fsync@openssh.com"]

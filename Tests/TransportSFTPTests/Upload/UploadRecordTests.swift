@@ -13,10 +13,10 @@ import TransportSFTP
         }
     }
 
-    /// Somebody who writes one range after the other.
+    /// A writer that sends one range after another.
     private struct Writer {
         var index: Int?
-        /// Up to where each range was written.
+        /// The position of the writer in each range.
         var positions: [Int: Int64] = [:]
     }
 
@@ -26,9 +26,9 @@ import TransportSFTP
         return checkpoint
     }
 
-    /// Runs one attempt, until all is sent or it is interrupted.
+    /// Runs one attempt until all bytes are sent or it is interrupted.
     ///
-    /// - Parameter sent: Gets what was claimed.
+    /// - Parameter sent: Receives each claimed range.
     private func attempt(
         _ checkpoint: UploadCheckpoint, _ size: Int64, interruptedAfter steps: Int, using generator: inout Generator, _ saved: Saved,
         sent: (Range<Int64>) -> Void
@@ -43,7 +43,7 @@ import TransportSFTP
                 let kept = try #require(saved.last.withLock { $0 })
                 let stored = try #require(UploadCheckpoint(kept))
                 #expect(stored.isSound(kept.confirmed, for: size))
-                #expect(kept.confirmed >= confirmed, "what was vouched for stays so")
+                #expect(kept.confirmed >= confirmed, "confirmed bytes remain confirmed")
                 confirmed = kept.confirmed
                 #expect(stored.ranges?.reduce(0) { $0 + $1.confirmed - $1.start } == kept.confirmed)
             }
@@ -65,7 +65,7 @@ import TransportSFTP
         if Bool.random(using: &generator) { for writer in writers { try await record.save(writer.positions) } }
     }
 
-    @Test(arguments: 0..<100) func eachByteIsSentOnce(seed: UInt64) async throws {
+    @Test(arguments: 0..<100) func sendsEachByteOnce(seed: UInt64) async throws {
         var generator = Generator(state: seed)
         let size = Int64.random(in: 1...60_000_000, using: &generator)
         let saved = Saved()
@@ -79,13 +79,13 @@ import TransportSFTP
             claims.sort { $0.lowerBound < $1.lowerBound }
             #expect(zip(claims, claims.dropFirst()).allSatisfy { $0.upperBound <= $1.lowerBound }, "nothing is sent twice")
             let kept = checkpoint.ranges ?? []
-            // What a checkpoint vouches for is not sent again.
+            // Bytes that a checkpoint covers are not sent again.
             for claim in claims {
                 #expect(kept.contains { $0.confirmed <= claim.lowerBound && claim.upperBound <= $0.end }, "\(claim) of \(kept)")
             }
             if isLast {
                 let rest = kept.reduce(0) { $0 + $1.end - $1.confirmed }
-                #expect(claims.reduce(0) { $0 + Int64($1.count) } == rest, "all else is sent")
+                #expect(claims.reduce(0) { $0 + Int64($1.count) } == rest, "all other bytes are sent")
             }
             if let last = saved.last.withLock({ $0 }) { checkpoint = try #require(UploadCheckpoint(last)) }
         }

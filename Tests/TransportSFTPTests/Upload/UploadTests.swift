@@ -7,9 +7,9 @@ import TransferCore
 import TransportSFTP
 
 @Suite struct UploadTests {
-    // MARK: What is there
+    // MARK: Existing files
 
-    @Test func nothingIsReplacedUnasked() async throws {
+    @Test func doesNotReplaceByDefault() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)
             try fixture.put(Data("theirs".utf8), "a.bin")
@@ -20,9 +20,9 @@ import TransportSFTP
         }
     }
 
-    /// Also by servers that can't replace a file at once.
+    /// Also on servers that can't replace a file atomically.
     @Test(arguments: [[], ["-P", "posix-rename,fsync,limits,statvfs,fstatvfs,hardlink"]])
-    func isReplacedWhenAsked(options: [String]) async throws {
+    func replacesIfConfigured(options: [String]) async throws {
         try await ProcessFixture.with(options: options) { fixture in
             let transfer = TestTransfer(fixture, overwrite: .always)
             try fixture.put(Data("theirs".utf8), "a.bin")
@@ -34,7 +34,7 @@ import TransportSFTP
         }
     }
 
-    @Test func isLeftWhenItIsTheSame() async throws {
+    @Test func keepsIdenticalFile() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture, overwrite: .different)
             let source = try transfer.source(content(1000))
@@ -44,8 +44,8 @@ import TransportSFTP
             #expect(transfer.stored == content(1000, seed: 2), "Size and time are the same.")
             try fixture.put(content(1000, seed: 2), "a.bin")
             _ = try await transfer.upload(source)
-            #expect(transfer.stored == content(1000), "The time is another.")
-            // The time came along: so the next session finds it the same.
+            #expect(transfer.stored == content(1000), "The time differs.")
+            // The time was copied, so the next session considers the file identical.
             let found = try FileManager.default.attributesOfItem(atPath: fixture.server.appending(path: "a.bin").path)
             #expect(
                 (found[.modificationDate] as? Date)?.timeIntervalSince1970.rounded(.down)
@@ -53,7 +53,7 @@ import TransportSFTP
         }
     }
 
-    @Test func isLeftWhenItIsNewer() async throws {
+    @Test func keepsNewerFile() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture, overwrite: .newer)
             let source = try transfer.source(content(1000))
@@ -66,7 +66,7 @@ import TransportSFTP
         }
     }
 
-    @Test func skipsAndNumbers() async throws {
+    @Test func skipsOrRenames() async throws {
         try await ProcessFixture.with { fixture in
             try fixture.put(Data("theirs".utf8), "a.bin")
             let skipping = TestTransfer(fixture, overwrite: .skip)
@@ -81,7 +81,7 @@ import TransportSFTP
         }
     }
 
-    @Test func aFolderIsNoFile() async throws {
+    @Test func rejectsFolder() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture, overwrite: .always)
             try FileManager.default.createDirectory(at: fixture.server.appending(path: "a.bin"), withIntermediateDirectories: true)
@@ -93,12 +93,12 @@ import TransportSFTP
 
     // MARK: Folders
 
-    @Test func foldersAreMade() async throws {
+    @Test func createsFolders() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture, "one/two/three.bin")
             _ = try await transfer.upload(transfer.source(content(1000)))
             #expect(transfer.stored == content(1000))
-            // Those of the endpoint are not: a wrong address is not to make any.
+            // The endpoint's own folder is not created: a wrong address must not create folders.
             var lost = transfer
             lost.name = "b.bin"
             try FileManager.default.removeItem(at: fixture.server)
@@ -108,7 +108,7 @@ import TransportSFTP
         }
     }
 
-    @Test func linksInThePartsPlaceAreNotFollowed() async throws {
+    @Test func doesNotFollowLinkInPlaceOfPartFile() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)
             let other = fixture.server.appending(path: "other")
@@ -120,23 +120,23 @@ import TransportSFTP
         }
     }
 
-    // MARK: Going on
+    // MARK: Resuming
 
-    /// A checkpoint that the transport made, with another position.
+    /// A checkpoint of the transport, with another position.
     private func halfSent(_ transfer: TestTransfer, _ source: UploadSource, at position: Int64) async throws -> Checkpoint {
         transfer.fixture.connector.cuts.cut(.fromClient, after: 400_000)
         _ = await transfer.failure { try await transfer.upload(source) }
         for server in transfer.fixture.connector.servers { await server.close() }
-        // The first one remembers nothing of what the server acknowledged later.
+        // The first checkpoint contains no position that the server acknowledged later.
         return Checkpoint(data: try #require(transfer.recorder.checkpoints.first).data, confirmed: position)
     }
 
-    @Test func goesOnWhereTheCheckpointIs() async throws {
+    @Test func resumesFromCheckpoint() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(1_000_000))
             let checkpoint = try await halfSent(transfer, source, at: 100_000)
-            #expect((transfer.part?.count ?? 0) > 100_000, "More than the checkpoint vouches for is there, and is cut off.")
+            #expect((transfer.part?.count ?? 0) > 100_000, "The part file has more bytes than the checkpoint covers. They are removed.")
             let before = transfer.recorder.sent.count
             _ = try await transfer.upload(source, from: checkpoint)
             #expect(transfer.recorder.sent.dropFirst(before).first == 100_000)
@@ -145,7 +145,7 @@ import TransportSFTP
         }
     }
 
-    @Test(arguments: [false, true]) func aShortOrMissingPartIsNotTrusted(isMissing: Bool) async throws {
+    @Test(arguments: [false, true]) func rejectsShortOrMissingPartFile(isMissing: Bool) async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(1_000_000))
@@ -156,42 +156,42 @@ import TransportSFTP
         }
     }
 
-    /// The answer to the last request was lost: either name may be the file's.
-    @Test func aLostAnswerIsSettled() async throws {
+    /// The response to the last request was lost: the file may have either name.
+    @Test func settlesLostResponse() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(1000))
             _ = try await transfer.upload(source)
             let checkpoint = try #require(transfer.recorder.checkpoints.last)
             #expect(checkpoint.confirmed == 1000)
-            // It has its name.
+            // The file has its final name.
             #expect(try await transfer.upload(source, from: checkpoint).bytes == 1000)
-            // It has not.
+            // The file has the part file's name.
             try FileManager.default.moveItem(
                 at: fixture.server.appending(path: "a.bin"), to: fixture.server.appending(path: ".tq-t-1.part"))
             #expect(try await transfer.upload(source, from: checkpoint).bytes == 1000)
             #expect(fixture.names == ["a.bin"])
-            // There is neither.
+            // Neither exists.
             try FileManager.default.removeItem(at: fixture.server.appending(path: "a.bin"))
             #expect(await transfer.failure { try await transfer.upload(source, from: checkpoint) }?.failureClass == .resumeLost)
         }
     }
 
-    @Test func aDiscardedPartIsGone() async throws {
+    @Test func discardRemovesPartFile() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)
             let checkpoint = try await halfSent(transfer, transfer.source(content(1_000_000)), at: 0)
             #expect(fixture.names == [".tq-t-1.part"])
             let transport = try #require(fixture.transport as? SFTPTransport)
-            // What is gone already counts as removed.
+            // A missing file counts as removed.
             for _ in 0..<2 { try await transport.discard(checkpoint, at: fixture.endpoint, credentials: fixture.credentials) }
             #expect(fixture.names.isEmpty)
         }
     }
 
-    // MARK: Servers that fail
+    // MARK: Failing servers
 
-    @Test func aServerForReadingIsPermanent() async throws {
+    @Test func readOnlyServerIsPermanentFailure() async throws {
         try await ProcessFixture.with(options: ["-R"]) { fixture in
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(10))
@@ -199,8 +199,8 @@ import TransportSFTP
         }
     }
 
-    /// It is about the file, and not a reason to leave the server.
-    @Test(arguments: [300, 5]) func aNameThatIsTooLongIsPermanent(length: Int) async throws {
+    /// The file is at fault, so other files stay at this server.
+    @Test(arguments: [300, 5]) func longNameIsPermanentFailure(length: Int) async throws {
         try await ProcessFixture.with { fixture in
             let name = String(repeating: "x", count: length)
             let transfer = TestTransfer(fixture, length > 255 ? name : "\(String(repeating: "y", count: 300))/\(name)")
@@ -212,7 +212,7 @@ import TransportSFTP
         }
     }
 
-    @Test func failuresWithoutAReasonAreTriedTwiceMore() async throws {
+    @Test func retriesUnexplainedFailuresTwice() async throws {
         let peer = ScriptedPeer { question in
             switch question.type {
             case .lstat, .stat: [ScriptedPeer.status(question.id, .noSuchFile)]
@@ -223,7 +223,7 @@ import TransportSFTP
         try await ProcessFixture.with { fixture in
             let transport = SFTPTransport(connector: PeerConnector(peer: peer))
             let source = try TestTransfer(fixture).source(content(10))
-            // A person who tries again gets as many attempts.
+            // A retry by the user permits as many attempts again.
             for expected in [FailureClass.transient, .transient, .permanent, .transient] {
                 let attempt = FileAttempt(
                     transferID: "t-1", endpoint: .sftp("sftp://me@peer/"), source: source, remotePath: try RemotePath("a.bin"),
@@ -237,12 +237,12 @@ import TransportSFTP
         }
     }
 
-    /// One look tells what the status does not.
-    @Test func aFailureIsLookedInto() async throws {
+    /// The transport finds the reason that the status does not give.
+    @Test func explainsFailure() async throws {
         let looks = Locked(0)
         let peer = ScriptedPeer { question in
             switch question.type {
-            // There is no file at first, and somebody makes one meanwhile.
+            // At first there is no file, and then another client creates one.
             case .lstat
             where looks.withLock({ looks in
                 looks += 1; return looks
@@ -265,7 +265,7 @@ import TransportSFTP
         }
     }
 
-    @Test func aServerThatDiesIsTransient() async throws {
+    @Test func reconnectsAfterServerDied() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(1000))
@@ -277,12 +277,12 @@ import TransportSFTP
             var second = transfer
             second.name = "b.bin"
             _ = try await second.upload(source)
-            #expect(second.stored == content(1000), "Another connection is made.")
+            #expect(second.stored == content(1000), "The transport opens another connection.")
             #expect(fixture.connector.servers.count == 2)
         }
     }
 
-    @Test func aHundredFilesShareConnections() async throws {
+    @Test func hundredFilesShareConnections() async throws {
         try await ProcessFixture.with { fixture in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for number in 0..<100 {
@@ -303,7 +303,7 @@ import TransportSFTP
         }
     }
 
-    @Test func checkTellsWhatTheServerCan() async throws {
+    @Test func checkReportsFeatures() async throws {
         try await ProcessFixture.with { fixture in
             let transport = try #require(fixture.transport as? SFTPTransport)
             let report = try await transport.check(fixture.endpoint, credentials: fixture.credentials)

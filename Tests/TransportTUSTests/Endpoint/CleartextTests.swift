@@ -6,9 +6,9 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Credentials that go over a network without encryption.
+/// Credentials that are sent without encryption.
 @Suite struct CleartextTests {
-    /// Keeps warnings.
+    /// Records warnings.
     private struct Handler: LogHandler {
         let warnings: Locked<[String]>
         var metadata: Logger.Metadata = [:]
@@ -24,12 +24,12 @@ import TransportTUS
         }
     }
 
-    /// Nothing is asked at these addresses: the secret can't be read.
+    /// The secret can't be read, so no request is sent to these addresses.
     @Test(arguments: [
         ("http://upload.invalid/files/", 1), ("https://upload.invalid/files/", 0),
         ("http://127.0.0.1:1/files/", 0), ("http://localhost:1/files/", 0), ("http://[::1]:1/files/", 0),
     ])
-    func isWarnedOfOnce(address: String, count: Int) async throws {
+    func warnsOnce(address: String, count: Int) async throws {
         let warnings = Locked<[String]>([])
         let logger = Logger(label: "test") { _ in Handler(warnings: warnings) }
         let file = try TemporaryFile(size: 1)

@@ -3,10 +3,10 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// How connections to an endpoint are made.
+/// Settings of the connections to an endpoint.
 @Suite struct ConnectionSettingsTests {
-    @Test func aProxyIsGoneThrough() async throws {
-        // A proxy for http is asked for the absolute URL (RFC 9112, section 3.2.2).
+    @Test func usesProxy() async throws {
+        // Requests to an http proxy contain the absolute URL (RFC 9112, section 3.2.2).
         let proxy = try ScriptedServer { request, _ in [request.method == "POST" ? .tus(201, ["Location": "/1"]) : .accepted(10)] }
         var upload = try TestUpload(size: 10, answers: [])
         upload.endpoint.settings = ["proxy": proxy.url(""), "proxyUser": "joe", "proxyExceptions": "example.com"]
@@ -21,8 +21,8 @@ import TransportTUS
         proxy.stop()
     }
 
-    /// One for http answers in the server's place, and one for https before the server is reached.
-    @Test(arguments: ["http", "https"]) func aProxyThatWantsCredentialsIsNamed(scheme: String) async throws {
+    /// For http the proxy responds in place of the server, for https before the client reaches the server.
+    @Test(arguments: ["http", "https"]) func namesProxyThatRequiresCredentials(scheme: String) async throws {
         let proxy = try ScriptedServer { _, _ in [.answer(407, ["Proxy-Authenticate": "Basic realm=\"x\""], body: "no"), .close] }
         var upload = try TestUpload(size: 10, answers: [])
         upload.endpoint.address = "\(scheme)://host.invalid/files/"
@@ -36,8 +36,8 @@ import TransportTUS
         proxy.stop()
     }
 
-    /// The server may be well.
-    @Test(arguments: ["http", "socks5h"]) func aProxyThatIsGoneIsNamed(scheme: String) async throws {
+    /// The server itself may be reachable.
+    @Test(arguments: ["http", "socks5h"]) func namesUnreachableProxy(scheme: String) async throws {
         let closed = try ClosedPort()
         var upload = try TestUpload(size: 10, answers: [])
         upload.endpoint.settings = ["proxy": "\(scheme)://127.0.0.1:\(closed.port)"]
@@ -50,9 +50,9 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The words of what fails speak of the server.
+    /// The system's messages mention only the server.
     @Test(arguments: [("proxy", "https"), ("proxy", "socks5h"), ("interface", "nosuch0")])
-    func whatLeadsThereIsNamed(name: String, value: String) async throws {
+    func namesRouteSettings(name: String, value: String) async throws {
         let proxy = try ScriptedServer { _, _ in [.raw("no such protocol\r\n\r\n"), .close] }
         defer { proxy.stop() }
         var upload = try TestUpload(size: 10, answers: [])
@@ -64,7 +64,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aServerThatIsGoneIsNoProxy() async throws {
+    @Test func namesUnreachableServer() async throws {
         let closed = try ClosedPort()
         var upload = try TestUpload(size: 10, answers: [])
         upload.endpoint.address = "http://127.0.0.1:\(closed.port)/files/"
@@ -73,8 +73,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Where a server keeps uploads at another host, that one may be gone alone.
-    @Test func theHostOfTheUploadIsNamed() async throws {
+    /// A server may store uploads on another host, and only that host may be down.
+    @Test func namesUnreachableUploadHost() async throws {
         let closed = try ClosedPort()
         var upload = try TestUpload(size: 10, answers: [[.tus(201, ["Location": "http://127.0.0.1:\(closed.port)/1"])]])
         upload.endpoint.settings["origins"] = "http://127.0.0.1:\(closed.port)"
@@ -83,7 +83,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func noneIsGoneThroughWhereNoneIsWanted() async throws {
+    @Test func connectsDirectlyIfConfigured() async throws {
         var upload = try TestUpload(size: 10, answers: [[.created], [.accepted(10)]])
         upload.endpoint.settings = ["proxy": "direct", "addressFamily": "ipv4", "interface": "127.0.0.1", "httpVersion": "1.1"]
         _ = try await upload.run()
@@ -91,7 +91,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func anAddressThatTheServerDoesNotHave() async throws {
+    @Test func namesMissingAddressFamily() async throws {
         var upload = try TestUpload(size: 10, answers: [])
         upload.endpoint.settings = ["addressFamily": "ipv6"]
         let error = await upload.failure()
@@ -104,7 +104,7 @@ import TransportTUS
         ("httpVersion", "3"), ("addressFamily", "ipx"), ("clientKey", "/key.pem"), ("insecure", "yes"), ("pinnedPublicKeys", "short"),
         ("proxyUser", "joe"), ("proxy", "ftp://x"), ("proxy", "http://joe:secret@x"),
     ])
-    func settingsThatMakeNoSense(key: String, value: String) async throws {
+    func rejectsInvalidSettings(key: String, value: String) async throws {
         var upload = try TestUpload(size: 10, answers: [])
         upload.endpoint.settings = [key: value]
         let error = await upload.failure()
@@ -114,7 +114,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aClientCertificateThatIsNotThere() async throws {
+    @Test func rejectsMissingClientCertificate() async throws {
         var upload = try TestUpload(size: 10, answers: [])
         upload.endpoint.address = upload.endpoint.address.replacing("http://", with: "https://")
         upload.endpoint.settings = ["clientCertificate": "/nonexistent/certificate.pem"]

@@ -13,7 +13,7 @@ import TransportTUS
         return upload
     }
 
-    @Test func eachKindHasItsHeader() async throws {
+    @Test func sendsHeaderOfEachKind() async throws {
         let bearer = try upload(.bearer(.environment("T")), answers: [[.created], [.accepted(1)]])
         _ = try await bearer.run()
         #expect(bearer.requests.map { $0.headers["authorization"] } == Array(repeating: "Bearer \(Self.token)", count: 2))
@@ -29,7 +29,7 @@ import TransportTUS
         await basic.end()
     }
 
-    @Test func anotherOriginGetsNone() async throws {
+    @Test func sendsNothingToOtherOrigins() async throws {
         let other = try ScriptedServer { request, _ in [request.method == "HEAD" ? .offset(0) : .accepted(1)] }
         var upload = try upload(.bearer(.environment("T")), answers: [])
         upload.endpoint.settings["header.X-Tenant"] = "a"
@@ -41,7 +41,7 @@ import TransportTUS
         other.stop()
     }
 
-    @Test func redirectsDoNotCarryThemAway() async throws {
+    @Test func redirectsDoNotForwardCredentials() async throws {
         let other = try ScriptedServer { _, _ in [.created] }
         let upload = try upload(.bearer(.environment("T")), answers: [[.answer(307, ["Location": other.url()])]])
         #expect(await upload.failure()?.failureClass == .unreachable)
@@ -50,7 +50,7 @@ import TransportTUS
         other.stop()
     }
 
-    @Test(arguments: [400, 401, 403, 500]) func aServerThatRepeatsThemDoesNotGetThemIntoAnError(status: Int) async throws {
+    @Test(arguments: [400, 401, 403, 500]) func errorsDoNotRepeatCredentials(status: Int) async throws {
         let upload = try upload(
             .bearer(.environment("T")), answers: [[.tus(status, body: "bad header Authorization: Bearer \(Self.token)")]])
         let error = try #require(await upload.failure())
@@ -58,7 +58,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aSignatureOfTheURLIsNotShown() async throws {
+    @Test func errorsDoNotShowURLSignature() async throws {
         var upload = try upload(answers: [[.tus(400, body: "no access for 0123456789abcdef")]])
         upload.endpoint.address += "?signature=0123456789abcdef"
         let error = try #require(await upload.failure())
@@ -66,14 +66,14 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func theServersWordsAreShownOtherwise() async throws {
+    @Test func errorsShowOtherServerMessages() async throws {
         let upload = try upload(.bearer(.environment("T")), answers: [[.tus(400, body: "the name is\u{7} taken\nmore")]])
         let cause = try #require(await upload.failure()?.cause)
         #expect(cause == "POST was answered with 400: the name is taken")
         await upload.end()
     }
 
-    @Test(arguments: ["a\r\nX-Evil: 1", "a\nb", "a\u{0}b"]) func secretsThatWouldSmuggle(secret: String) async throws {
+    @Test(arguments: ["a\r\nX-Evil: 1", "a\nb", "a\u{0}b"]) func rejectsSecretsWithControlCharacters(secret: String) async throws {
         var upload = try upload(.bearer(.environment("T")), answers: [])
         upload.credentials = FixedCredentials(secrets: ["T": secret])
         let error = try #require(await upload.failure())
@@ -83,13 +83,13 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aPasswordWithoutUserName() async throws {
+    @Test func rejectsPasswordWithoutUserName() async throws {
         let upload = try upload(.password(.environment("T")), answers: [])
         #expect(await upload.failure()?.code == .invalidEndpoint)
         await upload.end()
     }
 
-    @Test func forbiddenMeansTheFileOnceTheCredentialsWereAccepted() async throws {
+    @Test func forbiddenConcernsFileAfterAcceptedCredentials() async throws {
         let upload = try upload(
             .bearer(.environment("T")), answers: [[.tus(403)], [.created], [.accepted(1)], [.tus(403)]])
         #expect(await upload.failure()?.failureClass == .credentials)
@@ -98,8 +98,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Two accounts at one server don't take the place of each other.
-    @Test func forbiddenMeansTheFileWhoseverCredentialsWereAcceptedSince() async throws {
+    /// Two accounts on one server do not affect each other.
+    @Test func acceptedCredentialsOfOtherAccountsDoNotMatter() async throws {
         var upload = try upload(
             .bearer(.environment("T")), answers: [[.created], [.accepted(1)], [.created], [.accepted(1)], [.tus(403)], [.tus(403)]])
         let credentials = upload.credentials
@@ -113,7 +113,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func bothWaysToNameThem() {
+    @Test func acceptsOneOrSeveralReferences() {
         let one = Endpoint.tus("https://h/files/", credentials: .bearer(.environment("X")))
         let list = Endpoint.tus("https://h/files/", credentials: [.bearer(.environment("X"))])
         #expect(one == list)

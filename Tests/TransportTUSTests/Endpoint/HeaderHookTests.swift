@@ -6,9 +6,9 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// The app's hook for headers.
+/// The header hook of an app.
 @Suite struct HeaderHookTests {
-    /// A server that takes the token of this number and later ones.
+    /// A server that accepts the token with this number and later ones.
     private static func script(from number: Int, status: Int = 401) -> ScriptedServer.Script {
         { request, _ in
             let token = request.headers["authorization"]?.split(separator: "-").last.flatMap { Int($0) } ?? -1
@@ -21,7 +21,7 @@ import TransportTUS
         }
     }
 
-    @Test func itIsAskedBeforeEachRequest() async throws {
+    @Test func runsBeforeEachRequest() async throws {
         let tokens = Tokens()
         var upload = try TestUpload(size: 10, headers: tokens.hook, Self.script(from: 0))
         upload.number = 3
@@ -34,7 +34,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [401, 403]) func itIsAskedOnceMoreAfterARejection(status: Int) async throws {
+    @Test(arguments: [401, 403]) func runsAgainAfterRejection(status: Int) async throws {
         let tokens = Tokens()
         let upload = try TestUpload(size: 10, headers: tokens.hook, Self.script(from: 1, status: status))
         _ = try await upload.run()
@@ -44,7 +44,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [401, 403]) func aSecondRejectionIsFinal(status: Int) async throws {
+    @Test(arguments: [401, 403]) func secondRejectionIsFinal(status: Int) async throws {
         let tokens = Tokens()
         let upload = try TestUpload(size: 10, headers: tokens.hook, Self.script(from: 5, status: status))
         let error = await upload.failure()
@@ -54,8 +54,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// An upload that we have no access to is given up for lost, but not for a token that has expired.
-    @Test func aRejectedQuestionIsAskedOnceMore() async throws {
+    /// An upload without access counts as lost, except if a token has expired.
+    @Test func repeatsRejectedHEAD() async throws {
         let tokens = Tokens()
         let renewed = try TestUpload(size: 10, headers: tokens.hook, Self.script(from: 1, status: 403))
         _ = try await renewed.run(from: try renewed.checkpoint())
@@ -69,8 +69,8 @@ import TransportTUS
         await refused.end()
     }
 
-    /// The server is asked where it stands before the content goes out again.
-    @Test func aRejectedPATCHIsFollowedByAQuestion() async throws {
+    /// The client reads the offset before it sends the content again.
+    @Test func readsOffsetAfterRejectedPATCH() async throws {
         let tokens = Tokens()
         let upload = try TestUpload(size: 10, headers: tokens.hook) { request, number in
             request.method == "POST" ? [.created] : Self.script(from: 1)(request, number)
@@ -81,7 +81,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aPATCHThatAloneIsRejected() async throws {
+    @Test func repeatsRejectedPATCH() async throws {
         let tokens = Tokens()
         let upload = try TestUpload(size: 10, headers: tokens.hook) { request, number in
             request.method == "HEAD" ? [.offset(0)] : request.method == "POST" ? [.created] : Self.script(from: 1)(request, number)
@@ -98,11 +98,11 @@ import TransportTUS
         await refusing.end()
     }
 
-    @Test(arguments: [["/files/"], ["/files/", "/other/"]]) func manyRejectionsAreOneRenewalForEachAccount(paths: [String]) async throws {
+    @Test(arguments: [["/files/"], ["/files/", "/other/"]]) func renewsOncePerAccount(paths: [String]) async throws {
         let tokens = Tokens()
         let count = 8
         let barrier = Locked<[CheckedContinuation<Void, Never>]>([])
-        // All have the first token, and are rejected before any renewal is begun.
+        // All requests have the first token, and are rejected before the first renewal begins.
         let hook: HeaderHook = { request, headers in
             let isFirst = request.method == "POST" && request.reason == .request && tokens.renewals == 0
             let headers = try await tokens.hook(request, headers)
@@ -132,11 +132,11 @@ import TransportTUS
     }
 
     enum Hook: String, CaseIterable {
-        /// The same each time.
+        /// The same header for each request.
         case constant
-        /// New after a rejection.
+        /// A new header after a rejection.
         case renewing
-        /// Another one for each request.
+        /// Another header for each request.
         case signing
 
         func make() -> HeaderHook {
@@ -155,8 +155,8 @@ import TransportTUS
         }
     }
 
-    /// What the hook makes of it a second time is refused as well, so that it can't be that. The account goes on.
-    @Test(arguments: Hook.allCases) func forbiddenAfterASuccessMeansTheFile(hook: Hook) async throws {
+    /// The hook's second header is also rejected, so the header is not the cause. The account continues.
+    @Test(arguments: Hook.allCases) func forbiddenAfterSuccessConcernsFile(hook: Hook) async throws {
         let upload = try TestUpload(size: 10, headers: hook.make()) { request, number in
             number == 2 || number == 3 ? [.tus(403)] : Self.script(from: 0)(request, number)
         }
@@ -167,8 +167,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Of another account nothing was accepted yet.
-    @Test(arguments: Hook.allCases) func forbiddenBeforeASuccessMeansTheCredentials(hook: Hook) async throws {
+    /// The server has not accepted any request of the other account.
+    @Test(arguments: Hook.allCases) func forbiddenBeforeSuccessConcernsCredentials(hook: Hook) async throws {
         var upload = try TestUpload(size: 10, headers: hook.make()) { request, number in
             request.path == "/other/" ? [.tus(403)] : Self.script(from: 0)(request, number)
         }
@@ -178,8 +178,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A server that means the credentials says so.
-    @Test(arguments: Hook.allCases) func unauthorizedAfterASuccessMeansTheCredentials(hook: Hook) async throws {
+    /// Status 401 always concerns the credentials.
+    @Test(arguments: Hook.allCases) func unauthorizedAfterSuccessConcernsCredentials(hook: Hook) async throws {
         let upload = try TestUpload(size: 10, headers: hook.make()) { request, number in
             number < 2 ? Self.script(from: 0)(request, number) : [.tus(401)]
         }
@@ -188,7 +188,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: ["a\r\nX-Evil: 1", "a\nb", "a\rb", "a\u{0}b"]) func whatWouldSmuggleIsNotSent(value: String) async throws {
+    @Test(arguments: ["a\r\nX-Evil: 1", "a\nb", "a\rb", "a\u{0}b"]) func rejectsControlCharacters(value: String) async throws {
         let hooked = try TestUpload(
             size: 10,
             headers: { _, headers in
@@ -209,7 +209,7 @@ import TransportTUS
     }
 
     @Test(arguments: ["Upload-Offset", "tus-resumable", "Content-Length", "Host", "Content-Type", "X-HTTP-Method-Override"])
-    func whatItMayNotChange(name: String) async throws {
+    func rejectsReservedHeaders(name: String) async throws {
         let upload = try TestUpload(
             size: 10,
             headers: { _, headers in
@@ -225,14 +225,14 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func whatItMayNotRemove() async throws {
+    @Test func rejectsRemovedHeaders() async throws {
         let upload = try TestUpload(size: 10, headers: { _, _ in HTTPHeaders() }, Self.script(from: 0))
         #expect(await upload.failure()?.code == .invalidHeader)
         #expect(upload.methods.isEmpty)
         await upload.end()
     }
 
-    @Test func itsFailureIsTheAttempts() async throws {
+    @Test func failureOfHookFailsAttempt() async throws {
         struct NoToken: Error {}
         let upload = try TestUpload(size: 10, headers: { _, _ in throw NoToken() }, Self.script(from: 0))
         #expect(await upload.failure()?.failureClass == .transient)
@@ -243,14 +243,14 @@ import TransportTUS
         await other.end()
     }
 
-    @Test func cancellingDoesNotWaitForIt() async throws {
+    @Test func cancellationDoesNotWaitForHook() async throws {
         let (began, beginning) = AsyncStream.makeStream(of: Void.self)
         let (released, release) = AsyncStream.makeStream(of: Void.self)
         let upload = try TestUpload(
             size: 10,
             headers: { _, headers in
                 beginning.finish()
-                // A hook that does not mind cancellation.
+                // A hook that ignores cancellation.
                 await Task { for await _ in released {} }.value
                 return headers
             }, Self.script(from: 0))
@@ -263,7 +263,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func anotherOriginIsNotForIt() async throws {
+    @Test func doesNotRunForOtherOrigins() async throws {
         let tokens = Tokens()
         let other = try ScriptedServer { request, _ in [request.method == "HEAD" ? .offset(0) : .accepted(10)] }
         var upload = try TestUpload(size: 10, headers: tokens.hook) { _, _ in [] }
@@ -275,7 +275,7 @@ import TransportTUS
         other.stop()
     }
 
-    @Test func whatItAddsIsNotRepeatedInErrors() async throws {
+    @Test func errorsDoNotRepeatAddedHeaders() async throws {
         let upload = try TestUpload(
             size: 10,
             headers: { _, headers in
@@ -290,9 +290,9 @@ import TransportTUS
     }
 }
 
-/// Headers that a session names.
+/// Headers of a session.
 @Suite struct SessionHeaderTests {
-    @Test func theyAreSentWithEachRequestToTheEndpoint() async throws {
+    @Test func sendsWithEachRequestToEndpoint() async throws {
         var upload = try TestUpload(size: 10, answers: [[.created], [.accepted(10)]])
         upload.options.headers = ["X-Project": "blue", "X-Empty": ""]
         _ = try await upload.run()
@@ -302,7 +302,7 @@ import TransportTUS
     }
 
     @Test(arguments: ["Upload-Length", "Tus-Resumable", "Authorization", "Cookie", "Content-Type", "Transfer-Encoding"])
-    func someAreNotForThem(name: String) async throws {
+    func rejectsReservedNames(name: String) async throws {
         var upload = try TestUpload(size: 10, answers: [])
         upload.options.headers = [name: "x"]
         #expect(await upload.failure()?.failureClass == .permanent)

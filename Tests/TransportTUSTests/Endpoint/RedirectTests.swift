@@ -16,7 +16,7 @@ import TransportTUS
         return upload
     }
 
-    @Test(arguments: [307, 308]) func eachRequestFollowsWithItsMethodAndBody(status: Int) async throws {
+    @Test(arguments: [307, 308]) func keepsMethodAndBody(status: Int) async throws {
         let upload = try upload { request, _ in
             guard request.path.hasPrefix("/new") else { return [.answer(status, ["Location": "/new\(request.path)"])] }
             return switch request.method {
@@ -36,7 +36,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [301, 302, 303]) func redirectsThatDoNotKeepTheMethodAreExplained(status: Int) async throws {
+    @Test(arguments: [301, 302, 303]) func explainsRedirectsThatChangeMethod(status: Int) async throws {
         let upload = try upload { _, _ in [.tus(status, ["Location": "https://uploads.example.com/secret-path"])] }
         let error = try #require(await upload.failure())
         #expect(error.failureClass == .unreachable)
@@ -46,7 +46,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func circlesEnd() async throws {
+    @Test func stopsInCircles() async throws {
         let upload = try upload { _, _ in [.answer(307, ["Location": "/files/"])] }
         #expect(await upload.failure()?.failureClass == .unreachable)
         #expect(upload.methods == Array(repeating: "POST", count: 6))
@@ -56,7 +56,7 @@ import TransportTUS
         await resumed.end()
     }
 
-    @Test func anotherOriginIsNotFollowedUnlessItIsListed() async throws {
+    @Test func followsOnlyListedOrigins() async throws {
         let other = try ScriptedServer { request, _ in [request.method == "POST" ? .created : .accepted(10)] }
         let refused = try upload { _, _ in [.answer(308, ["Location": other.url()])] }
         let error = await refused.failure()
@@ -67,13 +67,13 @@ import TransportTUS
         let followed = try upload(origins: [other]) { _, _ in [.answer(308, ["Location": other.url()])] }
         _ = try await followed.run()
         #expect(other.requests.map(\.method) == ["POST", "PATCH"])
-        // A redirect never carries credentials to another origin; the upload that was made there is on an origin that the account lists.
+        // A redirect never forwards credentials to another origin. The PATCH does send them, because the account lists the upload's origin.
         #expect(other.requests.map { $0.headers["authorization"] } == [nil, "Bearer \(Self.token)"])
         await followed.end()
         other.stop()
     }
 
-    @Test func credentialsGoToAnOriginThatIsListed() async throws {
+    @Test func sendsCredentialsToListedOrigins() async throws {
         let other = try ScriptedServer { _, _ in [.accepted(10)] }
         let upload = try upload(origins: [other]) { _, _ in [.tus(201, ["Location": other.url("/1")])] }
         _ = try await upload.run()
@@ -84,7 +84,7 @@ import TransportTUS
     }
 
     @Test(arguments: ["example.com", "https://example.com/path", "https://joe@example.com", "ftp://example.com", "https://"])
-    func originsThatAreNone(origins: String) async throws {
+    func rejectsInvalidOrigins(origins: String) async throws {
         var upload = try TestUpload(size: 10, answers: [])
         upload.endpoint.settings["origins"] = origins
         #expect(await upload.failure()?.code == .invalidEndpoint)

@@ -2,10 +2,10 @@ import HTTPSupport
 import Locking
 import Testing
 
-/// Several who wait for one piece of work, such as the answer to `OPTIONS`.
+/// Several tasks that await the same result, such as the response to `OPTIONS`.
 @Suite(.timeLimit(.minutes(10))) struct SingleFlightTests {
-    /// All wait on one actor: once it does something else, whoever has begun to wait is counted.
-    @MainActor @Test func oneLeavesWhileTheOthersGoOn() async throws {
+    /// All tasks wait on one actor. When the actor runs other work, each arrival is a task that waits.
+    @MainActor @Test func cancellationAffectsOnlyOneTask() async throws {
         let flight = SingleFlight<String, Int>()
         let (released, release) = AsyncStream.makeStream(of: Void.self)
         let runs = Locked(0)

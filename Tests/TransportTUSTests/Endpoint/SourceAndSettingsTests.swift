@@ -7,7 +7,7 @@ import TransferCore
 import TransportTUS
 
 @Suite struct SourceTests {
-    @Test func aFileThatChangedBeforeItIsOpened() async throws {
+    @Test func detectsChangeBeforeOpening() async throws {
         let upload = try TestUpload(size: 10, answers: [])
         let source = try upload.file.source
         try upload.file.write([1, 2, 3])
@@ -18,7 +18,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aFileThatChangesWhileItIsSent() async throws {
+    @Test func detectsChangeDuringUpload() async throws {
         let file = Locked<TemporaryFile?>(nil)
         let upload = try TestUpload(size: 10) { request, _ in
             guard request.method == "PATCH" else { return [.created] }
@@ -29,7 +29,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aFileThatIsGone() async throws {
+    @Test func reportsMissingFile() async throws {
         let upload = try TestUpload(size: 10, answers: [])
         let identity = try upload.file.source.identity
         let error = await upload.failure(source: UploadSource(path: "/nonexistent/file", identity: identity))
@@ -50,7 +50,7 @@ import TransportTUS
         return values
     }
 
-    @Test func theServerIsToldWhatItGets() async throws {
+    @Test func sendsMetadata() async throws {
         var upload = try TestUpload(size: 1, answers: [[.created], [.accepted(1)]])
         upload.remotePath = "folder/näme,\n .bin"
         upload.options.metadata = ["project": "Ünicode, with\nbreaks", "empty": ""]
@@ -63,22 +63,22 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: ["", "a b", "a,b", "ä", "a\r\nX: 1", "a\u{7F}", "transferid"]) func keysThatCanNotBeSent(key: String) async throws {
+    @Test(arguments: ["", "a b", "a,b", "ä", "a\r\nX: 1", "a\u{7F}", "transferid"]) func rejectsInvalidKeys(key: String) async throws {
         var upload = try TestUpload(size: 1, answers: [])
         upload.options.metadata = [key: "value"]
         let error = await upload.failure()
         #expect(error?.failureClass == .permanent)
         #expect(error?.code == .invalidMetadata)
         #expect(upload.requests.isEmpty)
-        let told = #expect(throws: TransferError.self) { try TUSTransport.validate(upload.options, for: .upload) }
-        #expect(told == error)
+        let refused = #expect(throws: TransferError.self) { try TUSTransport.validate(upload.options, for: .upload) }
+        #expect(refused == error)
         try TUSTransport.validate(upload.options, for: .download)
         await upload.end()
     }
 }
 
 @Suite struct SettingsTests {
-    @Test func headersAreSentWithEachRequest() async throws {
+    @Test func sendsHeadersWithEachRequest() async throws {
         var upload = try TestUpload(size: 1, answers: [[.created], [.accepted(1)]])
         upload.endpoint.settings = ["header.X-Tenant": "blue"]
         _ = try await upload.run()
@@ -92,7 +92,7 @@ import TransportTUS
             "header.",
             "header.a b",
         ])
-    func settingsThatMakeNoSense(key: String) async throws {
+    func rejectsInvalidSettings(key: String) async throws {
         var upload = try TestUpload(size: 1, answers: [])
         upload.endpoint.settings = [key: "value"]
         let error = await upload.failure()
@@ -102,7 +102,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aUserAgentOfItsOwn() async throws {
+    @Test func sendsUserAgentOfSession() async throws {
         var upload = try TestUpload(size: 1, answers: [[.created], [.accepted(1)]])
         upload.options.headers = ["User-Agent": "Studio/1"]
         _ = try await upload.run()
@@ -110,14 +110,14 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: ["a\r\nX: 1", "a\nb"]) func headerValuesThatWouldSmuggle(value: String) async throws {
+    @Test(arguments: ["a\r\nX: 1", "a\nb"]) func rejectsHeaderValuesWithLineBreaks(value: String) async throws {
         var upload = try TestUpload(size: 1, answers: [])
         upload.endpoint.settings = ["header.X-A": value]
         let error = await upload.failure()
         #expect(error?.failureClass == .permanent)
         #expect(upload.requests.isEmpty)
-        let told = #expect(throws: TransferError.self) { try TUSTransport.validate(upload.endpoint) }
-        #expect(told == error)
+        let refused = #expect(throws: TransferError.self) { try TUSTransport.validate(upload.endpoint) }
+        #expect(refused == error)
         await upload.end()
     }
 
@@ -132,14 +132,14 @@ import TransportTUS
             ("X-A", "secret\r\nX: 1", "The value of the header X-A contains a line break"),
             ("X-A", "secret\0", "The value of the header X-A"),
         ])
-    func headersOfASessionThatCanNotBeSent(name: String, value: String, words: String) async throws {
+    func rejectsInvalidSessionHeaders(name: String, value: String, words: String) async throws {
         for direction in [TransferDirection.upload, .download] {
-            let told = #expect(throws: TransferError.self) {
+            let refused = #expect(throws: TransferError.self) {
                 try TUSTransport.validate(AttemptOptions(headers: [name: value]), for: direction)
             }
-            #expect(told?.failureClass == .permanent)
-            #expect(told?.message.contains(words) == true, "\(String(describing: told))")
-            #expect(told?.message.contains("setting") == false && told?.message.contains("secret\r") == false)
+            #expect(refused?.failureClass == .permanent)
+            #expect(refused?.message.contains(words) == true, "\(String(describing: refused))")
+            #expect(refused?.message.contains("setting") == false && refused?.message.contains("secret\r") == false)
         }
         var upload = try TestUpload(size: 1, answers: [])
         upload.options.headers = [name: value]

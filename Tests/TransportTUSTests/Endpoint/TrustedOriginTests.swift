@@ -3,10 +3,10 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Where a server sends content to: only to origins that the endpoint trusts.
+/// The client sends content only to origins that the endpoint trusts.
 @Suite struct TrustedOriginTests {
     @Test(arguments: ["creation", "creation,creation-with-upload", "creation,concatenation", "creation,creation-defer-length"])
-    func aLocationAtAnotherOriginIsRefused(offers: String) async throws {
+    func rejectsLocationAtOtherOrigin(offers: String) async throws {
         let other = try ScriptedServer { _, _ in [.accepted(10)] }
         var upload = try TestUpload(size: 10, offers: offers) { _, _ in [.tus(201, ["Location": other.url("/secret")])] }
         upload.options.parallel = 2
@@ -21,18 +21,18 @@ import TransportTUS
         other.stop()
     }
 
-    /// The one on the loopback interface may serve others than the one that the user sees.
+    /// A loopback address may not reach the server that the user expects.
     @Test(arguments: [
         "http://127.0.0.1:1/files/1", "http://localhost/files/1", "http://169.254.169.254/latest", "https://127.0.0.1/files/1",
     ])
-    func addressesOfOtherServersAreNotAsked(location: String) async throws {
+    func sendsNothingToOtherAddresses(location: String) async throws {
         let upload = try TestUpload(size: 10) { _, _ in [.tus(201, ["Location": location])] }
         #expect(await upload.failure()?.code == .badAnswer)
         #expect(upload.methods == ["POST"])
         await upload.end()
     }
 
-    @Test func whatTheAppGaveMayBeAnywhere() async throws {
+    @Test func uploadURLOfAppMayHaveAnyOrigin() async throws {
         let other = try ScriptedServer { request, _ in [request.method == "HEAD" ? .offset(0) : .accepted(10)] }
         var upload = try TestUpload(size: 10, answers: [])
         upload.options.uploadURL = other.url("/1")

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// `PATCH` under the name of `POST`.
+/// `PATCH` as `POST` with `X-HTTP-Method-Override`.
 @Suite struct MethodOverrideTests {
     private static let script: ScriptedServer.Script = { request, _ in
         switch request.method {
@@ -16,7 +16,7 @@ import TransportTUS
         }
     }
 
-    @Test(arguments: [405, 501]) func itIsTriedWherePATCHIsNotAllowed(status: Int) async throws {
+    @Test(arguments: [405, 501]) func overridesPATCHIfNotAllowed(status: Int) async throws {
         let upload = try TestUpload(size: 10) { request, number in
             request.method == "PATCH" ? [.answer(status)] : Self.script(request, number)
         }
@@ -26,13 +26,13 @@ import TransportTUS
         #expect(request.path == "/files/1")
         #expect(request.headers["upload-offset"] == "0")
         #expect(request.body == TemporaryFile.content(size: 10))
-        // It is remembered.
+        // The transport remembers the override.
         _ = try await upload.run()
         #expect(upload.methods.suffix(2) == ["POST", "POST"])
         await upload.end()
     }
 
-    @Test func itIsASetting() async throws {
+    @Test func settingEnablesOverride() async throws {
         var upload = try TestUpload(size: 10, Self.script)
         upload.endpoint.settings["methodOverride"] = "true"
         _ = try await upload.run()
@@ -40,7 +40,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func whereItIsRefusedToThatIsTheEnd() async throws {
+    @Test func failsIfOverrideIsRefused() async throws {
         let upload = try TestUpload(size: 10) { request, number in
             request.headers["x-http-method-override"] != nil ? [.answer(405)] : Self.script(request, number)
         }
@@ -50,9 +50,9 @@ import TransportTUS
     }
 }
 
-/// How much one request brings.
+/// The size of one request.
 @Suite struct ChunkTests {
-    /// A server that keeps what it is sent.
+    /// A server that stores what it receives.
     private static func storing(limit: Int = .max) -> ScriptedServer.Script {
         let stored = Locked(0)
         return { request, _ in
@@ -77,11 +77,11 @@ import TransportTUS
     @Test(arguments: [
         (["chunkSize": "400"], [400, 400, 200]), (["chunkSize": "1000"], [1000]), (["chunkSize": "5000"], [1000]),
         (["chunkSize": "450", "chunkMultiple": "100"], [400, 400, 200]),
-        // As an account has it that is older than the check of both.
+        // An account that was stored before the two settings were compared.
         (["chunkSize": "50", "chunkMultiple": "300"], [300, 300, 300, 100]),
         (["chunkMultiple": "300"], [1000]),
     ])
-    func settingsDecide(settings: [String: String], expected: [Int]) async throws {
+    func appliesSettings(settings: [String: String], expected: [Int]) async throws {
         var upload = try TestUpload(size: 1000, Self.storing())
         upload.endpoint.settings = settings
         _ = try await upload.run()
@@ -92,7 +92,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aSessionDecidesBeforeTheSettings() async throws {
+    @Test func sessionOptionsOverrideSettings() async throws {
         var upload = try TestUpload(size: 1000, offers: "creation,creation-with-upload", Self.storing())
         upload.endpoint.settings = ["chunkSize": "100"]
         upload.options.chunkSize = 600
@@ -105,7 +105,7 @@ import TransportTUS
     @Test(arguments: [
         ("chunkSize", "0"), ("chunkSize", "x"), ("chunkMultiple", "-1"), ("singleRequestSize", "-1"), ("methodOverride", "1"),
     ])
-    func valuesThatMakeNoSense(key: String, value: String) async throws {
+    func rejectsInvalidValues(key: String, value: String) async throws {
         var upload = try TestUpload(size: 10, answers: [])
         upload.endpoint.settings[key] = value
         let error = await upload.failure()
@@ -114,8 +114,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// No chunk can be both.
-    @Test func chunksThatCanBeNoMultipleAreRefused() throws {
+    /// No chunk can meet both settings.
+    @Test func rejectsChunkSizeBelowMultiple() throws {
         let settings = ["chunkSize": "262143", "chunkMultiple": "262144"]
         let error = #expect(throws: TransferError.self) { try TUSTransport.validate(.tus("https://host/", settings: settings)) }
         #expect(error?.code == .invalidEndpoint && error?.message.contains("chunkMultiple") == true)
@@ -127,7 +127,7 @@ import TransportTUS
         try transport.validate(options, for: .download, at: endpoint)
     }
 
-    @Test func aProxyThatTakesLessIsGivenLess() async throws {
+    @Test func sendsLessToLimitedProxy() async throws {
         let size = 3_000_000
         let upload = try TestUpload(size: size, Self.storing(limit: 800_000))
         _ = try await upload.run()
@@ -138,8 +138,9 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A server that closes while content comes in may have answered: the answer is lost with the connection (RFC 9112, section 9.6).
-    @Test func anAnswerThatWasLostIsAskedForBeforeTheContent() async throws {
+    /// A server that closes the connection while it receives content may have responded. The response is lost with the connection (RFC
+    /// 9112, section 9.6).
+    @Test func expectsContinueAfterLostResponse() async throws {
         let size = 32_000_000
         let storing = Self.storing()
         let upload = try TestUpload(size: size) { request, number in
@@ -152,8 +153,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// It takes the `POST` for one that creates.
-    @Test func aServerThatDoesNotKnowOfTheOverride() async throws {
+    /// The server ignores the header, and creates another upload.
+    @Test func reportsUnknownOverride() async throws {
         let upload = try TestUpload(size: 10) { request, _ in
             switch request.method {
             case "POST" where request.headers["x-http-method-override"] == nil: [.created]
@@ -168,8 +169,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A request that is too large says nothing of the file, and smaller ones were not tried yet.
-    @Test(arguments: [[ServerStep.answer(502)], [.close]]) func aServerThatDoesNotSayWhereItStandsAfterwards(fault: [ServerStep])
+    /// Status 413 does not concern the whole file, and smaller requests were not tried yet.
+    @Test(arguments: [[ServerStep.answer(502)], [.close]]) func keepsLimitWithoutOffset(fault: [ServerStep])
         async throws
     {
         let upload = try TestUpload(size: 600_000) { request, number in
@@ -190,7 +191,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func whatWorksIsRemembered() async throws {
+    @Test func remembersSizeThatWorks() async throws {
         let upload = try TestUpload(size: 600_000) { request, _ in
             switch request.method {
             case "POST": [.created]
@@ -207,7 +208,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aCreationThatIsTooLargeIsNotTriedAgain() async throws {
+    @Test func doesNotRepeatTooLargeCreation() async throws {
         let size = 600_000
         let upload = try TestUpload(size: size, offers: "creation,creation-with-upload") { request, _ in
             switch request.method {
@@ -226,7 +227,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aServerThatTakesNothingIsLeft() async throws {
+    @Test func failsIfServerAcceptsNothing() async throws {
         let upload = try TestUpload(size: 2_000_000, Self.storing(limit: 0))
         let error = await upload.failure()
         #expect(error?.failureClass == .permanent)
@@ -235,8 +236,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A proxy or server that hands a request on, or stores it, only once it is whole.
-    @Test func aPathThatKeepsRequestsBackIsGivenLess() async throws {
+    /// A proxy or server that passes on or stores only complete requests.
+    @Test func sendsLessThroughBufferingPath() async throws {
         let size = 4_000_000
         let upload = try TestUpload(size: size) { request, number in
             switch request.method {
@@ -255,7 +256,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aCutWithProgressChangesNothing() async throws {
+    @Test func keepsSizeAfterCutWithProgress() async throws {
         let upload = try TestUpload(size: 4_000_000) { request, number in
             switch number {
             case 0: [.created]
@@ -271,7 +272,7 @@ import TransportTUS
     }
 }
 
-/// Uploads that the server keeps for a time only.
+/// Uploads with an expiry date.
 @Suite struct ExpiryTests {
     private static let date = "Wed, 25 Jun 2014 16:00:00 GMT"
     private static let later = "Wed, 25 Jun 2014 16:00:01 GMT"
@@ -279,7 +280,7 @@ import TransportTUS
     @Test(
         arguments: [(later, date, nil), (date, date, FailureClass.resumeLost), (date, later, .resumeLost)]
             as [(String, String, FailureClass?)])
-    func theServersClockDecides(expires: String, now: String, failure: FailureClass?) async throws {
+    func comparesWithServerClock(expires: String, now: String, failure: FailureClass?) async throws {
         let upload = try TestUpload(
             size: 10,
             answers: [
@@ -293,7 +294,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func theLastWordCounts() async throws {
+    @Test func lastDateCounts() async throws {
         let upload = try TestUpload(
             size: 10,
             answers: [
@@ -302,20 +303,20 @@ import TransportTUS
                 [.tus(200, ["Upload-Offset": "5", "Date": Self.date])], [.accepted(10)],
             ])
         #expect(await upload.failure()?.failureClass == .transient)
-        // The later of the two above, for people.
+        // The later of the two dates above, for the status display.
         #expect(upload.recorder.checkpoints.last?.expiresAt == Date(timeIntervalSince1970: 1_403_712_001))
         _ = try await upload.run(from: upload.recorder.checkpoints.last)
         await upload.end()
     }
 
-    @Test func aCompleteUploadNeedsNoTime() async throws {
+    @Test func ignoresExpiryOfCompleteUpload() async throws {
         let upload = try TestUpload(
             size: 10, answers: [[.tus(200, ["Upload-Offset": "10", "Date": Self.later, "Upload-Expires": Self.date])]])
         _ = try await upload.run(from: try upload.checkpoint())
         await upload.end()
     }
 
-    @Test(arguments: ["soon", "", "Wed, 45 Jun 2014 16:00:00 GMT"]) func timesThatAreNone(expires: String) async throws {
+    @Test(arguments: ["soon", "", "Wed, 45 Jun 2014 16:00:00 GMT"]) func ignoresInvalidDates(expires: String) async throws {
         let upload = try TestUpload(
             size: 10, answers: [[.tus(200, ["Upload-Offset": "0", "Date": Self.later, "Upload-Expires": expires])], [.accepted(10)]])
         _ = try await upload.run(from: try upload.checkpoint())

@@ -6,7 +6,7 @@ import TransferCore
 import TransportTUS
 
 @Suite struct CheckAndDiscardTests {
-    @Test func aServerTellsWhatItCanDo() async throws {
+    @Test func reportsFeatures() async throws {
         let upload = try TestUpload(
             size: 1,
             options: [.answer(204, ["Tus-Version": "1.0.0,0.2.2", "Tus-Extension": "creation, termination", "Tus-Max-Size": "1000"])],
@@ -26,7 +26,7 @@ import TransportTUS
         (.answer(204, ["Tus-Resumable": "2.0"]), .permanent, false), (.answer(401), .credentials, false),
         (.answer(302, ["Location": "/login"]), .unreachable, false), (.answer(503), .transient, false),
     ])
-    func whatIsNoTUSServerIsSaidSo(answer: ServerStep, expected: FailureClass, isAskedMore: Bool) async throws {
+    func rejectsOtherServers(answer: ServerStep, expected: FailureClass, isAskedMore: Bool) async throws {
         let upload = try TestUpload(size: 1, options: [answer]) { _, _ in [.answer(404)] }
         let error = await #expect(throws: TransferError.self) {
             try await upload.transport.check(upload.endpoint, credentials: upload.credentials)
@@ -36,24 +36,24 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Uploads to it work, as they need no answer to OPTIONS. What it can do is not made up.
-    @Test(arguments: [200, 204, 400, 403, 404, 405, 410, 501], [404, 403, 410, 400, 500]) func aServerThatDoesNotTellWhatItCanDo(
+    /// Uploads to such a server work, because they do not need the response to OPTIONS. The report does not invent features.
+    @Test(arguments: [200, 204, 400, 403, 404, 405, 410, 501], [404, 403, 410, 400, 500]) func acceptsServerWithoutFeatureList(
         status: Int, answer: Int
     ) async throws {
         let upload = try TestUpload(size: 1, options: [.answer(status)]) { _, _ in [.tus(answer)] }
         let report = try await upload.transport.check(upload.endpoint, credentials: upload.credentials)
         #expect(report.version == "1.0.0")
         #expect(report.features.isEmpty && report.maximumSize == nil)
-        // A 400 may come from a cut, so each of these is repeated once.
+        // A cut may cause a 400, so each of these requests is repeated once.
         let questions = status == 400 ? 4 : 2
-        #expect(upload.server.requests.map(\.method) == [String](repeating: "OPTIONS", count: questions) + ["HEAD"], "nothing is made")
+        #expect(upload.server.requests.map(\.method) == [String](repeating: "OPTIONS", count: questions) + ["HEAD"], "no upload is created")
         let asked = try #require(upload.requests.last)
         #expect(asked.path.hasPrefix("/files/") && asked.path.count > "/files/".count && !asked.path.hasPrefix("/files//"))
         await upload.end()
     }
 
-    /// As aiohttp-tus is.
-    @Test func aServerThatTellsOnlyThoseWhoNameTheVersion() async throws {
+    /// aiohttp-tus behaves like this.
+    @Test func repeatsOPTIONSWithVersion() async throws {
         let server = Locked<ScriptedServer?>(nil)
         let made = try TestUpload(
             size: 1,
@@ -70,7 +70,7 @@ import TransportTUS
         await made.end()
     }
 
-    @Test func credentialsThatAreRefusedBelowAreSaidSo() async throws {
+    @Test func reportsCredentialsRejectedByHEAD() async throws {
         let upload = try TestUpload(size: 1, options: [.answer(200)], answers: [[.answer(401)]])
         let error = await #expect(throws: TransferError.self) {
             try await upload.transport.check(upload.endpoint, credentials: upload.credentials)
@@ -79,7 +79,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [204, 200, 404, 410]) func whatIsGoneIsRemoved(status: Int) async throws {
+    @Test(arguments: [204, 200, 404, 410]) func acceptsMissingUploadAsRemoved(status: Int) async throws {
         let upload = try TestUpload(size: 1, answers: [[.tus(status)]])
         try await upload.transport.discard(upload.checkpoint(), at: upload.endpoint, credentials: upload.credentials)
         #expect(upload.methods == ["DELETE"])
@@ -104,8 +104,8 @@ import TransportTUS
         }
     }
 
-    /// Where asking again would change nothing, the upload is left until it expires: that is the class `unsupported`. Behind a login page is the
-    /// server, which may remove it later.
+    /// If repeating the request would change nothing, the upload stays on the server until it expires: class `unsupported`. After a login page,
+    /// the server may remove it later.
     static let refusals: [Refusal] =
         [401, 403].map { Refusal($0, .unsupported, .credentialsRejected) } + [405, 501].map { Refusal($0, .unsupported, .unsupported) }
         + [301, 302, 303, 307, 308].map { Refusal($0, .unreachable, .notThisProtocol) }
@@ -119,7 +119,7 @@ import TransportTUS
         + [408, 409, 423, 425, 429, 500].map { Refusal($0, .transient, .serverError) }
         + [502, 503, 504].map { Refusal($0, .transient, .serverUnavailable) }
 
-    @Test(arguments: refusals) func whatCanNotBeRemoved(_ refusal: Refusal) async throws {
+    @Test(arguments: refusals) func reportsFailedRemoval(_ refusal: Refusal) async throws {
         let upload = try TestUpload(size: 1, answers: [[refusal.answer]])
         let error = await #expect(throws: TransferError.self) {
             try await upload.transport.discard(upload.checkpoint(), at: upload.endpoint, credentials: upload.credentials)
@@ -130,15 +130,15 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Whoever sends the page, the upload can't be had any more.
-    @Test(arguments: [404, 410]) func aPageThatSaysThatNothingIsThere(status: Int) async throws {
+    /// The upload is unavailable, whichever server sends the page.
+    @Test(arguments: [404, 410]) func acceptsNotFoundPageAsRemoved(status: Int) async throws {
         let upload = try TestUpload(size: 1, answers: [[.answer(status, ["Content-Type": "text/html"], body: "<html>")]])
         try await upload.transport.discard(upload.checkpoint(), at: upload.endpoint, credentials: upload.credentials)
         #expect(upload.methods == ["DELETE"])
         await upload.end()
     }
 
-    @Test(arguments: [401, 403]) func theHookIsAskedOnceMoreBeforeAnUploadIsLeft(status: Int) async throws {
+    @Test(arguments: [401, 403]) func runsHookAgainBeforeGivingUp(status: Int) async throws {
         let tokens = Tokens()
         let upload = try TestUpload(size: 1, headers: tokens.hook) { _, number in [number == 1 ? .tus(204) : .tus(status)] }
         try await upload.transport.discard(upload.checkpoint(), at: upload.endpoint, credentials: upload.credentials)
@@ -151,8 +151,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// All requests but OPTIONS (tus 1.0.0, "Tus-Resumable").
-    @Test func eachRequestNamesTheVersion() async throws {
+    /// All requests except OPTIONS (tus 1.0.0, "Tus-Resumable").
+    @Test func namesVersionInEachRequest() async throws {
         let upload = try TestUpload(size: 1, offers: "creation") { request, _ in
             switch request.method {
             case "POST": [.created]
@@ -171,7 +171,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func whatWasNeverCreatedNeedsNoRequest() async throws {
+    @Test func sendsNothingWithoutUpload() async throws {
         let upload = try TestUpload(size: 1, answers: [])
         let checkpoint = Checkpoint(data: Data("{}".utf8), confirmed: 0)
         try await upload.transport.discard(checkpoint, at: upload.endpoint, credentials: upload.credentials)

@@ -13,7 +13,7 @@ import TransportTUS
     import Darwin
 #endif
 
-/// Content that the server compares checksums of (extension *checksum*).
+/// Content whose checksums the server compares (extension *checksum*).
 @Suite struct ChecksumTests {
     private func upload(
         size: Int = 10, algorithms: String = "md5,sha1,sha256", offers: String = "creation,creation-with-upload,checksum",
@@ -30,7 +30,7 @@ import TransportTUS
 
     private static let simple: ScriptedServer.Script = { request, _ in [request.method == "POST" ? .created : .accepted(10)] }
 
-    @Test func oneThatIsExpectedIsOfDownloads() async throws {
+    @Test func rejectsExpectedChecksumOfUpload() async throws {
         var upload = try upload(Self.simple)
         upload.options.expectedChecksum = "md5:781e5e245d69b566979b86e28d23f2c7"
         #expect(await upload.failure()?.failureClass == .unsupported)
@@ -38,8 +38,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Nobody compared one of all of the content.
-    @Test func aLostLastAnswerLeavesNoChecksum() async throws {
+    /// No request compared a checksum of the whole content.
+    @Test func lostLastResponseLeavesNoChecksum() async throws {
         let upload = try upload(offers: "creation,checksum") { _, number in
             [[ServerStep.created], [.read(nil), .reset], [.offset(10, of: 10)]][number]
         }
@@ -48,8 +48,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// It compares what a request brings at its end.
-    @Test func whatIsKeptOfARequestThatBrokeOffIsTold() async throws {
+    /// The server compares a checksum only at the end of a request.
+    @Test func warnsAboutBytesOfCutRequest() async throws {
         let upload = try upload(offers: "creation,checksum") { request, number in
             switch number {
             case 0: [.created]
@@ -64,8 +64,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The process was killed before it could ask how much the server has.
-    @Test func alsoWhereOnlyTheNextAttemptFindsIt() async throws {
+    /// The process was killed before it could read the offset.
+    @Test func warnsAboutBytesFoundByNextAttempt() async throws {
         let upload = try upload(offers: "creation,checksum") { request, _ in
             [request.method == "HEAD" ? .offset(4, of: 10) : .accepted(10)]
         }
@@ -77,10 +77,10 @@ import TransportTUS
     @Test(arguments: [
         ("md5,sha1,sha256", "sha256"), ("md5,SHA1", "sha1"), ("crc32,md5", "md5"), ("crc32, sha256 ,x", "sha256"),
     ])
-    func theBestAlgorithmIsTaken(algorithms: String, expected: String) async throws {
+    func choosesBestAlgorithm(algorithms: String, expected: String) async throws {
         let upload = try upload(algorithms: algorithms, Self.simple)
         let receipt = try await upload.run()
-        #expect(upload.methods == ["POST", "PATCH"], "a creation brings no content that has to be verified")
+        #expect(upload.methods == ["POST", "PATCH"], "a creation does not include content that must be verified")
         let content = TemporaryFile.content(size: 10)
         let digest: [UInt8] =
             switch expected {
@@ -95,17 +95,17 @@ import TransportTUS
     }
 
     @Test(arguments: [("sha256", "creation"), ("crc32", "creation,checksum"), ("", "creation,checksum")])
-    func whereNothingCanBeComparedNothingIsSent(algorithms: String, offers: String) async throws {
+    func sendsNothingWithoutComparison(algorithms: String, offers: String) async throws {
         let upload = try upload(algorithms: algorithms, offers: offers) { request, number in
             request.method == "GET" ? [.answer(405)] : request.method == "DELETE" ? [.tus(204)] : Self.simple(request, number)
         }
         let error = await upload.failure()
         #expect(error?.failureClass == .unsupported)
-        #expect(upload.methods == ["POST", "GET", "DELETE"], "nor can it be read back")
+        #expect(upload.methods == ["POST", "GET", "DELETE"], "the server does not offer uploads for download, either")
         await upload.end()
     }
 
-    @Test func nothingIsComparedUnlessItIsAskedFor() async throws {
+    @Test func comparesOnlyIfRequested() async throws {
         var upload = try upload(offers: "creation,checksum", Self.simple)
         upload.options.verification = .size
         #expect(try await upload.run().checksum == nil)
@@ -113,7 +113,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func eachChunkHasItsOwn() async throws {
+    @Test func eachChunkHasChecksum() async throws {
         let content = TemporaryFile.content(size: 1000)
         var upload = try upload(size: 1000) { request, _ in
             request.method == "POST"
@@ -129,7 +129,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func largeFilesAreSentInPieces() async throws {
+    @Test func splitsLargeFiles() async throws {
         let size = 9 << 20
         let upload = try upload(size: size) { request, _ in
             request.method == "POST"
@@ -141,15 +141,15 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aResumeComparesTheRest() async throws {
+    @Test func resumedUploadComparesRemainingBytes() async throws {
         let upload = try upload(size: 1000) { request, _ in request.method == "HEAD" ? [.offset(300)] : [.accepted(1000)] }
         let receipt = try await upload.run(from: try upload.checkpoint())
         #expect(upload.requests[1].headers["upload-checksum"] == Self.sha256(TemporaryFile.content(size: 1000)[300...]))
-        #expect(receipt.checksum == nil, "nobody compared the whole in this attempt")
+        #expect(receipt.checksum == nil, "this attempt did not compare the whole content")
         await upload.end()
     }
 
-    @Test(arguments: [1, 2]) func aMismatchIsSentAgain(times: Int) async throws {
+    @Test(arguments: [1, 2]) func sendsAgainAfterMismatch(times: Int) async throws {
         let count = Locked(0)
         let upload = try upload { request, _ in
             switch request.method {
@@ -168,22 +168,22 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func mismatchesWithoutEndAreAnError() async throws {
+    @Test func failsAfterRepeatedMismatches() async throws {
         let upload = try upload { request, _ in
             [request.method == "POST" ? .created : request.method == "HEAD" ? .offset(0) : .tus(460)]
         }
         let error = await upload.failure()
         #expect(error?.failureClass == .permanent)
         #expect(error?.code == .checksumMismatch)
-        #expect(upload.methods == ["POST"] + Array(repeating: ["PATCH", "HEAD"], count: 3).flatMap { $0 }, "nothing is removed")
-        // What was read anew is what was read before.
+        #expect(upload.methods == ["POST"] + Array(repeating: ["PATCH", "HEAD"], count: 3).flatMap { $0 }, "no DELETE")
+        // The content is read again, and has not changed.
         let patches = upload.requests.filter { $0.method == "PATCH" }
         #expect(patches.allSatisfy { $0.body == TemporaryFile.content(size: 10) && $0.headers["upload-offset"] == "0" })
         #expect(patches.allSatisfy { $0.headers["upload-checksum"] == Self.sha256(TemporaryFile.content(size: 10)) })
         await upload.end()
     }
 
-    @Test func contentThatWasKeptAllTheSameIsNotBelieved() async throws {
+    @Test func rejectsContentKeptDespiteMismatch() async throws {
         let upload = try upload { request, _ in
             [request.method == "POST" ? .created : request.method == "HEAD" ? .offset(10) : .tus(460)]
         }
@@ -191,8 +191,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The file changed between two readings: before a request is sent that could make a mix of two versions.
-    @Test(arguments: [1, 2], [true, false]) func aSourceThatIsNotWhatItWas(mismatches: Int, keepsItsTime: Bool) async throws {
+    /// The file changes before its content is sent again, so the upload must not mix two versions.
+    @Test(arguments: [1, 2], [true, false]) func detectsChangedSource(mismatches: Int, keepsItsTime: Bool) async throws {
         let file = Locked<TemporaryFile?>(nil)
         let count = Locked(0)
         let upload = try upload { request, _ in
@@ -216,8 +216,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A checksum that comes behind the content is known when that was sent.
-    @Test(arguments: [true, false]) func aSourceThatIsNotWhatItWasWithTrailers(keepsItsTime: Bool) async throws {
+    /// A checksum after the content is known only when the content is sent.
+    @Test(arguments: [true, false]) func detectsChangedSourceWithTrailers(keepsItsTime: Bool) async throws {
         let file = Locked<TemporaryFile?>(nil)
         let upload = try upload(offers: "creation,checksum,checksum-trailer") { request, number in
             switch request.method {
@@ -237,7 +237,7 @@ import TransportTUS
 }
 
 extension TemporaryFile {
-    /// Changes the content and not the size, and puts the time of the last change back, if that is wanted (futimens(3)).
+    /// Changes the content and keeps the size. Optionally restores the modification time (futimens(3)).
     fileprivate func rewrite(keepingItsTime: Bool) throws {
         let time = try source.identity.modificationTime
         try write([UInt8](repeating: 7, count: Int(try source.size)))

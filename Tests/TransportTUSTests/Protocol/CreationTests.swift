@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Files that go along with the request that makes them (extension *creation-with-upload*).
+/// Files whose content is sent with their creation (extension *creation-with-upload*).
 @Suite struct CreationWithUploadTests {
     private static let offers = "creation,creation-with-upload"
 
@@ -12,7 +12,7 @@ import TransportTUS
         .tus(201, ["Location": "/files/1"].merging(offset.map { ["Upload-Offset": "\($0)"] } ?? [:]) { $1 })
     }
 
-    @Test func aSmallFileTakesOneRequest() async throws {
+    @Test func sendsSmallFileInOneRequest() async throws {
         let upload = try TestUpload(size: 3000, offers: Self.offers, answers: [[Self.created(3000)]])
         let receipt = try await upload.run()
         #expect(receipt.bytes == 3000)
@@ -30,7 +30,7 @@ import TransportTUS
     }
 
     @Test(arguments: [(1 << 20, ["POST"]), (1 << 20 + 1, ["POST", "PATCH"]), (0, ["POST"])])
-    func theSizeDecides(size: Int, methods: [String]) async throws {
+    func sizeDecides(size: Int, methods: [String]) async throws {
         let upload = try TestUpload(size: size, offers: Self.offers) { request, _ in
             request.method == "PATCH" ? [.accepted(size)] : [Self.created(request.contentLength)]
         }
@@ -40,7 +40,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func theSizeIsASetting() async throws {
+    @Test func settingChangesSize() async throws {
         var upload = try TestUpload(size: 100, offers: Self.offers, answers: [[.created], [.accepted(100)]])
         upload.endpoint.settings["singleRequestSize"] = "99"
         _ = try await upload.run()
@@ -48,7 +48,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aSessionMayWantTwoRequests() async throws {
+    @Test func sessionMayRequireTwoRequests() async throws {
         var upload = try TestUpload(size: 100, offers: Self.offers, answers: [[.created], [.accepted(100)]])
         upload.options.creation = .separate
         _ = try await upload.run()
@@ -56,14 +56,14 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aServerWithoutTheExtensionGetsTwoRequests() async throws {
+    @Test func sendsTwoRequestsWithoutExtension() async throws {
         let upload = try TestUpload(size: 100, offers: "creation", answers: [[.created], [.accepted(100)]])
         _ = try await upload.run()
         #expect(upload.requests.map(\.contentLength) == [0, 100])
         await upload.end()
     }
 
-    @Test func aLargeBodyIsAnnounced() async throws {
+    @Test func announcesLargeBody() async throws {
         let upload = try TestUpload(size: 300_000, offers: Self.offers) { request, _ in
             [.raw("HTTP/1.1 100 Continue\r\n\r\n"), Self.created(300_000)]
         }
@@ -72,7 +72,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [nil, 0, 40] as [Int?]) func theServerMayTakeAPart(offset: Int?) async throws {
+    @Test(arguments: [nil, 0, 40] as [Int?]) func serverMayStorePartOfContent(offset: Int?) async throws {
         let upload = try TestUpload(
             size: 100, offers: Self.offers, answers: [[Self.created(offset)], [.offset(offset ?? 0)], [.accepted(100)]])
         _ = try await upload.run()
@@ -82,19 +82,19 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func moreThanThereIs() async throws {
+    @Test func rejectsOffsetBeyondEnd() async throws {
         let upload = try TestUpload(size: 100, offers: Self.offers, answers: [[Self.created(101)], [.offset(101)]])
         #expect(await upload.failure()?.failureClass == .resumeLost)
         await upload.end()
     }
 
-    /// The outcome is unknown: one upload may be left, and it bears the same transfer's ID.
-    @Test func aLostAnswerLeavesOneUploadAtMost() async throws {
+    /// The result is unknown. The server may keep one unused upload, with the same transfer ID.
+    @Test func lostResponseLeavesAtMostOneUpload() async throws {
         let upload = try TestUpload(size: 100, offers: Self.offers, answers: [[.read(nil), .reset], [.created], [.accepted(100)]])
         #expect(await upload.failure()?.failureClass == .transient)
         #expect(upload.methods == ["POST"])
         _ = try await upload.run(from: upload.recorder.checkpoints.last)
-        // The second time content does not go along: were that lost, too, the upload could be gone on with.
+        // The second creation has no content. If its response were lost, too, the upload could still resume.
         #expect(upload.methods == ["POST", "POST", "PATCH"])
         let identifier = "transferid \(Data("t-1".utf8).base64EncodedString())"
         let creations = upload.requests.filter { $0.method == "POST" }
@@ -102,20 +102,20 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func contentThatIsNotWantedInACreation() async throws {
+    @Test func repeatsCreationWithoutRefusedContent() async throws {
         let upload = try TestUpload(size: 100, offers: Self.offers) { request, _ in
             if request.method == "PATCH" { return [.accepted(100)] }
             return [request.contentLength > 0 ? .tus(415) : .created]
         }
         _ = try await upload.run()
         #expect(upload.methods == ["POST", "POST", "PATCH"])
-        // It is remembered.
+        // The transport remembers this.
         _ = try await upload.run()
         #expect(upload.methods.suffix(2) == ["POST", "PATCH"])
         await upload.end()
     }
 
-    @Test func aProxyThatTakesNoLargeCreation() async throws {
+    @Test func repeatsCreationWithoutTooLargeContent() async throws {
         let upload = try TestUpload(size: 100, offers: Self.offers) { request, _ in
             if request.method == "PATCH" { return [.accepted(100)] }
             return [request.contentLength > 0 ? .answer(413) : .created]
@@ -125,28 +125,28 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A proxy or a server that sees the end of a connection within a request may answer 400.
-    @Test func aCreationWhoseContentWasCut() async throws {
+    /// A proxy or server that sees the end of the connection within a request may respond with 400.
+    @Test func repeatsCreationWithoutCutContent() async throws {
         let upload = try TestUpload(size: 100, offers: Self.offers) { request, _ in
             if request.method == "PATCH" { return [.accepted(100)] }
             return [request.contentLength > 0 ? .answer(400) : .created]
         }
         _ = try await upload.run()
         #expect(upload.methods == ["POST", "POST", "PATCH"])
-        // Nothing follows from it for other files.
+        // The transport does not apply this to other files.
         _ = try await upload.run()
         #expect(upload.methods.suffix(3) == ["POST", "POST", "PATCH"])
         await upload.end()
     }
 
-    @Test(arguments: [400, 413, 415]) func aRefusalOfTheUploadItself(status: Int) async throws {
+    @Test(arguments: [400, 413, 415]) func reportsRefusedCreation(status: Int) async throws {
         let upload = try TestUpload(size: 100, offers: Self.offers) { _, _ in [.tus(status)] }
         #expect(await upload.failure()?.failureClass == .permanent)
         #expect(upload.methods == ["POST", "POST"])
         await upload.end()
     }
 
-    @Test func refusalsOfTheContentAreThoseOfACreation() async throws {
+    @Test func classifiesRefusalsLikeThoseOfCreation() async throws {
         for expected in StatusTests.creation where ![204, 400, 413, 415].contains(expected.status) {
             let upload = try TestUpload(size: 10, offers: Self.offers) { _, _ in [.tus(expected.status)] }
             let error = await upload.failure()
@@ -157,9 +157,9 @@ import TransportTUS
     }
 }
 
-/// Uploads that somebody else made.
+/// Uploads that another program created.
 @Suite struct UploadURLTests {
-    @Test func theCreationIsSkipped() async throws {
+    @Test func skipsCreation() async throws {
         var upload = try TestUpload(size: 10, offers: "creation,creation-with-upload", answers: [[.offset(0)], [.accepted(10)]])
         upload.options.uploadURL = upload.server.url("/elsewhere/7?signature=x")
         let receipt = try await upload.run()
@@ -170,7 +170,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// That is the file's fault, and not the endpoint's.
+    /// The file is at fault, and not the endpoint.
     @Test(
         arguments: [
             ("ftp://host.example/secret", "\"ftp://host.example\" has the scheme ftp"), ("file:///secret", "has the scheme file"),
@@ -181,7 +181,7 @@ import TransportTUS
             ("https://me:secret@host.example/", "contains a user name or a password"),
             ("https://host.example/#secret", "ends with a fragment"),
         ])
-    func oneThatNothingCanBeSentToIsRefusedBefore(url: String, words: String) async throws {
+    func rejectsInvalidURLsFirst(url: String, words: String) async throws {
         var upload = try TestUpload(size: 10, offers: "creation", answers: [])
         upload.options.uploadURL = url
         let error = await upload.failure()
@@ -190,17 +190,17 @@ import TransportTUS
         #expect(error?.message.contains(words) == true, "\(String(describing: error))")
         #expect(error?.description.contains("secret") == false)
         #expect(upload.server.connectionCount == 0)
-        let told = #expect(throws: TransferError.self) { try TUSTransport.validate(upload.options, for: .upload) }
-        #expect(told == error)
+        let refused = #expect(throws: TransferError.self) { try TUSTransport.validate(upload.options, for: .upload) }
+        #expect(refused == error)
         await upload.end()
     }
 
     @Test(arguments: ["https://host.example/files/1?signature=x%20y", "HTTP://[::1]:8080/", "http://host.example"])
-    func othersAreTaken(url: String) throws {
+    func acceptsValidURLs(url: String) throws {
         try TUSTransport.validate(AttemptOptions(uploadURL: url), for: .upload)
     }
 
-    @Test func oneThatIsGoneIsSaidSo() async throws {
+    @Test func reportsMissingUpload() async throws {
         var upload = try TestUpload(size: 10, answers: [[.tus(404)]])
         upload.options.uploadURL = upload.server.url("/elsewhere/7")
         #expect(await upload.failure()?.failureClass == .resumeLost)

@@ -4,9 +4,10 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Another version of the protocol is another value of ``Dialect``: nothing of tus 1.0.0 is said to a server that speaks it, or read in its answers.
+/// Another protocol version is another value of ``Dialect``. With it, the client neither sends the terms of tus 1.0.0 nor accepts them in
+/// responses.
 @Suite struct DialectTests {
-    /// One in which everything is called otherwise.
+    /// A dialect in which each term differs.
     private static let other = {
         var dialect = Dialect.tus
         dialect.versionHeader = "Other-Version"
@@ -28,7 +29,7 @@ import TransportTUS
         return dialect
     }()
 
-    /// An answer of a server that speaks it.
+    /// A response of a server with this dialect.
     private static func answer(_ status: Int, _ headers: [String: String] = [:]) -> ServerStep {
         .answer(status, headers.merging(["Other-Version": "7"]) { given, _ in given })
     }
@@ -37,7 +38,7 @@ import TransportTUS
 
     private static func offset(_ offset: Int) -> ServerStep { answer(200, ["Other-Offset": "\(offset)"]) }
 
-    /// An upload to a server that offers these extensions.
+    /// An upload to a server with these extensions.
     private func upload(
         offers: String, features: [String: String] = [:], verifies: Bool = false, parallel: Int = 1,
         _ script: @escaping ScriptedServer.Script
@@ -50,7 +51,7 @@ import TransportTUS
         return (upload, TUSTransport(dialect: Self.other, now: { .now }))
     }
 
-    /// Checks that no request has a word of tus 1.0.0's.
+    /// Checks that no request contains a term of tus 1.0.0.
     private func check(_ upload: TestUpload) {
         for request in upload.server.requests {
             for (name, value) in request.headers.merging(request.trailers, uniquingKeysWith: { $0 + "\n" + $1 }) {
@@ -67,13 +68,13 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func everyWordIsAnother() {
+    @Test func replacesEachTerm() {
         for (tus, other) in zip(Mirror(reflecting: Dialect.tus).children, Mirror(reflecting: Self.other).children) {
             #expect("\(tus.value)" != "\(other.value)", "\(tus.label ?? "")")
         }
     }
 
-    @Test func aCutUploadGoesOn() async throws {
+    @Test func resumesCutUpload() async throws {
         let (upload, transport) = try upload(
             offers: "creation,creation-with-upload,checksum", features: ["Other-Algorithms": "sha256"], verifies: true
         ) { _, number in
@@ -102,7 +103,7 @@ import TransportTUS
         await end(upload, transport)
     }
 
-    @Test func aSmallFileGoesAlong() async throws {
+    @Test func sendsSmallFileWithCreation() async throws {
         let (upload, transport) = try upload(offers: "creation-with-upload") { _, _ in
             [Self.answer(201, ["Location": "/files/1", "Other-Offset": "10"])]
         }
@@ -112,7 +113,7 @@ import TransportTUS
         await end(upload, transport)
     }
 
-    @Test func aChecksumComesBehind() async throws {
+    @Test func sendsChecksumInTrailer() async throws {
         let (upload, transport) = try upload(
             offers: "checksum,checksum-trailer", features: ["Other-Algorithms": "sha256"], verifies: true
         ) { _, number in
@@ -124,7 +125,7 @@ import TransportTUS
         await end(upload, transport)
     }
 
-    @Test func partsArePutTogether() async throws {
+    @Test func concatenatesSegments() async throws {
         let (upload, transport) = try upload(offers: "concatenation", parallel: 2) { request, number in
             switch request.method {
             case "POST": [Self.answer(201, ["Location": "/files/\(number)"])]
@@ -138,7 +139,7 @@ import TransportTUS
         await end(upload, transport)
     }
 
-    @Test func aStreamsLengthFollows() async throws {
+    @Test func sendsLengthOfStreamLater() async throws {
         let (upload, transport) = try upload(offers: "creation-defer-length") { _, number in
             [number == 0 ? Self.created : Self.offset(10)]
         }
@@ -149,7 +150,7 @@ import TransportTUS
         await end(upload, transport)
     }
 
-    @Test func theServersWordsAreReadInIt() async throws {
+    @Test func readsServerTerms() async throws {
         let (upload, transport) = try upload(offers: "creation", features: ["Other-Maximum": "9"]) { _, _ in [.answer(500)] }
         let report = try await transport.check(upload.endpoint, credentials: upload.credentials)
         #expect(report.version == "7" && report.features == ["creation"] && report.maximumSize == 9)
@@ -158,14 +159,14 @@ import TransportTUS
         await end(upload, transport)
     }
 
-    /// By what `OPTIONS` says, the refusal says, or `OPTIONS` says after it.
+    /// According to `OPTIONS`, to the refusal, or to `OPTIONS` after the refusal.
     @Test(
         arguments: [
             ("8,9", [:], "speaks tus 8, 9; this transport speaks 7"),
             ("7", ["Other-Versions": "8,9"], "speaks tus 8,9; this transport speaks 7"),
             ("7", [:], "speaks tus 7, as this transport does"),
         ])
-    func aVersionIsRefusedByItsName(offered: String, answered: [String: String], message: String) async throws {
+    func rejectsOtherVersions(offered: String, answered: [String: String], message: String) async throws {
         let (upload, transport) = try upload(offers: "creation", features: ["Other-Versions": offered]) { _, _ in
             [.answer(412, answered)]
         }

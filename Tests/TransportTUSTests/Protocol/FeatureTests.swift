@@ -4,11 +4,11 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// What the server is asked about itself, and how often.
+/// When and how often the client requests the server's features.
 @Suite struct FeatureTests {
     private static let upload: ScriptedServer.Script = { request, _ in [request.method == "POST" ? .created : .accepted(10)] }
 
-    @Test func theServerIsAskedOnceADay() async throws {
+    @Test func requestsFeaturesOnceADay() async throws {
         let start = ContinuousClock.now
         let now = Locked(start)
         let upload = try TestUpload(size: 10, offers: "creation", now: { now.withLock { $0 } }, Self.upload)
@@ -23,8 +23,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Otherwise a file would be given up for what the server may well be able to do.
-    @Test(arguments: [500, 401]) func aComparisonOfChecksumsIsNotGuessedAbout(status: Int) async throws {
+    /// Otherwise the file would fail although the server may support checksums.
+    @Test(arguments: [500, 401]) func doesNotGuessChecksumSupport(status: Int) async throws {
         var upload = try TestUpload(size: 10, options: [.answer(status)], Self.upload)
         upload.options.verification = .checksum
         #expect(await upload.failure()?.failureClass == .transient)
@@ -32,7 +32,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func manyFilesAskTogether() async throws {
+    @Test func filesShareRequest() async throws {
         let upload = try TestUpload(size: 10, offers: "creation", Self.upload)
         try await withThrowingTaskGroup { group in
             for _ in 0..<10 { group.addTask { try await upload.run() } }
@@ -43,14 +43,14 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aResumeAsksNothing() async throws {
+    @Test func resumedUploadRequestsNoFeatures() async throws {
         let upload = try TestUpload(size: 10, offers: "creation", answers: [[.offset(0)], [.accepted(10)]])
         _ = try await upload.run(from: upload.checkpoint())
         #expect(upload.questions == 0)
         await upload.end()
     }
 
-    @Test(arguments: [404, 405, 302, 501]) func aServerWithoutAnAnswerHasTheCoreAndCreation(status: Int) async throws {
+    @Test(arguments: [404, 405, 302, 501]) func assumesCoreAndCreationWithoutResponse(status: Int) async throws {
         let upload = try TestUpload(
             size: 10, options: [.answer(status, ["Tus-Extension": "creation-with-upload"])], Self.upload)
         _ = try await upload.run()
@@ -60,8 +60,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// These speak of this moment, or of who asked.
-    @Test(arguments: [500, 401, 403, 408, 423]) func aPassingFailureIsNotRemembered(status: Int) async throws {
+    /// These statuses concern this moment or this client.
+    @Test(arguments: [500, 401, 403, 408, 423]) func doesNotRememberTransientFailures(status: Int) async throws {
         let upload = try TestUpload(size: 10, options: [.answer(status)], Self.upload)
         _ = try await upload.run()
         _ = try await upload.run()
@@ -69,7 +69,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aBusyServerIsNotAskedForMore() async throws {
+    @Test func sendsNothingElseToBusyServer() async throws {
         for status in [429, 503] {
             let upload = try TestUpload(size: 10, options: [.answer(status, ["Retry-After": "9"])], Self.upload)
             let error = await upload.failure()
@@ -80,7 +80,7 @@ import TransportTUS
         }
     }
 
-    @Test func anotherVersionIsSaidSoBeforeAnythingIsMade() async throws {
+    @Test func reportsOtherVersionBeforeCreation() async throws {
         for answer in [ServerStep.answer(204, ["Tus-Version": "0.2.2,2.0.0"]), .answer(412, ["Tus-Version": "0.2.2,2.0.0"])] {
             let upload = try TestUpload(size: 10, options: [answer], Self.upload)
             let error = await upload.failure()
@@ -93,7 +93,7 @@ import TransportTUS
         }
     }
 
-    @Test func aServerThatNeverAnswersIsNotAskedForEver() async throws {
+    @Test func stopsRequestingFeaturesAfterFailures() async throws {
         let upload = try TestUpload(size: 10, options: [.close], Self.upload)
         #expect(await upload.failure()?.failureClass == .transient)
         #expect(await upload.failure()?.failureClass == .transient)
@@ -102,7 +102,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func cancellingDoesNotWaitForTheAnswer() async throws {
+    @Test func cancellationDoesNotWaitForResponse() async throws {
         let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
         let upload = try TestUpload(size: 10, options: [.call { arrival.finish() }, .silence], Self.upload)
         let task = Task { try await upload.run() }
@@ -113,14 +113,14 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func unknownExtensionsAreIgnored() async throws {
+    @Test func ignoresUnknownExtensions() async throws {
         let upload = try TestUpload(size: 10, offers: "creation,teleportation, creation-with-upload-2,", Self.upload)
         _ = try await upload.run()
         #expect(upload.methods == ["POST", "PATCH"])
         await upload.end()
     }
 
-    @Test func aFileThatIsTooLargeIsNotBegun() async throws {
+    @Test func rejectsTooLargeFile() async throws {
         let upload = try TestUpload(size: 11, offers: "creation", features: ["Tus-Max-Size": "10"], Self.upload)
         let error = await upload.failure()
         #expect(error?.failureClass == .unsupported)
@@ -130,7 +130,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: ["10", "", "many", "-1"]) func sizesThatAreNoReason(maximum: String) async throws {
+    @Test(arguments: ["10", "", "many", "-1"]) func ignoresInvalidOrSufficientMaximumSize(maximum: String) async throws {
         let upload = try TestUpload(size: 10, offers: "creation", features: ["Tus-Max-Size": maximum], Self.upload)
         _ = try await upload.run()
         await upload.end()

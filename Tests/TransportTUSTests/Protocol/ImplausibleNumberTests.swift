@@ -4,12 +4,12 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Numbers from a server or a store that no upload has: none of them may end the process.
+/// Numbers from a server or a store that no upload can have. None may end the process.
 @Suite struct ImplausibleNumberTests {
     private static let numbers: [Int64] = [.max, .max - 1, 1 << 62, 1 << 57, (1 << 56) + 1]
 
-    /// A stream that failed says nothing of how far its producer came.
-    @Test(arguments: numbers) func anOffsetFarBeyondAFailedStream(offset: Int64) async throws {
+    /// A failed stream has no known length.
+    @Test(arguments: numbers) func rejectsOffsetBeyondFailedStream(offset: Int64) async throws {
         let failure = TransferError(.sourceLost, .producerGone, "The producer is gone.")
         let upload = try TestUpload(size: 10, offers: "creation,creation-defer-length") { _, _ in [.offset(Int(offset))] }
         let stream = try TestStream(upload.file, total: 4, ahead: 20, end: .failed(failure))
@@ -18,7 +18,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: numbers) func anOffsetAndALengthOfAFile(number: Int64) async throws {
+    @Test(arguments: numbers) func rejectsOffsetAndLengthOfFile(number: Int64) async throws {
         for answer in [ServerStep.offset(Int(number)), .offset(0, of: Int(number)), .offset(Int(number), of: Int(number))] {
             let upload = try TestUpload(size: 10, answers: [[answer]])
             #expect(await upload.failure(from: try upload.checkpoint())?.failureClass == .resumeLost)
@@ -26,7 +26,7 @@ import TransportTUS
         }
     }
 
-    @Test(arguments: numbers) func partsThatDoNotFit(size: Int64) async throws {
+    @Test(arguments: numbers) func rejectsSegmentsThatDoNotFit(size: Int64) async throws {
         let upload = try TestUpload(size: 10, offers: "creation,concatenation", answers: [[.created], [.accepted(10)]])
         let text = #"{"partSize":\#(min(size, 1 << 56)),"parts":[{},{}]}"#
         #expect(await upload.failure(from: Checkpoint(data: Data(text.utf8), confirmed: 0))?.failureClass == .resumeLost)
@@ -34,7 +34,7 @@ import TransportTUS
     }
 
     @Test(arguments: ["chunkMultiple", "chunkSize", "singleRequestSize", "parallelThreshold"])
-    func settingsThatNoFileCanFill(key: String) throws {
+    func toleratesHugeSettings(key: String) throws {
         for number in Self.numbers {
             let error = #expect(throws: TransferError.self) {
                 try TUSTransport.validate(.tus("https://upload.example.com/", settings: [key: "\(number)"]))

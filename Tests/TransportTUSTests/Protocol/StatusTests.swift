@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Each status, by the request that it answers.
+/// Each status, for each request method.
 @Suite struct StatusTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let status: Int
@@ -38,7 +38,7 @@ import TransportTUS
             Case(413, .permanent, .tooLarge), Case(415, .permanent, .rejected), Case(501, .unreachable, .notThisProtocol),
         ]
 
-    @Test(arguments: creation) func answersToPOST(_ expected: Case) async throws {
+    @Test(arguments: creation) func statusesOfPOST(_ expected: Case) async throws {
         let upload = try TestUpload(size: 10) { _, _ in [.tus(expected.status)] }
         let error = await upload.failure()
         #expect(error?.failureClass == expected.failureClass)
@@ -47,7 +47,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// None that says where to go.
+    /// Redirects without a `Location`.
     static let redirects = [301, 302, 303, 307, 308].map { Case($0, .protocolViolation, .badAnswer) }
 
     static let head: [Case] =
@@ -57,7 +57,7 @@ import TransportTUS
             Case(405, .permanent, .rejected), Case(410, .resumeLost, .uploadGone), Case(501, .permanent, .rejected),
         ]
 
-    @Test(arguments: head) func answersToHEAD(_ expected: Case) async throws {
+    @Test(arguments: head) func statusesOfHEAD(_ expected: Case) async throws {
         let upload = try TestUpload(size: 10) { _, _ in [.tus(expected.status)] }
         let error = await upload.failure(from: try upload.checkpoint())
         #expect(error?.failureClass == expected.failureClass)
@@ -74,8 +74,8 @@ import TransportTUS
             Case(415, .permanent, .rejected), Case(501, .permanent, .rejected),
         ]
 
-    /// Whatever the answer to a `PATCH`, the server is asked where it stands, and that is noted.
-    @Test(arguments: patch) func answersToPATCH(_ expected: Case) async throws {
+    /// After each failed `PATCH`, the client reads the offset and stores it.
+    @Test(arguments: patch) func statusesOfPATCH(_ expected: Case) async throws {
         let upload = try TestUpload(size: 10) { request, _ in
             switch request.method {
             case "POST" where request.headers["x-http-method-override"] == nil: [.created]
@@ -97,7 +97,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func anHTMLPageIsNoTUSServer() async throws {
+    @Test func rejectsHTMLPage() async throws {
         let page: ServerStep = .answer(200, ["Content-Type": "text/html", "Location": "/login"], body: "<html>Log in</html>")
         let creation = try TestUpload(size: 10, answers: [[page]])
         #expect(await creation.failure()?.failureClass == .unreachable)
@@ -105,15 +105,15 @@ import TransportTUS
         let resume = try TestUpload(size: 10, answers: [[page]])
         #expect(await resume.failure(from: try resume.checkpoint())?.failureClass == .protocolViolation)
         await resume.end()
-        // In the middle of an upload.
+        // During an upload.
         let login = try TestUpload(size: 10, answers: [[.created], [page], [.offset(0)]])
         #expect(await login.failure()?.failureClass == .protocolViolation)
         #expect(login.methods == ["POST", "PATCH", "HEAD"])
         await login.end()
     }
 
-    /// All else in them is as it should be.
-    @Test func answersThatNameNoVersionAreNoTUSServers() async throws {
+    /// The responses are otherwise valid.
+    @Test func rejectsResponsesWithoutVersion() async throws {
         let resume = try TestUpload(size: 10, answers: [[.answer(200, ["Upload-Offset": "0"])], [.accepted(10)]])
         let unnamed = await resume.failure(from: try resume.checkpoint())
         #expect(unnamed?.failureClass == .protocolViolation && unnamed?.code == .badAnswer)
@@ -127,19 +127,19 @@ import TransportTUS
         await patch.end()
     }
 
-    @Test func aCreationWithoutLocation() async throws {
+    @Test func rejectsCreationWithoutLocation() async throws {
         let upload = try TestUpload(size: 10, answers: [[.tus(201)]])
         #expect(await upload.failure()?.failureClass == .unreachable)
         await upload.end()
     }
 
-    @Test(arguments: ["ftp://127.0.0.1/1", "file:///etc/passwd", "http://"]) func locationsThatAreNone(location: String) async throws {
+    @Test(arguments: ["ftp://127.0.0.1/1", "file:///etc/passwd", "http://"]) func rejectsInvalidLocations(location: String) async throws {
         let upload = try TestUpload(size: 10, answers: [[.tus(201, ["Location": location])]])
         #expect(await upload.failure()?.failureClass == .unreachable)
         await upload.end()
     }
 
-    @Test func otherVersionsAreNamed() async throws {
+    @Test func namesOtherVersions() async throws {
         let named = try TestUpload(size: 10, answers: [[.answer(412, ["Tus-Version": "2.0.0,3.0.0"])]])
         let error = await named.failure()
         #expect(error?.code == .unsupportedVersion)
@@ -155,9 +155,9 @@ import TransportTUS
         await answered.end()
     }
 
-    /// It speaks our version, so that it is another condition that is not met.
+    /// The server supports this version, so the failed condition is another one.
     @Test(arguments: [["Tus-Version": "1.0.0,0.2.2"], ["Tus-Version": "0.2.2, 1.0.0"], ["Tus-Resumable": "1.0.0"], [:]])
-    func aConditionThatIsNotTheVersion(headers: [String: String]) async throws {
+    func reportsOtherFailedCondition(headers: [String: String]) async throws {
         let upload = try TestUpload(size: 10, options: [.answer(204, ["Tus-Version": "1.0.0"])], answers: [[.answer(412, headers)]])
         let error = await upload.failure()
         #expect(error?.failureClass == .permanent)
@@ -168,7 +168,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aServerThatIsNotThere() async throws {
+    @Test func reportsUnreachableServer() async throws {
         var upload = try TestUpload(size: 10, answers: [])
         let closed = try ClosedPort()
         upload.endpoint = .tus(closed.url(), credentials: [])
@@ -185,7 +185,7 @@ import TransportTUS
             (["Retry-After": "Thu, 01 Mar 2012 00:00:10 GMT", "Date": "Wed, 29 Feb 2012 23:59:50 GMT"], .seconds(20)),
             (["Retry-After": "Sun, 06 Nov 1994 08:49:37 GMT"], .zero), (["Retry-After": "Sun, 99 Nov 1994 08:49:37 GMT"], nil),
         ] as [([String: String], Duration?)])
-    func waitsThatTheServerAsksFor(headers: [String: String], wait: Duration?) async throws {
+    func readsRetryAfter(headers: [String: String], wait: Duration?) async throws {
         for status in [429, 503] {
             let upload = try TestUpload(size: 10, answers: [[.tus(status, headers)]])
             #expect(await upload.failure()?.retryAfter == wait)
@@ -194,13 +194,13 @@ import TransportTUS
     }
 }
 
-/// What a server gets that asks to be left alone for a time: nothing more, not even a question.
+/// A server that asks the client to back off receives no further request.
 @Suite struct BusyServerTests {
     private static let offers = "creation,concatenation"
 
     private static func busy(_ status: Int) -> ServerStep { .tus(status, ["Retry-After": "60"]) }
 
-    @Test(arguments: [429, 503]) func aRequestThatBringsContentIsNotFollowedByAQuestion(status: Int) async throws {
+    @Test(arguments: [429, 503]) func sendsNothingAfterBusyResponseToContent(status: Int) async throws {
         let size = 8_000_000
         let upload = try TestUpload(
             size: size,
@@ -209,7 +209,7 @@ import TransportTUS
         #expect(error?.failureClass == .transient)
         #expect(error?.retryAfter == .seconds(60))
         #expect(upload.methods == ["POST", "PATCH"])
-        // The server had all of the request, so that nothing is to be learned of the way there: not in this process, nor in the next.
+        // The server received the whole request, so nothing follows for the network path, neither in this process nor in the next one.
         let transport = TUSTransport()
         _ = try await upload.run(from: upload.recorder.checkpoints.last, by: transport)
         #expect(upload.methods == ["POST", "PATCH", "HEAD", "PATCH"])
@@ -218,15 +218,15 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func withoutATimeItIsAskedAtOnce() async throws {
+    @Test func readsOffsetImmediatelyWithoutDelay() async throws {
         let upload = try TestUpload(size: 10, answers: [[.created], [.tus(503, ["Retry-After": "0"])], [.offset(4)]])
         #expect(await upload.failure()?.failureClass == .transient)
         #expect(upload.methods == ["POST", "PATCH", "HEAD"])
         await upload.end()
     }
 
-    /// The others are under way, and end: none of them asks, and none is made.
-    @Test(arguments: ["POST", "PATCH"]) func theOtherPartsOfAFileEndToo(method: String) async throws {
+    /// The other segments stop: they send no further request, and no segment is created.
+    @Test(arguments: ["POST", "PATCH"]) func stopsOtherSegments(method: String) async throws {
         let count = Locked(0)
         let upload = try TestUpload(size: 900, offers: Self.offers) { request, number in
             guard request.method == method else { return [.tus(201, ["Location": "/files/\(number)"])] }
@@ -245,8 +245,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Uploads that are of no use any more are left where the first of them can't be removed now.
-    @Test func noMoreIsRemoved() async throws {
+    /// If the server can't remove the first of several unused uploads now, the client sends no further request.
+    @Test func stopsRemovals() async throws {
         let upload = try TestUpload(size: 10) { request, _ in [request.method == "DELETE" ? Self.busy(503) : .silence] }
         let (first, second) = (upload.server.url("/files/1"), upload.server.url("/files/2"))
         let checkpoint = Checkpoint(
@@ -259,8 +259,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// One part is gone while it is sent, and what is left of it can't be removed now: it is not made anew at once.
-    @Test func aPartThatIsGoneIsMadeAnewLater() async throws {
+    /// One segment is gone during its upload, and can't be removed now, so the client does not create a new one immediately.
+    @Test func replacesMissingSegmentLater() async throws {
         let upload = try TestUpload(size: 10, offers: Self.offers) { request, _ in
             switch request.method {
             case "HEAD": [.tus(403)]

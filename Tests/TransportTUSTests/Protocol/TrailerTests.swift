@@ -6,7 +6,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Checksums that come behind the content (extension *checksum-trailer*).
+/// Checksums after the content (extension *checksum-trailer*).
 @Suite struct TrailerTests {
     private func upload(
         size: Int = 1000, trial: [ServerStep] = [.tus(460)], now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
@@ -23,7 +23,7 @@ import TransportTUS
         "sha256 \(Data(SHA256.hash(data: Array(bytes))).base64EncodedString())"
     }
 
-    @Test(arguments: [1, 1000, 20_000_000]) func oneRequestBringsAllOfIt(size: Int) async throws {
+    @Test(arguments: [1, 1000, 20_000_000]) func sendsAllContentInOneRequest(size: Int) async throws {
         let upload = try upload(size: size) { request, _ in [request.method == "POST" ? .created : .accepted(size)] }
         let receipt = try await upload.run()
         #expect(upload.methods == ["POST", "PATCH"])
@@ -37,8 +37,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Proxies drop them, and servers compare nothing then.
-    @Test func whetherTheyArriveIsTriedOnceADay() async throws {
+    /// Some proxies drop trailers, and the server then compares nothing.
+    @Test func testsTrailersOnceADay() async throws {
         let day = Locked(0)
         let start = ContinuousClock.now
         let upload = try upload(now: { start + .seconds(86_400) * day.withLock { $0 } }) { request, _ in
@@ -55,9 +55,9 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The checksum goes before the content then.
+    /// The checksum is then sent before the content.
     @Test(arguments: [[ServerStep.accepted(0)], [.tus(400)], [.tus(404)], [.close], [.read(nil), .reset], [.silence]], [1, 20_000_000])
-    func thoseThatDoNotArriveAreNotReliedOn(trial: [ServerStep], size: Int) async throws {
+    func doesNotRelyOnDroppedTrailers(trial: [ServerStep], size: Int) async throws {
         let upload = try upload(size: size, trial: trial) { request, _ in
             if request.method == "POST" { return [.created] }
             let offset = request.headers["upload-offset"].flatMap { Int($0) } ?? 0
@@ -72,14 +72,14 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aBusyServerIsNotTriedOn() async throws {
+    @Test func sendsNothingElseToBusyServer() async throws {
         let upload = try upload(trial: [.tus(503, ["Retry-After": "7"])]) { _, _ in [.created] }
         #expect(await upload.failure()?.retryAfter == .seconds(7))
         #expect(upload.server.requests.map(\.method) == ["OPTIONS", "POST", "PATCH"])
         await upload.end()
     }
 
-    @Test func aResumeHasTheChecksumOfTheRest() async throws {
+    @Test func resumedUploadHasChecksumOfRemainingBytes() async throws {
         let upload = try upload { request, _ in [request.method == "HEAD" ? .offset(300) : .accepted(1000)] }
         let receipt = try await upload.run(from: try upload.checkpoint())
         #expect(upload.requests[1].trailers["upload-checksum"] == Self.sha256(TemporaryFile.content(size: 1000)[300...]))
@@ -87,7 +87,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aMismatchIsSentAgain() async throws {
+    @Test func sendsAgainAfterMismatch() async throws {
         let upload = try upload { request, number in
             [request.method == "POST" ? .created : request.method == "HEAD" ? .offset(0) : number == 1 ? .tus(460) : .accepted(1000)]
         }
@@ -97,7 +97,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aCutIsAskedAbout() async throws {
+    @Test func readsOffsetAfterCut() async throws {
         let upload = try upload { request, number in
             switch number {
             case 0: [.created]
@@ -112,7 +112,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func HTTP2HasNone() async throws {
+    @Test func usesNoTrailersWithHTTP2() async throws {
         var upload = try upload { request, _ in [request.method == "POST" ? .created : .accepted(1000)] }
         upload.endpoint.settings["httpVersion"] = "2"
         _ = try await upload.run()
@@ -121,7 +121,7 @@ import TransportTUS
     }
 }
 
-/// Files that are read back, where a server compares no checksums.
+/// Files that are read back, because the server compares no checksums.
 @Suite struct ReadBackTests {
     private func upload(size: Int = 10, _ script: @escaping ScriptedServer.Script) throws -> TestUpload {
         var upload = try TestUpload(size: size, offers: "creation,creation-with-upload", script)
@@ -146,7 +146,7 @@ import TransportTUS
 
     private static func text(_ size: Int) -> String { String(decoding: TemporaryFile.content(size: size), as: UTF8.self) }
 
-    @Test(arguments: [1, 100]) func theSameContentIsVerified(size: Int) async throws {
+    @Test(arguments: [1, 100]) func acceptsSameContent(size: Int) async throws {
         // The first 128 bytes of the content are ASCII.
         let upload = try upload(size: size, Self.script(giving: Self.text(size), size: size))
         let receipt = try await upload.run()
@@ -154,21 +154,21 @@ import TransportTUS
         let digest = SHA256.hash(data: TemporaryFile.content(size: size)).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }
         #expect(receipt.checksum == "sha256:\(digest.joined())")
         #expect(upload.recorder.checkpoints.last?.confirmed == Int64(size))
-        #expect(upload.recorder.checkpoints.dropLast().allSatisfy { $0.confirmed < Int64(size) }, "not before it was compared")
+        #expect(upload.recorder.checkpoints.dropLast().allSatisfy { $0.confirmed < Int64(size) }, "not before the comparison")
         #expect(upload.recorder.progress.last?.confirmed == Int64(size))
         await upload.end()
     }
 
-    /// Of a large file it takes longer than a transfer may stand still.
-    @Test func itIsBusyWhileItComputes() async throws {
+    /// Reading back a large file may take longer than the stall timeout.
+    @Test func reportsActivity() async throws {
         let upload = try upload(size: 100, Self.script(giving: Self.text(100), size: 100))
         _ = try await upload.run()
         #expect(upload.recorder.activity > 0)
         await upload.end()
     }
 
-    /// An upload that somebody else made is not tried out with another one, and not removed.
-    @Test func aGivenUploadThatNobodyGivesBackIsRefusedAtOnce() async throws {
+    /// An upload that another program created is neither tested with another upload nor removed.
+    @Test func rejectsGivenUploadWithoutDownload() async throws {
         var upload = try upload { request, _ in request.method == "GET" ? [.answer(405)] : [.offset(0, of: 10)] }
         upload.options.uploadURL = upload.server.url("/files/theirs")
         #expect(await upload.failure()?.failureClass == .unsupported)
@@ -176,7 +176,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: ["0123456789", "", "012345678901", "01234567"]) func otherContentIsNotBelieved(content: String) async throws {
+    @Test(arguments: ["0123456789", "", "012345678901", "01234567"]) func rejectsOtherContent(content: String) async throws {
         let upload = try upload(Self.script(giving: content))
         let error = await upload.failure()
         #expect(error?.failureClass == .resumeLost)
@@ -185,7 +185,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [403, 405, 410, 501]) func aServerThatGivesNothingBack(status: Int) async throws {
+    @Test(arguments: [403, 405, 410, 501]) func rejectsServerWithoutDownloads(status: Int) async throws {
         let upload = try upload { request, number in
             request.method == "GET" ? [.answer(status)] : Self.script(giving: "")(request, number)
         }
@@ -195,8 +195,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Whether a server that gives back complete uploads only does so is tried with an empty one.
-    @Test(arguments: [true, false]) func aServerThatGivesBackWhatIsComplete(gives: Bool) async throws {
+    /// An empty upload tests whether a server offers only complete uploads for download.
+    @Test(arguments: [true, false]) func testsServerWithEmptyUpload(gives: Bool) async throws {
         let script = Self.script(giving: Self.text(10))
         let isComplete = Locked(false)
         let upload = try upload { request, number in
@@ -212,7 +212,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aBusyServerIsAskedAgainLater() async throws {
+    @Test func retriesBusyServer() async throws {
         let upload = try upload { request, number in
             request.method == "GET" ? [.answer(503, ["Retry-After": "3"])] : Self.script(giving: "")(request, number)
         }
@@ -223,7 +223,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aCutWhileReadingIsNoVerdict() async throws {
+    @Test func retriesAfterCutWhileReading() async throws {
         let count = Locked(0)
         let script = Self.script(giving: Self.text(10))
         let upload = try upload { request, number in

@@ -2,16 +2,16 @@ import Locking
 import ScriptedHTTP
 import TransferCore
 
-/// A server of one upload that keeps all that arrives, and breaks one connection where a test wants it.
+/// A server with one upload that stores all received bytes, and breaks one connection at a chosen place.
 final class BreakingServer: Sendable {
     enum Cut: Sendable {
-        /// After so many bytes of an answer.
+        /// After this many bytes of a response.
         case answer(Int)
-        /// After so many bytes of a request's content, all of which are kept.
+        /// After this many bytes of a request's content, which the server stores.
         case content(Int)
-        /// After so many bytes of the interim answer that lets the content come, which does not.
+        /// After this many bytes of the interim response. The content does not follow.
         case interim(Int)
-        /// After so many bytes of a body that is sent as one chunk; that many bytes of content are kept.
+        /// After this many bytes of a body that is sent as one chunk. The server stores `keeping` bytes of the content.
         case chunk(Int, keeping: Int)
     }
 
@@ -30,7 +30,7 @@ final class BreakingServer: Sendable {
         state = Locked(State(stored: stored, cut: (method, cut)))
     }
 
-    /// The bytes of the answer to a request that goes well.
+    /// The bytes of the response to a successful request.
     static func answer(to method: String, offset: Int, size: Int) -> String {
         let head =
             switch method {

@@ -3,22 +3,22 @@ import ScriptedHTTP
 import SystemPackage
 import TransferCore
 
-/// A tus server of one upload whose length it may learn later (extension *creation-defer-length*), which does what a test wants wrong.
+/// A tus server with one upload whose length may arrive later (extension *creation-defer-length*), and with configurable faults.
 final class StreamServer: Sendable {
     struct State {
-        /// How many bytes it keeps.
+        /// The number of stored bytes.
         var stored = 0
-        /// What the upload is to have, as far as it was told.
+        /// The length of the upload, if it is known.
         var length: Int?
-        /// After how many bytes in all it breaks the connection, once.
+        /// The total number of bytes after which the server breaks the connection, once.
         var cut: Int?
-        /// Whether it keeps the length when it breaks the connection, once, after a request that tells it; nil for no such cut.
+        /// Whether the server keeps the length when it breaks the connection after the request with the length, once; nil for no such cut.
         var keepsLengthAtCut: Bool?
-        /// How many more times it finds that content has another checksum than it was sent with.
+        /// How many more times the server reports a checksum mismatch.
         var mismatches = 0
     }
 
-    /// Refuses content before it was told the length.
+    /// Whether the server refuses content before it knows the length.
     let wantsLengthFirst: Bool
     let state: Locked<State>
 
@@ -45,7 +45,7 @@ final class StreamServer: Sendable {
         let asked: [ServerStep] = request.headers["expect"] == nil ? [] : [.raw("HTTP/1.1 100 Continue\r\n\r\n")]
         let told = request.headers["upload-length"].flatMap { Int($0) }
         guard request.headers["upload-offset"] == "\(state.stored)" else { return asked + [.tus(409)] }
-        // The length may be told once (tus 1.0.0, "Upload-Defer-Length").
+        // The length may be sent only once (tus 1.0.0, "Upload-Defer-Length").
         if told != nil, state.length != nil { return asked + [.tus(403)] }
         if told == nil, state.length == nil, wantsLengthFirst { return asked + [.tus(400)] }
         if state.mismatches > 0 {
@@ -70,17 +70,18 @@ final class StreamServer: Sendable {
     }
 }
 
-/// An app's stream in a file, so far ahead of what is confirmed. What was confirmed is overwritten, as the queue gives it back to the disk.
+/// A stream of an app in a file, a given number of bytes ahead of the confirmed offset. Confirmed bytes are overwritten, because the queue
+/// returns their space to the disk.
 struct TestStream {
     let source: UploadSource
-    /// Opens when all of the stream was asked for at once.
+    /// Whether the transport requested the whole stream at once.
     let wasWanted: Locked<Bool>
 
     /// - Parameters:
-    ///   - ahead: How many bytes; the stream is known to have ended when there are more than it has.
-    ///   - length: What the app says that there will be.
-    ///   - end: What comes after the last byte; nil for the stream's end.
-    ///   - onEnd: Called before that.
+    ///   - ahead: The number of bytes ahead. The end of the stream is known when the total is exceeded.
+    ///   - length: The length that the app announces, or nil.
+    ///   - end: The state after the last byte, or nil for the end of the stream.
+    ///   - onEnd: Called before the end.
     init(
         _ file: TemporaryFile, total: Int, ahead: Int, length: Int? = nil, end: SourceGrowth.Extent? = nil,
         onEnd: @escaping @Sendable () -> Void = {}

@@ -7,12 +7,12 @@ import TransferCore
 import TransportSupport
 import TransportTUS
 
-/// Keeps what an attempt reports.
+/// Records the reports of an attempt.
 final class Recorder: Sendable {
     private let state = Locked<(checkpoints: [Checkpoint], progress: [(sent: Int64, confirmed: Int64)])>(([], []))
     private let signs = Locked<(activity: Int, waiting: Int)>((0, 0))
 
-    /// Each checkpoint once it is kept.
+    /// Each reported checkpoint.
     let saved: AsyncStream<Checkpoint>
     private let save: AsyncStream<Checkpoint>.Continuation
 
@@ -20,15 +20,15 @@ final class Recorder: Sendable {
         (saved, save) = AsyncStream.makeStream()
     }
 
-    /// No more is kept.
+    /// Ends ``saved``.
     func end() { save.finish() }
 
     var checkpoints: [Checkpoint] { state.withLock { $0.checkpoints } }
     var progress: [(sent: Int64, confirmed: Int64)] { state.withLock { $0.progress } }
 
-    /// How often the attempt told that it is busy with something that moves no bytes.
+    /// The number of reports of activity without bytes.
     var activity: Int { signs.withLock { $0.activity } }
-    /// How often it told that it awaits an answer.
+    /// The number of reports that the attempt awaits a response.
     var waiting: Int { signs.withLock { $0.waiting } }
 
     func reporter(allowance: @escaping @Sendable (Int) -> Allowance = { Allowance(bytes: $0) }) -> AttemptReporter {
@@ -43,10 +43,9 @@ final class Recorder: Sendable {
     }
 }
 
-/// One file on its way to one scripted server.
+/// An upload of one file to a scripted server.
 ///
-/// `OPTIONS` is answered beside the script, and not counted with the other requests; and so is the trial whether checksums arrive that are sent
-/// behind content.
+/// The script does not receive `OPTIONS` and the test whether checksums arrive in trailers, and ``requests`` does not contain them.
 struct TestUpload {
     let transport: TUSTransport
     let file: TemporaryFile
@@ -56,16 +55,16 @@ struct TestUpload {
     var credentials = FixedCredentials()
     var options = AttemptOptions()
     var remotePath = "a.bin"
-    /// How many attempts this is of the queue's.
+    /// The number of the attempt.
     var number = 1
     var allowance: @Sendable (Int) -> Allowance = { Allowance(bytes: $0) }
 
     /// - Parameters:
-    ///   - offers: The extensions that the server says that it has; nil for a server that knows no `OPTIONS`.
-    ///   - options: What the server does with each `OPTIONS`, in place of that.
+    ///   - offers: The extensions of the server, or nil for a server without `OPTIONS`.
+    ///   - options: The server's steps for each `OPTIONS`, in place of `offers`.
     ///   - headers: The app's header hook.
-    ///   - trial: What the server does with the trial of such checksums; it gets them, unless said otherwise.
-    ///   - cutsHead: As the server has it; its numbers count `OPTIONS`, too.
+    ///   - trial: The server's steps for the test of trailers. By default, they arrive.
+    ///   - cutsHead: The `cutsHead` of ``ScriptedServer``, whose numbers include `OPTIONS`.
     init(
         size: Int, offers: String? = nil, features: [String: String] = [:],
         options: @autoclosure @escaping @Sendable () -> [ServerStep]? = nil, headers: HeaderHook? = nil,
@@ -108,7 +107,7 @@ struct TestUpload {
 
     /// Runs one attempt.
     ///
-    /// - Parameter other: Makes it in place of the transport of this upload.
+    /// - Parameter other: Performs the attempt in place of this upload's transport.
     func run(
         from checkpoint: Checkpoint? = nil, source: UploadSource? = nil, by other: TUSTransport? = nil
     ) async throws -> TransferReceipt {
@@ -130,18 +129,18 @@ struct TestUpload {
         }
     }
 
-    /// A checkpoint of an upload that the server has at `/files/1`, made as the transport makes it.
+    /// A checkpoint of the upload `/files/1`, in the transport's format.
     func checkpoint(confirmed: Int64 = 0) throws -> Checkpoint {
         Checkpoint(data: try JSONEncoder().encode(["url": server.url("/files/1")]), confirmed: confirmed)
     }
 
-    /// All requests but `OPTIONS` and ``trials``.
+    /// All requests except `OPTIONS` and ``trials``.
     var requests: [ReceivedRequest] { server.requests.filter { $0.method != "OPTIONS" && !$0.isTrial } }
 
-    /// The requests that try whether checksums arrive behind content.
+    /// The requests that test whether checksums arrive in trailers.
     var trials: [ReceivedRequest] { server.requests.filter(\.isTrial) }
 
-    /// How often the server was asked what it can do.
+    /// The number of requests for the server's features.
     var questions: Int { server.requests.count { $0.method == "OPTIONS" } }
 
     var methods: [String] { requests.map(\.method) }
@@ -153,7 +152,7 @@ struct TestUpload {
 }
 
 extension ReceivedRequest {
-    /// Has a checksum, and no content that it could be of.
+    /// Whether the request has a checksum without content.
     fileprivate var isTrial: Bool { headers["trailer"] != nil && body.isEmpty && !trailers.isEmpty }
 }
 

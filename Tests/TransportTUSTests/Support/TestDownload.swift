@@ -6,7 +6,7 @@ import TransferCore
 import TransportSupport
 import TransportTUS
 
-/// One file on its way from one scripted server.
+/// A download of one file from a scripted server.
 struct TestDownload {
     let transport: TUSTransport
     let server: ScriptedServer
@@ -55,7 +55,7 @@ struct TestDownload {
 
     var content: String? { text(".file.part", "file") }
 
-    /// What is in the part alone.
+    /// The content of the part file, without the complete file.
     var part: String? { text(".file.part") }
 
     private func text(_ names: String...) -> String? {
@@ -67,7 +67,7 @@ struct TestDownload {
         return nil
     }
 
-    /// Whether the file has its name.
+    /// Whether the file has its final name.
     var isInPlace: Bool { FileManager.default.fileExists(atPath: folder.appending("file").string) }
 
     func put(_ text: String) throws {

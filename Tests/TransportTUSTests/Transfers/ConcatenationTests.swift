@@ -5,9 +5,9 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Files that are sent in parts at once (extension *concatenation*).
+/// Files that are sent as parallel segments (extension *concatenation*).
 @Suite struct ConcatenationTests {
-    /// A server that puts parts together.
+    /// A server that concatenates segments.
     final class Server: Sendable {
         struct Upload {
             var length: Int
@@ -19,7 +19,7 @@ import TransportTUS
             var uploads: [String: Upload] = [:]
             var finals: [String] = []
             var created = 0
-            /// Requests that are answered otherwise, once each.
+            /// Other responses to some requests, once each.
             var faults: [@Sendable (ReceivedRequest) -> [ServerStep]?] = []
         }
 
@@ -88,7 +88,7 @@ import TransportTUS
         return upload
     }
 
-    /// What the server would have put together.
+    /// The content that the server would concatenate.
     private func content(_ upload: TestUpload) throws -> [UInt8] {
         let final = try #require(upload.requests.last { $0.headers["upload-concat"]?.hasPrefix("final;") == true })
         let parts = try #require(final.headers["upload-concat"]).dropFirst("final;".count).split(separator: " ").map(String.init)
@@ -98,7 +98,7 @@ import TransportTUS
     }
 
     @Test(arguments: [(1000, 3, [334, 334, 332]), (1000, 2, [500, 500]), (101, 64, Array(repeating: 2, count: 50) + [1])])
-    func partsTakeConnectionsOfTheirOwn(size: Int, parallel: Int, lengths: [Int]) async throws {
+    func sendsSegmentsOnSeparateConnections(size: Int, parallel: Int, lengths: [Int]) async throws {
         let server = Server()
         let upload = try upload(size: size, parallel: parallel, server: server)
         let receipt = try await upload.run()
@@ -111,7 +111,7 @@ import TransportTUS
         #expect(final.first?.headers["upload-length"] == nil)
         #expect(final.first?.headers["upload-concat"]?.contains("http") == false, "relative addresses")
         #expect(try content(upload) == TemporaryFile.content(size: size))
-        // Each part and the whole once, one question, and the parts removed.
+        // Each segment and the final upload once, one HEAD, and a DELETE for each segment.
         #expect(upload.methods.count { $0 == "POST" } == lengths.count + 1)
         #expect(upload.methods.count { $0 == "PATCH" } == lengths.count)
         #expect(upload.methods.count { $0 == "HEAD" } == 1)
@@ -121,14 +121,14 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func partsMoveAtOnce() async throws {
+    @Test func sendsSegmentsInParallel() async throws {
         let server = Server()
         let barrier = Locked(0)
         let all = DispatchSemaphore(value: 0)
         let upload = try TestUpload(size: 900, offers: "creation,concatenation") { request, _ in
             guard request.method == "PATCH" else { return server.answer(request) }
             let meet: ServerStep = .call {
-                // Each waits on a thread of the scripted server's own until all three are there.
+                // Each request waits on a thread of the scripted server until all three have arrived.
                 if barrier.withLock({ count in
                     count += 1
                     return count == 3
@@ -148,14 +148,14 @@ import TransportTUS
     }
 
     @Test(arguments: [(99, 3, "creation,concatenation"), (1000, 1, "creation,concatenation"), (1000, 3, "creation")])
-    func otherwiseItIsOneUpload(size: Int, parallel: Int, offers: String) async throws {
+    func sendsOneUploadOtherwise(size: Int, parallel: Int, offers: String) async throws {
         let upload = try upload(size: size, parallel: parallel, offers: offers, server: Server())
         _ = try await upload.run()
         #expect(upload.methods == ["POST", "PATCH"])
         await upload.end()
     }
 
-    @Test func aPartResumesByItself() async throws {
+    @Test func resumesOneSegment() async throws {
         let server = Server { request in
             request.method == "PATCH" && request.path == "/files/2" ? [.read(100), .reset] : nil
         }
@@ -167,14 +167,14 @@ import TransportTUS
         _ = try await upload.run(from: checkpoint)
         let later = upload.requests.dropFirst(before)
         #expect(later.filter { $0.method == "PATCH" }.map(\.path) == ["/files/2"])
-        #expect(later.count { $0.method == "HEAD" } == 4, "each part, and the whole")
+        #expect(later.count { $0.method == "HEAD" } == 4, "each segment, and the final upload")
         #expect(later.count { $0.method == "POST" } == 1)
         #expect(try content(upload) == TemporaryFile.content(size: 1000))
         #expect(upload.recorder.checkpoints.last?.confirmed == 1000)
         await upload.end()
     }
 
-    @Test func aLostAnswerToTheLastRequestIsSettledByQuestions() async throws {
+    @Test func readsOffsetsAfterLostFinalResponse() async throws {
         let server = Server { request in
             request.headers["upload-concat"]?.hasPrefix("final;") == true ? [.reset] : nil
         }
@@ -189,8 +189,9 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Some servers remove the parts of what they put together. Then nobody knows where that is, and the file begins anew, as is told.
-    @Test func partsThatWentWithALostAnswerStartTheFileOver() async throws {
+    /// Some servers remove the segments after concatenation. Without the response, the location of the result is unknown, so the file
+    /// restarts with a report.
+    @Test func restartsIfSegmentsAreGoneAfterLostResponse() async throws {
         let server = Server()
         server.state.withLock { state in
             state.faults = [
@@ -208,8 +209,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A server that refuses has put nothing together: what is gone then can be made anew.
-    @Test func aRefusalLeavesThePartsReplaceable() async throws {
+    /// A server that refuses has concatenated nothing, so missing segments can be replaced.
+    @Test func replacesMissingSegmentAfterRefusal() async throws {
         let server = Server { request in request.headers["upload-concat"]?.hasPrefix("final;") == true ? [.tus(423)] : nil }
         let upload = try upload(server: server)
         #expect(await upload.failure()?.failureClass == .transient)
@@ -219,7 +220,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aPartThatIsGoneBeginsAnewAlone() async throws {
+    @Test func restartsOnlyMissingSegment() async throws {
         let server = Server { request in
             request.method == "PATCH" && request.path == "/files/2" ? [.read(100), .reset] : nil
         }
@@ -230,13 +231,13 @@ import TransportTUS
         _ = try await upload.run(from: upload.recorder.checkpoints.last)
         let after = upload.requests.dropFirst(before)
         #expect(after.count { $0.method == "POST" && $0.headers["upload-concat"] == "partial" } == 1)
-        // The one that is gone, and the one that was cut.
+        // The missing one, and the one that was cut.
         #expect(after.count { $0.method == "PATCH" } == 2)
         await upload.end()
     }
 
-    /// It would still answer, but may be gone at any time; the other part is complete, and need not be asked for more.
-    @Test func aPartThatHasExpiredBeginsAnewAlone() async throws {
+    /// The expired segment may vanish at any time. The other one is complete and needs no request.
+    @Test func restartsOnlyExpiredSegment() async throws {
         let server = Server { request in request.method == "PATCH" ? [.read(nil), .reset] : nil }
         var upload = try TestUpload(size: 1000, offers: "creation,concatenation") { request, _ in
             server.answer(request).map { step in
@@ -260,8 +261,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Where they are still there, sending them anew would lead to the same.
-    @Test(arguments: [true, false]) func partsThatAreGoneWhenTheyArePutTogetherStartTheFileOver(areGone: Bool) async throws {
+    /// If the segments still exist, sending them again would have the same result.
+    @Test(arguments: [true, false]) func restartsIfSegmentsAreGoneAtConcatenation(areGone: Bool) async throws {
         let server = Server { request in
             request.method == "PATCH" && request.path == "/files/2" ? [.read(100), .reset] : nil
         }
@@ -279,7 +280,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aPartThatIsRefusedStopsTheOthers() async throws {
+    @Test func stopsOtherSegmentsAfterRefusal() async throws {
         let server = Server { request in
             request.method == "PATCH" && request.path == "/files/1" ? [.tus(415)] : nil
         }
@@ -293,7 +294,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func theWholeMayComeFirst() async throws {
+    @Test func createsFinalUploadFirst() async throws {
         let server = Server { request in
             request.method == "PATCH" && request.path == "/files/2" ? [.read(100), .reset] : nil
         }
@@ -302,7 +303,7 @@ import TransportTUS
         let posts = upload.requests.prefix(4)
         #expect(posts.allSatisfy { $0.method == "POST" })
         #expect(posts.last?.headers["upload-concat"]?.hasPrefix("final;") == true)
-        #expect(upload.methods.count { $0 == "HEAD" } == 1, "what was just made is not asked for its offset, but for the one that was cut")
+        #expect(upload.methods.count { $0 == "HEAD" } == 1, "a HEAD only for the segment that was cut, not for new ones")
         let receipt = try await upload.run(from: upload.recorder.checkpoints.last)
         #expect(upload.methods.count { $0 == "POST" } == 4)
         #expect(receipt.remoteURL?.hasPrefix(upload.server.url("/files/")) == true)
@@ -310,7 +311,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aServerThatWantsThePartsBeforeTheWholeAllTheSame() async throws {
+    @Test func createsFinalUploadLastIfRequired() async throws {
         let server = Server { $0.headers["upload-concat"]?.hasPrefix("final;") == true ? [.tus(400)] : nil }
         let upload = try upload(offers: "creation,concatenation,concatenation-unfinished", server: server)
         _ = try await upload.run()
@@ -320,7 +321,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aServerThatIsNotDoneYetIsAskedLater() async throws {
+    @Test func waitsForUnfinishedConcatenation() async throws {
         let isDone = Locked(false)
         let server = Server()
         let upload = try TestUpload(size: 1000, offers: "creation,concatenation") { request, _ in
@@ -337,7 +338,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func discardingRemovesAllThatWasMade() async throws {
+    @Test func discardRemovesAllUploads() async throws {
         let server = Server { request in
             request.method == "PATCH" && request.path == "/files/2" ? [.read(100), .reset] : nil
         }
@@ -349,9 +350,10 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A server that removes none by its own word needs no warning. What may be removed later is, and never the whole.
+    /// If the server does not support removal, no warning is necessary. Otherwise the segments are removed later, but never the final
+    /// upload.
     @Test(arguments: [(500, 1, 2), (403, 1, 0), (405, 0, 0)])
-    func partsThatCanNotBeRemovedAreSaidSo(status: Int, warnings: Int, leftovers: Int) async throws {
+    func reportsSegmentsThatCanNotBeRemoved(status: Int, warnings: Int, leftovers: Int) async throws {
         let server = Server()
         let isWilling = Locked(false)
         let upload = try TestUpload(size: 1000, offers: "creation,concatenation") { request, _ in

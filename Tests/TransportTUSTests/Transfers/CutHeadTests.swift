@@ -4,14 +4,15 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Connections that break before a request's head has arrived whole: the server has acted on nothing, and the client can't know that.
+/// Connections that break before the whole head of a request has arrived: the server has not acted, and the client can't know that.
 @Suite struct CutHeadTests {
     private static let size = 100
 
-    /// Within the first line, at its end and behind it; within the headers. All requests have more bytes than that.
+    /// Within the first line, at its end and after it, and within the headers. All requests are longer than that.
     private static let places = [1, 3, 4, 13, 20, 21, 22, 25, 40, 60, 80]
 
-    /// A server that reads so much of one request's head and closes; the number counts all requests, `OPTIONS` included.
+    /// A server that reads this many bytes of one request's head and closes the connection. The number counts all requests, including
+    /// `OPTIONS`.
     private func upload(_ number: Int, after count: Int) throws -> TestUpload {
         let isFirst = Locked(true)
         return try TestUpload(
@@ -51,7 +52,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The server says that it has nothing; the same attempt goes on if the network had not taken all of the content yet.
+    /// The server reports that it has no bytes. The same attempt resumes if the network had not taken the whole content.
     @Test(arguments: places) func ofPATCH(place: Int) async throws {
         let upload = try upload(2, after: place)
         let failure = await upload.failure()
@@ -96,19 +97,19 @@ import TransportTUS
                 }
             }, { _, _ in [.answer(200, body: "content")] })
         #expect(await download.failure()?.failureClass == .transient)
-        #expect(download.content == nil, "no part is made for nothing")
+        #expect(download.content == nil, "no part file without content")
         _ = try await download.run(from: download.recorder.checkpoints.last)
         #expect(download.isInPlace && download.content == "content")
         await download.end()
     }
 }
 
-/// Connections that are closed in one direction within a request's head: servers on SwiftNIO, Node and HAProxy answer 400 to the request that they
-/// take for malformed, and close.
+/// Connections that are closed in one direction within the head of a request. Servers on SwiftNIO, Node and HAProxy consider the request
+/// malformed, respond with 400 and close.
 @Suite struct HalfClosedConnectionTests {
     private static let malformed = [ServerStep.answer(400, ["Connection": "keep-alive"])]
 
-    /// - Parameter count: How many requests in a row get that answer.
+    /// - Parameter count: The number of consecutive requests with that response.
     private func upload(_ method: String, count: Int = 1) throws -> TestUpload {
         let rest = Locked(count)
         let isMalformed = { @Sendable (other: String) in
@@ -130,20 +131,20 @@ import TransportTUS
         }
     }
 
-    /// The connection of the first answer is not used again.
+    /// The client does not reuse the connection of the first response.
     private func checkConnections(of requests: [ReceivedRequest]) {
         #expect(requests.count == 2 && requests.first?.connection != requests.last?.connection)
     }
 
-    @Test func anOPTIONSRequestIsRepeatedAndItsAnswerKept() async throws {
+    @Test func repeatsOPTIONSAndKeepsResponse() async throws {
         let upload = try upload("OPTIONS")
         for _ in 0..<2 { _ = try await upload.run() }
         checkConnections(of: upload.server.requests.filter { $0.method == "OPTIONS" })
-        #expect(upload.methods == ["POST", "POST"], "the server offers to take content along with a creation")
+        #expect(upload.methods == ["POST", "POST"], "the server offers creation-with-upload")
         await upload.end()
     }
 
-    @Test func aServerThatRefusesOPTIONSTwiceHasTheCoreAndCreation() async throws {
+    @Test func assumesCoreAndCreationAfterSecondRefusal() async throws {
         let upload = try upload("OPTIONS", count: 2)
         for _ in 0..<2 { _ = try await upload.run() }
         #expect(upload.questions == 2)
@@ -151,7 +152,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aCreationIsRepeated() async throws {
+    @Test func repeatsCreation() async throws {
         let upload = try TestUpload(size: 10, answers: [Self.malformed, [.created], [.accepted(10)]])
         _ = try await upload.run()
         #expect(upload.methods == ["POST", "POST", "PATCH"])
@@ -159,14 +160,14 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aCreationWithContentIsRepeatedWithoutContent() async throws {
+    @Test func repeatsCreationWithoutContent() async throws {
         let upload = try upload("POST", count: 2)
         _ = try await upload.run()
         #expect(upload.methods == ["POST", "POST", "POST", "PATCH"])
         await upload.end()
     }
 
-    @Test func aHEADRequestIsRepeated() async throws {
+    @Test func repeatsHEAD() async throws {
         let upload = try upload("HEAD")
         _ = try await upload.run(from: try upload.checkpoint())
         #expect(upload.methods == ["HEAD", "HEAD", "PATCH"])
@@ -174,14 +175,14 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aDELETERequestIsRepeated() async throws {
+    @Test func repeatsDELETE() async throws {
         let upload = try upload("DELETE")
         try await upload.transport.discard(try upload.checkpoint(), at: upload.endpoint, credentials: upload.credentials)
         checkConnections(of: upload.requests)
         await upload.end()
     }
 
-    @Test func aDownloadIsRepeated() async throws {
+    @Test func repeatsDownload() async throws {
         let download = try TestDownload(answers: [Self.malformed, [.answer(200, body: "content")]])
         _ = try await download.run()
         #expect(download.isInPlace && download.content == "content")
@@ -190,7 +191,7 @@ import TransportTUS
     }
 
     /// A path may break several times in a row.
-    @Test(arguments: ["POST", "HEAD", "DELETE"]) func aSecondRefusalIsTriedAgainLater(method: String) async throws {
+    @Test(arguments: ["POST", "HEAD", "DELETE"]) func retriesLaterAfterSecondRefusal(method: String) async throws {
         let upload = try TestUpload(size: 10, answers: [Self.malformed, Self.malformed])
         let failure =
             switch method {
@@ -207,7 +208,7 @@ import TransportTUS
     }
 
     /// Such a server has read the request.
-    @Test func aTUSServersRefusalIsFinal() async throws {
+    @Test func refusalByTUSServerIsFinal() async throws {
         let upload = try TestUpload(size: 10, answers: [[.tus(400)]])
         #expect(await upload.failure()?.failureClass == .permanent)
         #expect(upload.methods == ["POST"])

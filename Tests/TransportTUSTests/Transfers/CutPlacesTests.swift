@@ -4,14 +4,14 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Connections that break at each place of requests and answers that not every upload has: no byte is lost or comes twice, and no request is
-/// made that need not be.
+/// Connections that break at each byte of requests and responses that only some uploads have. No byte is lost or repeated, and no request
+/// is unnecessary.
 @Suite struct CutPlacesTests {
     private static let size = 100
 
-    /// Attempts until the file is there, once more at most.
+    /// Attempts until the file is complete, at most two.
     ///
-    /// - Returns: How many attempts that were.
+    /// - Returns: The number of attempts.
     private func complete(_ upload: TestUpload, _ place: String) async throws -> Int {
         do {
             _ = try await upload.run()
@@ -23,17 +23,17 @@ import TransportTUS
         return 2
     }
 
-    @Test func theContentOfACreationIsCutAtEachByte() async throws {
+    @Test func cutsContentOfCreation() async throws {
         for position in 0...Self.size {
             let place = "POST after \(position) bytes of content"
             let server = BreakingServer(size: Self.size, "POST", .content(position))
             let upload = try TestUpload(size: Self.size, offers: "creation-with-upload") { request, _ in
-                // Each creation is an upload of its own.
+                // Each creation is a separate upload.
                 server.state.withLock { $0.stored = 0 }
                 return server.steps(request)
             }
             #expect(try await complete(upload, place) == 2, "\(place)")
-            // The second time the content does not go along, so that a third one would go on.
+            // The second creation has no content, so that a third attempt would resume.
             #expect(upload.methods == ["POST", "POST", "PATCH"], "\(place)")
             #expect(upload.questions == 1, "\(place)")
             let content = TemporaryFile.content(size: Self.size)
@@ -43,9 +43,9 @@ import TransportTUS
         }
     }
 
-    /// The server keeps what came without its checksum, or it does not.
-    @Test(arguments: [true, false]) func contentBeforeATrailerIsCutAtEachByte(keeps: Bool) async throws {
-        // One chunk with its length in hexadecimal, the last one of no length, the field, and an empty line (RFC 9112, section 7.1).
+    /// The server may or may not store content without its checksum.
+    @Test(arguments: [true, false]) func cutsContentBeforeTrailer(keeps: Bool) async throws {
+        // One chunk with its length in hexadecimal, the last chunk of length zero, the field, and an empty line (RFC 9112, section 7.1).
         let head = "64\r\n".utf8.count
         let checksum = "Upload-Checksum: sha256 47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\r\n".utf8.count
         let whole = head + Self.size + "\r\n".utf8.count + "0\r\n".utf8.count + checksum + "\r\n".utf8.count
@@ -61,7 +61,7 @@ import TransportTUS
             let patches = upload.requests.filter { $0.method == "PATCH" }
             #expect(patches.allSatisfy { $0.isChunked && $0.headers["trailer"] == "Upload-Checksum" }, "\(place)")
             if kept == Self.size {
-                #expect(attempts == 1 && upload.methods == ["POST", "PATCH", "HEAD"], "\(place): nothing is left to send")
+                #expect(attempts == 1 && upload.methods == ["POST", "PATCH", "HEAD"], "\(place): the upload is complete")
             } else {
                 let methods = ["POST", "PATCH", "HEAD"] + (attempts == 1 ? [] : ["HEAD"]) + ["PATCH"]
                 #expect(upload.methods == methods, "\(place)")
@@ -73,8 +73,8 @@ import TransportTUS
         }
     }
 
-    /// An answer to `OPTIONS` that was cut is none, however much of the list of extensions came.
-    @Test func anAnswerToOPTIONSIsCutAtEachByte() async throws {
+    /// A cut response to `OPTIONS` does not count, however much of the list of extensions arrived.
+    @Test func cutsResponseToOPTIONS() async throws {
         let whole = "HTTP/1.1 204 No Content\r\nTus-Version: 1.0.0\r\nTus-Extension: creation,creation-with-upload\r\n\r\n"
         for position in 0...whole.utf8.count {
             let place = "OPTIONS after \(position) bytes of \(whole.utf8.count)"
@@ -99,7 +99,7 @@ import TransportTUS
     }
 
     @Test(arguments: ["HTTP/1.1 204 No Content\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"])
-    func anAnswerToDELETEIsCutAtEachByte(start: String) async throws {
+    func cutsResponseToDELETE(start: String) async throws {
         let head = start + "Tus-Resumable: 1.0.0\r\n\r\n"
         let whole = head + (start.contains("Content-Length") ? "ok" : "")
         for position in 0...whole.utf8.count {
@@ -114,7 +114,7 @@ import TransportTUS
             } catch let error as TransferError {
                 #expect(position < whole.utf8.count, "\(place): \(error)")
                 #expect(error.failureClass == .transient, "\(place): \(error)")
-                // It was removed by the first request.
+                // The first request removed it.
                 try await upload.transport.discard(checkpoint, at: upload.endpoint, credentials: upload.credentials)
                 #expect(upload.methods == ["DELETE", "DELETE"], "\(place)")
             }
@@ -122,8 +122,8 @@ import TransportTUS
         }
     }
 
-    /// The parts are put together once more, as nobody knows what became of the first request: after they were found whole.
-    @Test func anAnswerToTheLastRequestForPartsIsCutAtEachByte() async throws {
+    /// The result of the first request is unknown. After the client has found all segments complete, it repeats the concatenation.
+    @Test func cutsResponseToConcatenation() async throws {
         let head = "HTTP/1.1 201 Created\r\nLocation: /files/3\r\nTus-Resumable: 1.0.0\r\nContent-Length: 2\r\n\r\n"
         let whole = head + "ok"
         for position in 0...whole.utf8.count {
@@ -146,14 +146,14 @@ import TransportTUS
             let finals = upload.requests.indices.filter { upload.requests[$0].headers["upload-concat"]?.hasPrefix("final;") == true }
             #expect(finals.count == attempts, "\(place)")
             if finals.count == 2 { #expect(upload.methods[(finals[0] + 1)..<finals[1]] == ["HEAD", "HEAD"], "\(place)") }
-            #expect(upload.requests.count { $0.method == "PATCH" } == 2, "\(place): no content comes twice")
+            #expect(upload.requests.count { $0.method == "PATCH" } == 2, "\(place): no content is sent twice")
             #expect(upload.recorder.checkpoints.last?.confirmed == Int64(Self.size), "\(place)")
             await upload.end()
         }
     }
 
-    /// What came of the content is not asked for again.
-    @Test func anAnswerToGETIsCutAtEachByte() async throws {
+    /// Received content is not requested again.
+    @Test func cutsResponseToGET() async throws {
         let content = "0123456789"
         let head = "HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nContent-Length: \(content.utf8.count)\r\n\r\n"
         let whole = head + content

@@ -4,11 +4,11 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Connections that break at each place where they can.
+/// Connections that break at each byte.
 @Suite struct CutTests {
     private static let size = 100
 
-    /// Attempts until the file is there; each that fails must have been cut, and each content must be what belongs at its offset.
+    /// Attempts until the file is complete. Each failure must be a cut, and each content must belong at its offset.
     private func complete(_ upload: TestUpload, from start: Checkpoint?, _ place: String) async throws {
         var checkpoint = start
         var attempts = 0
@@ -35,7 +35,7 @@ import TransportTUS
         }
     }
 
-    @Test(arguments: ["POST", "HEAD", "PATCH"]) func anAnswerIsCutAtEachByte(method: String) async throws {
+    @Test(arguments: ["POST", "HEAD", "PATCH"]) func cutsResponses(method: String) async throws {
         let whole = BreakingServer.answer(to: method, offset: Self.size, size: Self.size)
         for position in 0...whole.utf8.count {
             let server = BreakingServer(size: Self.size, method, .answer(position))
@@ -46,12 +46,12 @@ import TransportTUS
         }
     }
 
-    @Test func theAnswerToACreationWithContentIsCutAtEachByte() async throws {
+    @Test func cutsResponseToCreationWithContent() async throws {
         let whole = BreakingServer.answer(to: "POST", offset: Self.size, size: Self.size)
         for position in 0...whole.utf8.count {
             let server = BreakingServer(size: Self.size, "POST", .answer(position))
             let upload = try TestUpload(size: Self.size, offers: "creation-with-upload") { request, _ in
-                // Each creation is an upload of its own.
+                // Each creation is a separate upload.
                 if request.method == "POST" { server.state.withLock { $0.stored = 0 } }
                 return server.steps(request)
             }
@@ -61,7 +61,7 @@ import TransportTUS
         }
     }
 
-    @Test func contentIsCutAtEachByte() async throws {
+    @Test func cutsContent() async throws {
         for position in 0...Self.size {
             let server = BreakingServer(size: Self.size, "PATCH", .content(position))
             let upload = try TestUpload(size: Self.size) { request, _ in server.steps(request) }
@@ -71,8 +71,8 @@ import TransportTUS
         }
     }
 
-    /// A request that asks before it sends is cut before and within the server's word, behind it, and at each byte of the content.
-    @Test func whatIsResumedIsCutAtEachByte() async throws {
+    /// A request with `Expect: 100-continue` is cut before, within and after the interim response, and at each byte of the content.
+    @Test func cutsResumedContent() async throws {
         let interim = (0...BreakingServer.interim.utf8.count).map { BreakingServer.Cut.interim($0) }
         for cut in interim + (0...Self.size).map({ .content($0) }) {
             let server = BreakingServer(size: Self.size, "PATCH", cut)
@@ -88,7 +88,7 @@ import TransportTUS
     }
 
     @Test(arguments: [0, 1, 65_535, 65_536, 262_143, 262_144, 262_145, 524_288, 1_999_999, 2_000_000])
-    func largeContentIsCut(position: Int) async throws {
+    func cutsLargeContent(position: Int) async throws {
         let size = 2_000_000
         let server = BreakingServer(size: size, "PATCH", .content(position))
         let upload = try TestUpload(size: size) { request, _ in server.steps(request) }
@@ -104,8 +104,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A server that closes a connection after it acted on a request, without a word: libcurl would send it again.
-    @Test(arguments: ["POST", "PATCH"]) func whatMayHaveBeenDoneIsNotDoneAgain(method: String) async throws {
+    /// A server that closes the connection without a response after it acted on a request. libcurl would send the request again.
+    @Test(arguments: ["POST", "PATCH"]) func doesNotRepeatUncertainRequests(method: String) async throws {
         let isSecond = Locked(false)
         let upload = try TestUpload(size: 10) { request, _ in
             if request.method == method, isSecond.withLock({ $0 }) { return [.read(nil), .close] }
@@ -118,16 +118,16 @@ import TransportTUS
             #expect(error?.failureClass == .transient)
             #expect(upload.methods == ["POST", "PATCH", "POST"])
         } else {
-            #expect(error == nil, "the question tells that all arrived")
+            #expect(error == nil, "HEAD reports that all bytes arrived")
             #expect(upload.methods == ["POST", "PATCH", "POST", "PATCH", "HEAD"])
         }
         await upload.end()
     }
 }
 
-/// Servers that are slow, silent, or say strange things.
+/// Servers that are slow or silent, or that send unusual responses.
 @Suite struct StrangeServerTests {
-    @Test func answersThatComeByteByByte() async throws {
+    @Test func readsSlowResponses() async throws {
         let upload = try TestUpload(size: 10) { request, _ in
             let answer = BreakingServer.answer(to: request.method, offset: request.method == "POST" ? 0 : 10, size: 10)
             return [.read(nil)] + answer.map { ServerStep.raw(String($0)) }
@@ -137,7 +137,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func interimAnswersAreNotTheAnswer() async throws {
+    @Test func ignoresInterimResponses() async throws {
         let upload = try TestUpload(size: 10) { request, _ in
             [
                 .raw("HTTP/1.1 102 Processing\r\nUpload-Offset: 99\r\n\r\nHTTP/1.1 103 Early Hints\r\nLocation: /no\r\n\r\n"),
@@ -149,7 +149,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aHEADWithALengthAndNoBody() async throws {
+    @Test func readsHEADWithLength() async throws {
         let upload = try TestUpload(size: 10) { request, _ in
             request.method == "HEAD"
                 ? [.raw("HTTP/1.1 200 OK\r\nTus-Resumable: 1.0.0\r\nUpload-Offset: 4\r\nContent-Length: 10\r\n\r\n")] : [.accepted(10)]
@@ -159,7 +159,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [200, 201, 202]) func otherSuccesses(status: Int) async throws {
+    @Test(arguments: [200, 201, 202]) func acceptsOtherSuccesses(status: Int) async throws {
         let upload = try TestUpload(size: 10) { request, _ in
             [.tus(status, request.method == "POST" ? ["Location": "/files/1"] : ["Upload-Offset": "10"])]
         }
@@ -168,7 +168,7 @@ import TransportTUS
     }
 
     @Test(arguments: ["\u{0}\u{1}\u{2}garbage\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n", "HTTP/1.1 999999 x\r\n\r\n"])
-    func whatIsNoHTTP(answer: String) async throws {
+    func rejectsOtherProtocols(answer: String) async throws {
         let creation = try TestUpload(size: 10) { _, _ in [.read(nil), .raw(answer), .close] }
         let error = await creation.failure()
         #expect(error?.failureClass == .unreachable || error?.failureClass == .transient)
@@ -183,7 +183,7 @@ import TransportTUS
         await patch.end()
     }
 
-    @Test func headersWithoutEnd() async throws {
+    @Test func limitsHeaders() async throws {
         let upload = try TestUpload(size: 10) { _, _ in
             [
                 .read(nil),
@@ -194,7 +194,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aPageWithoutEnd() async throws {
+    @Test func limitsPages() async throws {
         let upload = try TestUpload(size: 10) { _, _ in
             [
                 .read(nil),
@@ -205,7 +205,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: ["POST", "HEAD", "PATCH"]) func aSilentServerIsLeftAtOnce(method: String) async throws {
+    @Test(arguments: ["POST", "HEAD", "PATCH"]) func cancelsWithSilentServer(method: String) async throws {
         let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
         let upload = try TestUpload(size: 10) { request, _ in
             guard request.method == method else { return [request.method == "POST" ? .created : .offset(0)] }
@@ -220,8 +220,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Also if it says so only when the content has come, as nobody waits for its word for long.
-    @Test(arguments: [false, true]) func aServerThatWillNotBeAskedFirst(isLate: Bool) async throws {
+    /// Also if it refuses only after the content, because the client does not wait long for the interim response.
+    @Test(arguments: [false, true]) func worksWithoutExpectContinue(isLate: Bool) async throws {
         let upload = try TestUpload(size: 10) { request, _ in
             if request.method == "HEAD" { return [.offset(0)] }
             if request.headers["expect"] == nil { return [.accepted(10)] }
@@ -234,7 +234,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aResumeAsksBeforeItSends() async throws {
+    @Test func resumedUploadExpectsContinue() async throws {
         let upload = try TestUpload(size: 300_000) { request, _ in
             request.method == "HEAD" ? [.offset(1000)] : [.raw("HTTP/1.1 100 Continue\r\n\r\n"), .accepted(300_000)]
         }

@@ -6,17 +6,17 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Downloads: `GET`, with ranges where something was received before (RFC 9110, sections 13 to 15).
+/// Downloads with `GET`, and with ranges to resume (RFC 9110, sections 13 to 15).
 @Suite struct DownloadTests {
     private static let tag = "\"v1\""
 
-    /// An answer that promises ten bytes and breaks after four.
+    /// A response that promises ten bytes and breaks after four.
     private static func cut(_ headers: [String: String]) -> [ServerStep] {
         let lines = headers.map { "\($0.key): \($0.value)\r\n" }.joined()
         return [.raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\(lines)\r\n0123"), .close]
     }
 
-    /// A download of which four bytes are there, and what a server answers then.
+    /// A download with four received bytes, and the server's next responses.
     private func halfReceived(_ headers: [String: String] = ["ETag": tag], then answers: [[ServerStep]]) async throws -> TestDownload {
         let download = try TestDownload(answers: [Self.cut(headers)] + answers)
         let error = await download.failure()
@@ -26,7 +26,7 @@ import TransportTUS
         return download
     }
 
-    @Test func aFileArrivesInOneRequest() async throws {
+    @Test func downloadsFileInOneRequest() async throws {
         var download = try TestDownload(answers: [[.answer(200, ["ETag": Self.tag], body: "0123456789")]])
         download.remotePath = "folder/ä b?.txt"
         let receipt = try await download.run()
@@ -41,8 +41,8 @@ import TransportTUS
         await download.end()
     }
 
-    /// As tusd does: the address has an identifier, and the answer the name.
-    @Test func itIsCalledWhatTheServerSaysWhereThatIsWanted() async throws {
+    /// As with tusd: the address contains an identifier, and the response the name.
+    @Test func usesNameOfServerIfConfigured() async throws {
         var download = try TestDownload(answers: [
             [.answer(200, ["Content-Disposition": "inline;filename=\"reel.mov\""], body: "0123456789")]
         ])
@@ -53,14 +53,14 @@ import TransportTUS
         await download.end()
     }
 
-    @Test func anEmptyFile() async throws {
+    @Test func downloadsEmptyFile() async throws {
         let download = try TestDownload(answers: [[.answer(200)]])
         #expect(try await download.run().bytes == 0)
         #expect(download.isInPlace)
         await download.end()
     }
 
-    @Test func aFileOfUnknownLength() async throws {
+    @Test func downloadsFileOfUnknownLength() async throws {
         let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n5\r\n56789\r\n0\r\n\r\n"
         let download = try TestDownload(answers: [[.raw(chunked)]])
         #expect(try await download.run().bytes == 10)
@@ -68,14 +68,14 @@ import TransportTUS
         await download.end()
     }
 
-    // MARK: Going on
+    // MARK: Resuming
 
     @Test(arguments: [
         ["ETag": "\"v1\""],
         ["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:50:37 GMT"],
         ["ETag": "W/\"v1\"", "Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:50:37 GMT"],
     ])
-    func itGoesOnWithTheSameVersion(headers: [String: String]) async throws {
+    func resumesSameVersion(headers: [String: String]) async throws {
         let range = headers.merging(["Content-Range": "bytes 4-9/10"]) { $1 }
         let download = try await halfReceived(headers, then: [[.answer(206, range, body: "456789")]])
         let checkpoint = try #require(download.recorder.checkpoints.last)
@@ -89,13 +89,13 @@ import TransportTUS
         await download.end()
     }
 
-    /// Nothing tells one version from another there, so nothing received may be taken for a part of the next answer.
+    /// The versions can't be distinguished, so no received byte may be combined with the next response.
     @Test(arguments: [
         [:], ["ETag": "W/\"v1\""], ["ETag": "\"v1\"", "Accept-Ranges": "none"],
-        // Changed in the very second of the answer.
+        // Changed in the second of the response.
         ["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:49:37 GMT"],
     ])
-    func withoutAVersionItBeginsAnew(headers: [String: String]) async throws {
+    func restartsWithoutVersion(headers: [String: String]) async throws {
         let download = try await halfReceived(headers, then: [[.answer(200, headers, body: "abcdefghij")]])
         #expect(download.recorder.checkpoints.isEmpty)
         #expect(download.recorder.progress.allSatisfy { $0.confirmed == 0 })
@@ -109,25 +109,25 @@ import TransportTUS
         [.answer(206, ["ETag": "\"v2\"", "Content-Range": "bytes 4-9/10"], body: "efghij")],
         [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 4-10/11"], body: "efghijk")],
         [.answer(416, ["Content-Range": "bytes */3"])],
-        // A server without ranges, or with wrong ones.
+        // A server without ranges, or with invalid ones.
         [.answer(200, ["ETag": "\"v1\""], body: "0123456789")],
         [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 5-9/10"], body: "56789")],
         [.answer(206, ["ETag": "\"v1\""], body: "456789")],
         [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 9-4/10"], body: "456789")],
         [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes -4-9/10"], body: "456789")],
     ])
-    func whatCannotBeContinuedIsLost(answer: [ServerStep]) async throws {
+    func restartsIfItCanNotResume(answer: [ServerStep]) async throws {
         let download = try await halfReceived(then: [answer, [.answer(200, ["ETag": "\"v1\""], body: "abcdefghij")]])
         let error = await download.failure(from: download.recorder.checkpoints.last)
         #expect(error?.failureClass == .resumeLost)
         #expect(download.part == "0123")
-        // As the queue does then.
+        // The queue would also restart the file.
         _ = try await download.run()
         #expect(download.content == "abcdefghij")
         await download.end()
     }
 
-    @Test func aServerWithoutRangesIsRemembered() async throws {
+    @Test func remembersServerWithoutRanges() async throws {
         let whole = [ServerStep.answer(200, ["ETag": "\"v1\""], body: "0123456789")]
         let download = try await halfReceived(then: [whole, Self.cut(["ETag": "\"v1\""]), whole])
         let checkpoints = download.recorder.checkpoints
@@ -139,8 +139,8 @@ import TransportTUS
         await download.end()
     }
 
-    @Test func aFileThatWasThereAlreadyIsPutInPlace() async throws {
-        // All of it came, and only then the connection broke.
+    @Test func placesFileThatWasComplete() async throws {
+        // All bytes arrived before the connection broke.
         let unknown = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nETag: \"v1\"\r\n\r\n4\r\n0123\r\n"
         let download = try TestDownload(answers: [[.raw(unknown), .close], [.answer(416, ["Content-Range": "bytes */4"])]])
         _ = await download.failure()
@@ -151,8 +151,8 @@ import TransportTUS
         await download.end()
     }
 
-    /// The process ended after the file had its name, and before the queue stored that.
-    @Test func aFileThatIsInPlaceIsNotReceivedAgain() async throws {
+    /// The process ended after the file got its name, and before the queue stored that.
+    @Test func doesNotRepeatPlacedDownload() async throws {
         let download = try TestDownload(answers: [[.answer(200, body: "0123456789")], [.answer(200, body: "abcdefghij")]])
         _ = try await download.run()
         #expect(try await download.run().bytes == 10)
@@ -160,7 +160,7 @@ import TransportTUS
         await download.end()
     }
 
-    @Test func aPartThatIsGoneIsLost() async throws {
+    @Test func reportsMissingPartFile() async throws {
         let download = try await halfReceived(then: [])
         try FileManager.default.removeItem(atPath: download.folder.appending(".file.part").string)
         #expect(await download.failure(from: download.recorder.checkpoints.last)?.failureClass == .resumeLost)
@@ -168,13 +168,13 @@ import TransportTUS
         await download.end()
     }
 
-    // MARK: Answers that make no sense
+    // MARK: Invalid responses
 
     @Test(arguments: [
         [ServerStep.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 4-9/10", "Content-Encoding": "gzip"], body: "456789")],
         [.answer(204)],
     ])
-    func answersThatMakeNoSense(answer: [ServerStep]) async throws {
+    func rejectsInvalidResponses(answer: [ServerStep]) async throws {
         let download = try await halfReceived(then: [answer])
         let error = await download.failure(from: download.recorder.checkpoints.last)
         #expect(error?.failureClass == .protocolViolation)
@@ -182,7 +182,7 @@ import TransportTUS
         await download.end()
     }
 
-    @Test func aPartThatNobodyAskedFor() async throws {
+    @Test func rejectsUnrequestedRange() async throws {
         let download = try TestDownload(answers: [[.answer(206, ["Content-Range": "bytes 0-9/20"], body: "0123456789")]])
         #expect(await download.failure()?.failureClass == .protocolViolation)
         #expect(download.content == nil)
@@ -197,7 +197,7 @@ import TransportTUS
         (400, .permanent, .rejected), (302, .permanent, .rejected), (429, .transient, .serverError), (503, .transient, .serverUnavailable),
         (500, .transient, .serverError),
     ])
-    func refusals(status: Int, failureClass: FailureClass, code: TransferError.Code) async throws {
+    func classifiesRefusals(status: Int, failureClass: FailureClass, code: TransferError.Code) async throws {
         let download = try TestDownload { _, _ in [.answer(status, ["Retry-After": "7", "Location": "http://127.0.0.2/x"], body: "no")] }
         let error = await download.failure()
         #expect(error?.failureClass == failureClass)
@@ -207,8 +207,8 @@ import TransportTUS
         await download.end()
     }
 
-    /// One file that is not for everyone must not block the account.
-    @Test func aRefusalAfterTheCredentialsWereAccepted() async throws {
+    /// One inaccessible file must not block the account.
+    @Test func refusalAfterAcceptedCredentialsConcernsFile() async throws {
         var download = try TestDownload(answers: [[.answer(200, body: "0")], [.answer(403)]])
         download.endpoint.credentials = [.bearer(.environment("TOKEN"))]
         download.overwrite = .always
@@ -218,7 +218,7 @@ import TransportTUS
         await download.end()
     }
 
-    @Test func lessThanWasAskedForIsGoneOnFrom() async throws {
+    @Test func resumesAfterShortRange() async throws {
         let some = ServerStep.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 4-6/10"], body: "456")
         let rest = ServerStep.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 7-9/10"], body: "789")
         let download = try await halfReceived(then: [[some], [rest]])
@@ -230,16 +230,16 @@ import TransportTUS
         await download.end()
     }
 
-    @Test(arguments: [301, 302, 303, 307, 308]) func redirectsWithinTheServerAreFollowed(status: Int) async throws {
+    @Test(arguments: [301, 302, 303, 307, 308]) func followsRedirectsWithinServer(status: Int) async throws {
         let download = try TestDownload(answers: [[.answer(status, ["Location": "/elsewhere"])], [.answer(200, body: "0123456789")]])
         #expect(try await download.run().bytes == 10)
         #expect(download.server.requests.map(\.path) == ["/files/a.txt", "/elsewhere"])
         await download.end()
     }
 
-    // MARK: What is there
+    // MARK: Existing files
 
-    @Test func aFileThatIsThereIsNotReplaced() async throws {
+    @Test func doesNotReplaceExistingFile() async throws {
         let download = try TestDownload(answers: [[.answer(200, body: "0123456789")]])
         try download.put("mine")
         #expect(await download.failure()?.code == .fileExists)
@@ -248,7 +248,7 @@ import TransportTUS
     }
 
     @Test(arguments: [(OverwritePolicy.different, "0123456789", false), (.different, "012345678", true), (.always, "0123456789", true)])
-    func aFileThatIsTheSameIsLeft(policy: OverwritePolicy, mine: String, isReplaced: Bool) async throws {
+    func replacesByPolicy(policy: OverwritePolicy, mine: String, isReplaced: Bool) async throws {
         var download = try TestDownload(answers: [[.answer(200, body: "abcdefghij")]])
         download.overwrite = policy
         try download.put(mine)
@@ -258,7 +258,7 @@ import TransportTUS
         await download.end()
     }
 
-    @Test func itHasTheTimeOfTheLastChange() async throws {
+    @Test func keepsModificationTime() async throws {
         let download = try TestDownload(answers: [[.answer(200, ["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"], body: "0")]])
         _ = try await download.run()
         let attributes = try FileManager.default.attributesOfItem(atPath: download.folder.appending("file").string)
@@ -268,7 +268,7 @@ import TransportTUS
 
     // MARK: Checksums
 
-    @Test(arguments: ["Repr-Digest", "Digest", "Content-MD5"]) func aChecksumIsCompared(header: String) async throws {
+    @Test(arguments: ["Repr-Digest", "Digest", "Content-MD5"]) func comparesChecksum(header: String) async throws {
         let content = Data("0123456789".utf8)
         let (sha, md5) = (Data(SHA256.hash(data: content)), Data(Insecure.MD5.hash(data: content)))
         let value = ["Repr-Digest": "sha-256=:\(sha.base64EncodedString()):, x=:AA==:", "Digest": "SHA-256=\(sha.base64EncodedString())"][
@@ -280,7 +280,7 @@ import TransportTUS
         download.options.verification = .checksum
         download.overwrite = .always
         let receipt = try await download.run()
-        // What was put in place stays so until the queue has stored that.
+        // The placed file remains until the queue has stored the result.
         try FileManager.default.removeItem(atPath: download.folder.appending(".file.part").string)
         #expect(
             receipt.checksum
@@ -292,7 +292,7 @@ import TransportTUS
         await download.end()
     }
 
-    @Test func withoutAChecksumNothingIsWritten() async throws {
+    @Test func writesNothingWithoutChecksum() async throws {
         var download = try TestDownload(answers: [[.answer(200, body: "0123456789")]])
         download.options.verification = .checksum
         #expect(await download.failure()?.failureClass == .unsupported)

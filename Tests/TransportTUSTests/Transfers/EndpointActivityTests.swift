@@ -4,10 +4,10 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// What keeps an attempt that is slow, but does not hang, from being ended.
+/// Reports that keep the queue from ending an attempt that is slow, but does not hang.
 @Suite struct EndpointActivityTests {
-    /// A path that buffers loses all of a request that breaks off: the server has none of it, and it is sent once more.
-    @Test func whatIsSentOnceMoreMoves() async throws {
+    /// A buffering path loses the whole content of a cut request. The server has no bytes, and the content is sent again.
+    @Test func repeatedContentIsActivity() async throws {
         let size = 32 << 20
         let upload = try TestUpload(
             size: size, offers: "creation",
@@ -18,12 +18,12 @@ import TransportTUS
         #expect(upload.methods == ["POST", "PATCH", "HEAD", "PATCH"])
         #expect(upload.recorder.activity > 0)
         let sent = upload.recorder.progress.map(\.sent)
-        #expect(sent == sent.sorted(), "It counts for nothing all the same.")
+        #expect(sent == sent.sorted(), "Repeated content is not progress.")
         await upload.end()
     }
 
-    /// Before the network takes any of it, which it may never do.
-    @Test func whatIsToBeSentOnceMoreIsTold() async throws {
+    /// Before the network takes any byte of it, which may never happen.
+    @Test func reportsActivityBeforeRepeatedContent() async throws {
         let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
         let upload = try TestUpload(
             size: 600_000, offers: "creation",
@@ -36,15 +36,15 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func whatIsSentOnceOnlySaysItByItself() async throws {
+    @Test func newContentNeedsNoReport() async throws {
         let upload = try TestUpload(size: 1_500_000, offers: "creation", answers: [[.created], [.read(nil), .accepted(1_500_000)]])
         _ = try await upload.run()
         #expect(upload.recorder.activity == 0)
         await upload.end()
     }
 
-    /// The answer to each large request, and to the last one of a large upload, may take longer than its content.
-    @Test func theAnswerToEachLargeRequestIsAwaited() async throws {
+    /// The response to each large request may take longer than its content. The same is true of the last request of a large upload.
+    @Test func awaitsResponsesToLargeRequests() async throws {
         let (size, chunk) = (3_000_000, 1_100_000)
         var upload = try TestUpload(
             size: size, offers: "creation",
@@ -58,8 +58,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Small requests are answered at once, or their server is gone.
-    @Test func theAnswerToASmallRequestIsNotWaitedForLonger() async throws {
+    /// The response to a small request arrives immediately, or the server is gone.
+    @Test func doesNotAwaitResponsesToSmallRequests() async throws {
         var upload = try TestUpload(
             size: 250, offers: "creation",
             answers: [[.created], [.read(nil), .accepted(100)], [.read(nil), .accepted(200)], [.read(nil), .accepted(250)]])
@@ -69,8 +69,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A server that can't do it says so, also where another request failed first.
-    @Test func theServersWishToBeLeftAloneIsToldWithTheFailure() async throws {
+    /// The refusal of the HEAD counts, although the PATCH failed first.
+    @Test func failureIncludesRetryAfterOfLaterResponse() async throws {
         let upload = try TestUpload(
             size: 1000, offers: "creation", answers: [[.created], [.read(10), .reset], [.tus(503, ["Retry-After": "120"])]])
         let failure = await upload.failure()

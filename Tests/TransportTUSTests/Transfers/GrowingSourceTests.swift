@@ -4,10 +4,10 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Sources whose bytes arrive while they are sent.
+/// Sources that grow during the upload.
 @Suite struct GrowingSourceTests {
-    /// What was confirmed may be gone from the disk: to send it once more would send zeros.
-    @Test func aServerThatGoesBackEndsTheStream() async throws {
+    /// The confirmed bytes may be gone from the disk: they would be sent as zeros.
+    @Test func failsIfServerLosesConfirmedBytes() async throws {
         let growth = SourceGrowth(.growing(5))
         let upload = try TestUpload(size: 10, offers: "creation,creation-defer-length") { _, number in
             switch number {
@@ -24,14 +24,14 @@ import TransportTUS
         let error = await upload.failure(source: source)
         #expect(error?.failureClass == .sourceLost, "\(String(describing: error))")
         #expect(upload.methods == ["POST", "PATCH", "PATCH", "HEAD"])
-        // Nor in a later attempt.
+        // A later attempt fails, too.
         #expect(await upload.failure(from: upload.recorder.checkpoints.last, source: source)?.failureClass == .sourceLost)
         #expect(upload.methods.last == "HEAD")
         await upload.end()
     }
 
-    /// Where chunks have to be a multiple of something, no other size is sent before the end, and the producer may come so far.
-    @Test func chunksOfAStreamAreMultiplesToo() async throws {
+    /// With a chunk multiple, each chunk before the end has such a size, so the producer may run that far ahead.
+    @Test func appliesChunkMultipleToStreams() async throws {
         let lifts = Locked<[Int64]>([])
         let handle = Locked<SourceGrowth?>(nil)
         let growth = SourceGrowth(

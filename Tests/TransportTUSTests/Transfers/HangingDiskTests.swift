@@ -6,14 +6,14 @@ import TransferCore
 import TransportSupport
 import TransportTUS
 
-/// Disks that do not answer. Who waits for one keeps nobody from another.
+/// Disks that do not respond. A transfer that waits for one disk does not delay others.
 @Suite(.timeLimit(.minutes(10))) struct HangingDiskTests {
     private let disks = DiskThreads(limit: 1)
     private let gate = DispatchSemaphore(value: 0)
 
-    @Test func anUploadStallsNobodyElse() async throws {
+    @Test func uploadDelaysNoOther() async throws {
         let upload = try TestUpload(size: 10, disks: disks) { request, _ in [request.method == "POST" ? .created : .accepted(10)] }
-        // For the transport, the same file is on two disks.
+        // The same file, but on another disk for the transport.
         var identity = try upload.file.source.identity
         identity.device += 1
         let slow = UploadSource(path: upload.file.path, identity: identity)
@@ -29,7 +29,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aDownloadStallsNobodyElse() async throws {
+    @Test func downloadDelaysNoOther() async throws {
         let slow = try TestDownload(disks: disks) { _, _ in [.answer(200, body: "slow")] }
         let quick = try TestDownload(disks: disks) { _, _ in [.answer(200, body: "quick")] }
         let hanging = disks.threads(for: DownloadDestination(root: slow.folder, name: "file", partName: ".file.part"))

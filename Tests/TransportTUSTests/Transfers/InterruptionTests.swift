@@ -4,9 +4,9 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// What an attempt does when the `PATCH` fails: asks, notes, and never sends the same offset again unasked.
+/// When a `PATCH` fails, an attempt reads the offset and stores it. It never sends from the same offset again without reading it.
 @Suite struct InterruptionTests {
-    @Test func aCutIsFollowedByAQuestion() async throws {
+    @Test func readsOffsetAfterCut() async throws {
         let upload = try TestUpload(size: 300_000, answers: [[.created], [.read(1000), .reset], [.offset(1000, of: 300_000)]])
         let error = await upload.failure()
         #expect(error?.failureClass == .transient)
@@ -17,7 +17,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func afterACutTheNextAttemptGoesOn() async throws {
+    @Test func nextAttemptResumesAfterCut() async throws {
         let upload = try TestUpload(
             size: 300_000,
             answers: [[.created], [.read(1000), .reset], [.offset(1000)], [.offset(1000)], [.accepted(300_000)]])
@@ -30,7 +30,7 @@ import TransportTUS
     }
 
     @Test(arguments: [[ServerStep.close], [.raw("HTTP/1.1 2"), .close], [.raw("HTTP/1.1 204 X\r\nUpload-Off"), .close]])
-    func cutsWithinTheAnswer(steps: [ServerStep]) async throws {
+    func readsOffsetAfterCutResponse(steps: [ServerStep]) async throws {
         let upload = try TestUpload(size: 10, answers: [[.created], [.read(nil)] + steps, [.offset(3)]])
         #expect(await upload.failure()?.failureClass == .transient)
         #expect(upload.methods == ["POST", "PATCH", "HEAD"])
@@ -38,7 +38,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aServerThatDoesNotAnswerTheQuestionEither() async throws {
+    @Test func toleratesFailedHEAD() async throws {
         let upload = try TestUpload(size: 10, answers: [[.created], [.read(1), .reset], [.reset]])
         let error = await upload.failure()
         #expect(error?.code == .connectionLost)
@@ -47,13 +47,13 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func anUploadThatIsGoneAfterACut() async throws {
+    @Test func restartsUploadThatIsGoneAfterCut() async throws {
         let upload = try TestUpload(size: 10, answers: [[.created], [.read(1), .reset], [.tus(404)]])
         #expect(await upload.failure()?.failureClass == .resumeLost)
         await upload.end()
     }
 
-    @Test func aConflictGoesOnWhereTheServerStands() async throws {
+    @Test func resumesAtOffsetAfterConflict() async throws {
         let upload = try TestUpload(
             size: 10, answers: [[.offset(0)], [.tus(409)], [.offset(6)], [.accepted(10)]])
         _ = try await upload.run(from: upload.checkpoint())
@@ -62,14 +62,14 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aConflictAtTheVeryOffsetIsNotTriedAgain() async throws {
+    @Test func doesNotRepeatConflictAtSameOffset() async throws {
         let upload = try TestUpload(size: 10, answers: [[.created], [.tus(409)], [.offset(0)]])
         #expect(await upload.failure()?.failureClass == .transient)
         #expect(upload.methods == ["POST", "PATCH", "HEAD"])
         await upload.end()
     }
 
-    @Test func conflictsWithoutEndAreBounded() async throws {
+    @Test func limitsConflicts() async throws {
         let upload = try TestUpload(size: 10) { request, number in
             request.method == "HEAD" ? [.offset(number % 4 == 0 ? 1 : 2)] : [.tus(409)]
         }
@@ -78,7 +78,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func twoRefusalsAtOneOffsetAreFinal() async throws {
+    @Test func secondRefusalAtSameOffsetIsFinal() async throws {
         let upload = try TestUpload(size: 10) { request, number in
             request.method == "HEAD" ? [.offset(0)] : request.method == "POST" ? [.created] : [.tus(400, body: "no such thing")]
         }
@@ -89,7 +89,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func refusalsAtTwoOffsetsAreNotFinal() async throws {
+    @Test func refusalsAtDifferentOffsetsAreNotFinal() async throws {
         let upload = try TestUpload(
             size: 10,
             answers: [
@@ -102,7 +102,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func everyPatchBeginsWhereTheAnswerBeforeItSaid() async throws {
+    @Test func eachPATCHStartsAtReportedOffset() async throws {
         let upload = try TestUpload(size: 1000) { request, number in
             switch request.method {
             case "POST": [.created]
@@ -118,7 +118,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func cancellingAsksNothing() async throws {
+    @Test func cancellationSendsNothing() async throws {
         let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
         let upload = try TestUpload(size: 10) { request, _ in
             request.method == "POST" ? [.created] : [.read(nil), .call { arrival.finish() }, .silence]
@@ -132,9 +132,9 @@ import TransportTUS
     }
 }
 
-/// Servers that claim what can't be.
+/// Servers that report impossible offsets.
 @Suite struct ImplausibleServerTests {
-    @Test(arguments: [11, 1_000_000]) func moreThanTheFileHas(offset: Int) async throws {
+    @Test(arguments: [11, 1_000_000]) func rejectsOffsetBeyondEnd(offset: Int) async throws {
         let patch = try TestUpload(size: 10, answers: [[.created], [.accepted(offset)]])
         #expect(await patch.failure()?.failureClass == .resumeLost)
         await patch.end()
@@ -143,13 +143,13 @@ import TransportTUS
         await head.end()
     }
 
-    @Test func anotherLength() async throws {
+    @Test func rejectsOtherLength() async throws {
         let upload = try TestUpload(size: 10, answers: [[.offset(3, of: 11)]])
         #expect(await upload.failure(from: try upload.checkpoint())?.failureClass == .resumeLost)
         await upload.end()
     }
 
-    @Test func moreThanWasSent() async throws {
+    @Test func rejectsOffsetBeyondSentBytes() async throws {
         var upload = try TestUpload(size: 10_000, answers: [[.created], [.read(1000), .reset], [.offset(5000)]])
         let asked = Locked(false)
         upload.allowance = { _ in
@@ -163,7 +163,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: ["", "-1", "x", "1 2", "99999999999999999999"]) func offsetsThatAreNone(offset: String) async throws {
+    @Test(arguments: ["", "-1", "x", "1 2", "99999999999999999999"]) func rejectsInvalidOffsets(offset: String) async throws {
         let upload = try TestUpload(size: 10, answers: [[.tus(200, ["Upload-Offset": offset])], [.accepted(10)]])
         #expect(await upload.failure(from: try upload.checkpoint())?.failureClass == .protocolViolation)
         await upload.end()
@@ -174,7 +174,7 @@ import TransportTUS
         await patch.end()
     }
 
-    @Test func noAdvance() async throws {
+    @Test func failsWithoutAdvance() async throws {
         let upload = try TestUpload(size: 10, answers: [[.created], [.accepted(0)], [.offset(0)]])
         #expect(await upload.failure()?.failureClass == .transient)
         #expect(upload.methods == ["POST", "PATCH", "HEAD"])

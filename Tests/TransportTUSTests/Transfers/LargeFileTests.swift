@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Files that are large enough for a limit; on the disk they take no room.
+/// Files that are large enough for a limit. They are sparse.
 @Suite struct LargeFileTests {
     private func source(_ size: Int64, _ file: TemporaryFile) throws -> UploadSource {
         let descriptor = try FileDescriptor.open(file.path, .writeOnly)
@@ -13,15 +13,16 @@ import TransportTUS
         return try file.source
     }
 
-    /// Beyond 4 GiB, where a number of 32 bits would begin anew. The first request announces all of it and breaks off, the second one brings the end.
-    @Test func moreThan4GiBArrive() async throws {
+    /// Beyond 4 GiB, where 32-bit numbers would overflow. The first request announces the whole file and breaks off, the second one sends
+    /// the end.
+    @Test func uploadsMoreThan4GiB() async throws {
         let size: Int64 = 4 << 30 + 1_000_000
         let upload = try TestUpload(size: 1) { _, number in
             switch number {
             case 0: [.created]
             case 1: [.skip(1 << 20), .reset]
             case 2: [.offset(1 << 20, of: Int(size))]
-            // By now more has arrived, as with a server that takes its time.
+            // More bytes have arrived since, as with a slow server.
             case 3: [.offset(Int(size) - 10, of: Int(size))]
             default: [.accepted(Int(size))]
             }
@@ -38,9 +39,9 @@ import TransportTUS
         await upload.end()
     }
 
-    /// From 64 MiB on a file is sent in parts, unless the endpoint says otherwise.
+    /// Files of 64 MiB or more are sent as segments, unless the endpoint's settings differ.
     @Test(arguments: [(64 << 20 - 1, nil), (64 << 20, "partial")] as [(Int64, String?)])
-    func theThresholdForParts(size: Int64, concat: String?) async throws {
+    func splitsAboveThreshold(size: Int64, concat: String?) async throws {
         var upload = try TestUpload(size: 1, offers: "creation,concatenation") { _, _ in [.tus(400)] }
         upload.options.parallel = 2
         #expect(await upload.failure(source: try source(size, upload.file))?.failureClass == .permanent)

@@ -5,9 +5,9 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// A program that ends in the middle and is started again: all that goes from one to the next is the checkpoint.
+/// A program that ends during an upload and restarts with only the checkpoint.
 @Suite(.timeLimit(.minutes(5))) struct RestartTests {
-    /// What a checkpoint tells of a request that was not answered.
+    /// The part of a checkpoint about an unanswered request.
     private struct Stored: Decodable {
         struct Request: Decodable {
             var taken: Int
@@ -24,16 +24,16 @@ import TransportTUS
         requests.filter { $0.method == "PATCH" }.map(\.contentLength)
     }
 
-    /// A path that hands on only requests of which all came, and a program that is killed once it is known to have sent more than 2 MB of one,
-    /// which is more than ever gets through.
-    @Test func aPathThatKeepsRequestsBackIsKnownAfterARestart() async throws {
+    /// A path that passes on only complete requests. The program is killed once it has sent more than 2 MB of a request, which is more than
+    /// the path passes on.
+    @Test func remembersBufferingPath() async throws {
         let (size, survives) = (16_000_000, 2_000_000)
         let kept = Locked(0)
         var upload = try TestUpload(size: size) { request, _ in
             switch request.method {
             case "POST": return [.created]
             case "HEAD": return [.offset(kept.withLock { $0 })]
-            // Of its first bytes, the upload begins anew: nobody saw whether the server was killed as well.
+            // The first bytes restart: it is unknown whether the server was killed as well.
             case "DELETE": return [.tus(204)]
             case _ where request.contentLength > survives: return [.read(2 * survives), .silence]
             default:
@@ -61,7 +61,7 @@ import TransportTUS
             }
             _ = await program.result
             await transport.shutdown()
-            #expect(sizes(upload.requests.dropFirst(before)).allSatisfy { $0 <= limit }, "what was found out is kept")
+            #expect(sizes(upload.requests.dropFirst(before)).allSatisfy { $0 <= limit }, "the limit is remembered")
             if let taken = try stored(checkpoint).unanswered?.taken { limit = taken / 2 }
         }
         #expect(kept.withLock { $0 } == size)
@@ -70,14 +70,14 @@ import TransportTUS
         await upload.end()
     }
 
-    /// An earlier program saw that the server was gone after a request was cut, or was killed with the request. Where the server has some of that, or
-    /// none by its own word, decides.
+    /// An earlier program found the server gone after a cut request, or was killed during the request. Whether the server reports bytes of
+    /// that request decides.
     @Test(arguments: [
         (#""uncountedRequest":{"offset":100,"taken":70}"#, 100, 1), (#""uncountedRequest":{"offset":100,"taken":70}"#, 150, 0),
         (#""unanswered":{"offset":100,"taken":70}"#, 100, 1), (#""unanswered":{"offset":100,"taken":70}"#, 150, 0),
         (#""unanswered":{"offset":100,"taken":70,"wasServerThere":true}"#, 100, 0),
     ])
-    func whatAServerMayHaveIsToldAfterARestart(request: String, offset: Int, warnings: Int) async throws {
+    func warnsAboutUncertainBytes(request: String, offset: Int, warnings: Int) async throws {
         let upload = try TestUpload(size: 200, answers: [[.offset(offset)], [.accepted(200)], [.answer(404)]])
         let known = #"{"url":"\#(upload.server.url("/1"))","confirmed":100,\#(request)}"#
         let receipt = try await upload.run(from: Checkpoint(data: Data(known.utf8), confirmed: 100))
@@ -86,7 +86,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A server that gives the file back shows its size: bytes that it did not count make it larger. A page of another server proves nothing.
+    /// The size of the downloaded file shows whether it contains bytes that the server did not count. A page of another server proves
+    /// nothing.
     @Test(arguments: [
         (ServerStep.tus(206, ["Content-Range": "bytes 0-0/200"], body: "x"), 0, true),
         (.answer(200, body: String(repeating: "x", count: 200)), 0, true),
@@ -95,13 +96,13 @@ import TransportTUS
         (.answer(200, body: "<html>"), 1, true), (.tus(206, ["Content-Range": "bytes 0-0/*"], body: "x"), 1, true),
         (.tus(500), 1, true), (.reset, 1, true),
     ])
-    func theSizeThatIsGivenBackDecides(answer: ServerStep, warnings: Int, isComplete: Bool) async throws {
+    func comparesDownloadedSize(answer: ServerStep, warnings: Int, isComplete: Bool) async throws {
         let upload = try TestUpload(size: 200, answers: [[.offset(100)], [.accepted(200)], [answer], [.tus(204)]])
         let known = #"{"url":"\#(upload.server.url("/1"))","confirmed":100,"uncountedRequest":{"offset":100,"taken":70}}"#
         let checkpoint = Checkpoint(data: Data(known.utf8), confirmed: 100)
         if isComplete {
             #expect(try await upload.run(from: checkpoint).warnings.count == warnings)
-            // libcurl asks once more where a connection that was used before breaks.
+            // libcurl repeats the request if a reused connection breaks.
             #expect(upload.methods.prefix(3) == ["HEAD", "PATCH", "GET"])
         } else {
             let error = await upload.failure(from: checkpoint)
@@ -111,8 +112,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A gateway answered for a server that was gone: what the server had of the request is unknown.
-    @Test(arguments: [502, 504]) func aGatewayThatLostItsServerLeavesDoubt(status: Int) async throws {
+    /// A gateway responded in place of the server: it is unknown which bytes the server received.
+    @Test(arguments: [502, 504]) func warnsAfterGatewayError(status: Int) async throws {
         let answers: [[ServerStep]] = [
             [.offset(100)], [.answer(status)], [.offset(100)], [.offset(100)], [.accepted(200)], [.answer(404)],
         ]
@@ -125,8 +126,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Of the first bytes, it begins anew.
-    @Test(arguments: ["uncountedRequest", "unanswered"]) func whatAServerMayHaveOfTheFirstBytesIsRemovedAfterARestart(field: String)
+    /// The first bytes restart.
+    @Test(arguments: ["uncountedRequest", "unanswered"]) func restartsUncertainFirstBytes(field: String)
         async throws
     {
         let upload = try TestUpload(size: 200, answers: [[.offset(0)], [.tus(204)], [.created], [.accepted(200)]])
@@ -136,8 +137,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A damaged store holds any number. The attempt goes by what the server has.
-    @Test(arguments: [Int64.min, -1, .max]) func positionsThatNoFileHasDoNoHarm(position: Int64) async throws {
+    /// A damaged store contains arbitrary numbers. The attempt uses the server's offset.
+    @Test(arguments: [Int64.min, -1, .max]) func toleratesInvalidPositions(position: Int64) async throws {
         let request = #"{"offset":\#(position),"taken":\#(position)}"#
         let numbers = #""confirmed":\#(position),"unverified":\#(position),"uncounted":\#(position),"refusedOffset":\#(position)"#
         let upload = try TestUpload(size: 200, answers: [[.offset(100)], [.accepted(200)], [.answer(404)]])
@@ -154,7 +155,7 @@ import TransportTUS
         await parallel.end()
     }
 
-    @Test func aSizeThatWorksIsKnownAfterARestart() async throws {
+    @Test func remembersSizeThatWorks() async throws {
         let size = 3_000_000
         let upload = try TestUpload(size: size) { request, number in
             switch number {
@@ -177,8 +178,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A server that answered had it all, whatever it made of it.
-    @Test(arguments: [true, false]) func anAnswerIsNoCut(isStateTold: Bool) async throws {
+    /// A server that responded has received the whole request.
+    @Test(arguments: [true, false]) func responseIsNotCut(isStateTold: Bool) async throws {
         let size = 4_000_000
         let upload = try TestUpload(size: size) { request, number in
             switch number {
@@ -199,8 +200,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// What was sent before, by another request, says nothing of the one that is cancelled.
-    @Test func aRequestThatIsCancelledTellsOfItselfOnly() async throws {
+    /// The checkpoint of a cancelled request does not include the bytes of earlier requests.
+    @Test func cancelledRequestCountsOnlyItsOwnBytes() async throws {
         let size = 4_000_000
         let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
         let patches = Locked(0)

@@ -6,7 +6,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// An app's streams: their length is told when it is known, nothing is sent twice that is not kept, and what arrives is what was produced.
+/// Streams of an app: their length is sent once it is known, no byte is sent again after its confirmation, and all produced bytes arrive.
 @Suite struct StreamTests {
     private static let total = 10
     private static let offers = "creation,creation-with-upload,creation-defer-length"
@@ -17,7 +17,7 @@ import TransportTUS
         try TestUpload(size: size, offers: offers, features: features) { request, _ in server.steps(request) }
     }
 
-    /// Checks that what was sent is what belongs there, and that the length was told when it was known.
+    /// Checks that the sent content belongs at its offset, and the length.
     private func check(_ upload: TestUpload, _ server: StreamServer, _ place: String = "", size: Int = StreamTests.total) {
         #expect(server.isComplete, "\(place)")
         #expect(server.state.withLock { $0.stored } == size, "\(place)")
@@ -29,7 +29,7 @@ import TransportTUS
         }
     }
 
-    /// Attempts until the stream is there.
+    /// Attempts until the stream is complete.
     private func complete(_ upload: TestUpload, _ stream: TestStream, _ place: String) async throws -> TransferReceipt {
         var checkpoint: Checkpoint?
         for _ in 0..<3 {
@@ -44,8 +44,8 @@ import TransportTUS
         throw TooManyAttempts()
     }
 
-    /// It is not believed in anything, however much it says.
-    @Test func aServerThatClaimsMoreThanThereIs() async throws {
+    /// No reported offset beyond the end is accepted, however large.
+    @Test func rejectsOffsetBeyondEnd() async throws {
         var upload = try TestUpload(
             size: Self.total, offers: Self.offers + ",checksum", features: ["Tus-Checksum-Algorithm": "sha256"]
         ) { _, _ in [.offset(.max - 1)] }
@@ -57,12 +57,12 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The end is known with the last bytes, after them, or before the first.
+    /// The end is known with the last bytes, after them, or before the first ones.
     @Test(
         arguments: [
             (4, [4, 4, 2], [nil, nil, "10"]), (5, [5, 5, 0], [nil, nil, "10"]), (10, [10, 0], [nil, "10"]), (11, [10], [nil]),
         ] as [(Int, [Int], [String?])])
-    func theLengthComesWhenItIsKnown(ahead: Int, sizes: [Int], lengths: [String?]) async throws {
+    func sendsLengthOnceKnown(ahead: Int, sizes: [Int], lengths: [String?]) async throws {
         let server = StreamServer()
         let upload = try upload(server)
         let stream = try TestStream(upload.file, total: Self.total, ahead: ahead)
@@ -81,11 +81,11 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [nil, 0] as [Int?]) func anEmptyStreamIsAnUpload(length: Int?) async throws {
+    @Test(arguments: [nil, 0] as [Int?]) func uploadsEmptyStream(length: Int?) async throws {
         let server = StreamServer()
         let upload = try upload(server, size: 0)
         let stream = try TestStream(upload.file, total: 0, ahead: length == nil ? 1 : 0, length: length)
-        // The end of one whose length is known is found out later than that.
+        // If the length is known, the end may follow later.
         if length != nil { stream.source.growth?.update(.complete(0)) }
         #expect(try await upload.run(source: stream.source).bytes == 0)
         #expect(upload.methods == ["POST"])
@@ -94,8 +94,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// An end that is found out only after the creation.
-    @Test func anEmptyStreamIsOneAlsoWhereThatIsFoundOutLate() async throws {
+    /// The end is known only after the creation.
+    @Test func uploadsEmptyStreamThatEndsLate() async throws {
         let growth = SourceGrowth(.growing(0))
         let server = StreamServer()
         let upload = try TestUpload(size: 0, offers: Self.offers) { request, _ in
@@ -110,7 +110,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aLengthThatTheAppKnowsIsToldAtOnce() async throws {
+    @Test func sendsKnownLengthWithCreation() async throws {
         let server = StreamServer()
         let upload = try upload(server)
         let stream = try TestStream(upload.file, total: Self.total, ahead: 4, length: Self.total)
@@ -121,8 +121,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// All of the stream is awaited before the first request that needs its length, and not sent twice.
-    @Test(arguments: [nil, 4] as [Int64?]) func aServerThatWantsTheLengthFirstGetsIt(chunkSize: Int64?) async throws {
+    /// The client waits for the end of the stream before the first request that needs its length, and sends the length once.
+    @Test(arguments: [nil, 4] as [Int64?]) func waitsForEndIfServerNeedsLength(chunkSize: Int64?) async throws {
         let server = StreamServer(wantsLengthFirst: true)
         var upload = try upload(server)
         upload.options.chunkSize = chunkSize
@@ -135,13 +135,13 @@ import TransportTUS
             #expect(lengths == [nil, nil, nil, "10"])
         } else {
             #expect(upload.methods == ["POST", "PATCH", "HEAD", "PATCH", "PATCH", "PATCH"])
-            #expect(lengths == [nil, nil, nil, "10", nil, nil], "it is told once")
+            #expect(lengths == [nil, nil, nil, "10", nil, nil], "the length is sent once")
         }
         check(upload, server)
         await upload.end()
     }
 
-    @Test func aServerThatTakesNoLengthEitherIsNotAskedForEver() async throws {
+    @Test func failsIfServerAcceptsNoLength() async throws {
         let upload = try TestUpload(size: Self.total, offers: Self.offers) { request, _ in
             [request.method == "POST" ? .created : request.method == "HEAD" ? .offset(0) : .tus(400)]
         }
@@ -149,11 +149,11 @@ import TransportTUS
         #expect(await upload.failure(source: stream.source)?.failureClass == .transient)
         #expect(upload.methods == ["POST", "PATCH", "HEAD", "PATCH", "HEAD"])
         #expect(await upload.failure(from: upload.recorder.checkpoints.last, source: stream.source)?.failureClass == .permanent)
-        #expect(upload.methods.dropFirst(5) == ["HEAD", "PATCH", "HEAD"], "nothing is sent twice in an attempt that told the length")
+        #expect(upload.methods.dropFirst(5) == ["HEAD", "PATCH", "HEAD"], "an attempt that sent the length sends nothing twice")
         await upload.end()
     }
 
-    @Test func aServerWithoutTheExtensionIsToldBeforeAll() async throws {
+    @Test func waitsForEndWithoutExtension() async throws {
         let order = Locked<[String]>([])
         let server = StreamServer()
         let upload = try TestUpload(size: Self.total, offers: "creation,creation-with-upload") { request, _ in
@@ -168,8 +168,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// It says that it has the extension, and does not mean it.
-    @Test func aServerThatRefusesTheDeferralIsToldBeforeAll() async throws {
+    /// The server announces the extension without supporting it.
+    @Test func waitsForEndIfDeferralIsRefused() async throws {
         let server = StreamServer()
         let upload = try TestUpload(size: Self.total, offers: Self.offers) { request, _ in
             request.headers["upload-defer-length"] == nil ? server.steps(request) : [.tus(400)]
@@ -181,7 +181,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [(offers, ["POST", "PATCH", "PATCH"]), ("creation", [])]) func theProducersFailureIsTold(
+    @Test(arguments: [(offers, ["POST", "PATCH", "PATCH"]), ("creation", [])]) func reportsFailureOfProducer(
         offers: String, methods: [String]
     ) async throws {
         let failure = TransferError(.sourceLost, .producerGone, "The tape tore.")
@@ -190,12 +190,12 @@ import TransportTUS
         let stream = try TestStream(upload.file, total: Self.total - 2, ahead: 4, end: .failed(failure))
         #expect(await upload.failure(source: stream.source) == failure)
         #expect(upload.methods == methods)
-        #expect(!server.isComplete, "half of a stream is never a whole file")
+        #expect(!server.isComplete, "an incomplete stream is never a complete upload")
         #expect(upload.requests.allSatisfy { $0.headers["upload-length"] == nil })
         await upload.end()
     }
 
-    @Test func aFailureWhileTheConnectionBreaksIsToldByTheNextAttempt() async throws {
+    @Test func nextAttemptReportsFailureOfProducer() async throws {
         let failure = TransferError(.sourceLost, .producerGone, "The tape tore.")
         let server = StreamServer(cut: 5)
         let upload = try upload(server)
@@ -207,8 +207,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Wherever a connection breaks, a later attempt goes on there, and what was confirmed is not read again: it is no longer what it was.
-    @Test(arguments: [3, 4, 5, 10, 11]) func aStreamIsCutAtEachByte(ahead: Int) async throws {
+    /// Wherever a connection breaks, a later attempt resumes there and does not read confirmed bytes again, which have been overwritten.
+    @Test(arguments: [3, 4, 5, 10, 11]) func cutsStream(ahead: Int) async throws {
         for position in 0...Self.total {
             let place = "\(ahead) ahead, cut after \(position) bytes"
             let server = StreamServer(cut: position)
@@ -217,15 +217,15 @@ import TransportTUS
             #expect(try await complete(upload, stream, place).bytes == 10)
             #expect(upload.methods.count { $0 == "POST" } == 1, "\(place)")
             check(upload, server, place)
-            // A content of its own is sent once only.
+            // Each byte is sent only once.
             let sent = upload.requests.filter { $0.method == "PATCH" }.map(\.body.count).reduce(0, +)
             #expect(sent == Self.total, "\(place): \(upload.methods)")
             await upload.end()
         }
     }
 
-    /// The answer to the request that told the length is lost: whether it counted is for the server to say.
-    @Test(arguments: [true, false], [4, 5]) func theLengthIsToldAgainWhereItWasLost(isKept: Bool, ahead: Int) async throws {
+    /// The response to the request with the length is lost. The server decides whether the length counts.
+    @Test(arguments: [true, false], [4, 5]) func sendsLengthAgainAfterLostResponse(isKept: Bool, ahead: Int) async throws {
         let server = StreamServer(keepsLengthAtCut: isKept)
         let upload = try upload(server)
         let stream = try TestStream(upload.file, total: Self.total, ahead: ahead)
@@ -237,7 +237,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [4, 5], [0, 1]) func eachRequestHasItsChecksum(ahead: Int, mismatches: Int) async throws {
+    @Test(arguments: [4, 5], [0, 1]) func eachRequestHasChecksum(ahead: Int, mismatches: Int) async throws {
         let server = StreamServer(mismatches: mismatches)
         var upload = try upload(server, offers: Self.offers + ",checksum", features: ["Tus-Checksum-Algorithm": "sha1,sha256"])
         upload.options.verification = .checksum
@@ -251,13 +251,13 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [4, 5, 10, 11]) func checksumsMayComeBehind(ahead: Int) async throws {
+    @Test(arguments: [4, 5, 10, 11]) func sendsChecksumsInTrailers(ahead: Int) async throws {
         var upload = try TestUpload(
             size: Self.total, offers: Self.offers + ",checksum,checksum-trailer", features: ["Tus-Checksum-Algorithm": "sha256"]
         ) { request, _ in
             guard request.method == "PATCH" else { return [.created] }
             let offset = request.headers["upload-offset"].flatMap { Int($0) } ?? 0
-            // In chunks, so that nobody knows how many before they came.
+            // Chunked, so the size of the body is unknown before its end.
             return [.read(nil), .accepted(min(Self.total, offset + ahead))]
         }
         upload.options.verification = .checksum
@@ -269,7 +269,7 @@ import TransportTUS
             let checksum = patch.trailers["upload-checksum"] ?? patch.headers["upload-checksum"]
             #expect(checksum == Self.header(patch.body))
         }
-        // All of it was compared at once, or nobody has one of the whole.
+        // One request compared all content, or there is no checksum of the whole stream.
         #expect(receipt.checksum == (ahead >= Self.total ? Self.checksum(TemporaryFile.content(size: Self.total)) : nil))
         await upload.end()
     }
@@ -280,15 +280,15 @@ import TransportTUS
         "sha256:" + SHA256.hash(data: bytes).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
     }
 
-    /// What was found out too late to be refused before its first byte.
-    @Test func aStreamThatOutgrowsTheServerEnds() async throws {
+    /// The size is known too late to reject the stream before its first byte.
+    @Test func failsIfStreamExceedsMaximumSize() async throws {
         let server = StreamServer()
         let upload = try upload(server, features: ["Tus-Max-Size": "7"])
         let stream = try TestStream(upload.file, total: Self.total, ahead: 4)
         let error = await upload.failure(source: stream.source)
         #expect(error?.failureClass == .unsupported)
         #expect(error?.code == .tooLarge)
-        #expect(upload.methods == ["POST", "PATCH"], "nothing is sent that can't be taken")
+        #expect(upload.methods == ["POST", "PATCH"], "no byte beyond the limit is sent")
         await upload.end()
     }
 }

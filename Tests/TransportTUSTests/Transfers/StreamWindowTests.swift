@@ -4,14 +4,14 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// How much of a stream each request brings, where the producer may be so far ahead of what is confirmed and is as fast as it may.
+/// The size of each request of a stream whose producer may run a limited number of bytes ahead of the confirmed offset.
 @Suite struct StreamWindowTests {
     private static let piece = 1 << 18
 
     /// - Parameters:
-    ///   - ahead: How far the producer may be ahead.
-    ///   - begun: What there is when the upload begins.
-    ///   - pace: How many bytes come while a request is under way; nil for all that may.
+    ///   - ahead: The number of bytes that the producer may be ahead.
+    ///   - begun: The available bytes when the upload begins.
+    ///   - pace: The bytes that are produced during a request, or nil for all permitted bytes.
     private func sizes(total: Int, ahead: Int, begun: Int, pace: Int? = nil) async throws -> [Int] {
         let (come, handle) = (Locked(begun), Locked<SourceGrowth?>(nil))
         let resume: @Sendable (Int, Bool) -> Void = { confirmed, isUrgent in
@@ -21,14 +21,14 @@ import TransportTUS
             }
             handle.withLock { $0 }?.update(now < total ? .growing(Int64(now)) : .complete(Int64(total)))
         }
-        // Between two requests there is no time for more than what is waited for.
+        // Between two requests, only awaited bytes are produced.
         let growth = SourceGrowth(.growing(Int64(begun)), release: { resume(Int($0), true) })
         handle.withLock { $0 = growth }
         let upload = try TestUpload(size: total, offers: "creation,creation-defer-length") { request, _ in
             guard request.method == "PATCH" else { return [.created] }
             let offset = request.headers["upload-offset"].flatMap { Int($0) } ?? 0
             return [
-                // Nothing of this request is confirmed yet.
+                // The server has not confirmed any byte of this request.
                 .read(nil), .call { resume(offset, false) }, .accepted(offset + request.contentLength),
             ]
         }
@@ -40,8 +40,8 @@ import TransportTUS
         return patches.map(\.contentLength)
     }
 
-    /// The last piece before the window's end is written while a request is under way already.
-    @Test func requestsAreEven() async throws {
+    /// The last piece before the window's end is written when a request is already in flight.
+    @Test func sendsEvenRequests() async throws {
         let (ahead, total) = (8 << 20, 40 << 20)
         let sizes = try await sizes(total: total, ahead: ahead, begun: ahead - Self.piece)
         #expect(sizes.dropLast().allSatisfy { $0 >= (ahead - Self.piece) / 2 }, "\(sizes)")
@@ -49,22 +49,22 @@ import TransportTUS
         #expect(sizes.count <= total / (ahead / 2) + 1)
     }
 
-    /// The first piece goes as soon as it is there.
-    @Test func theFirstDoesNotWait() async throws {
+    /// The first piece is sent as soon as it is available.
+    @Test func sendsFirstPieceImmediately() async throws {
         let ahead = 4 << 20
         let sizes = try await sizes(total: 20 << 20, ahead: ahead, begun: Self.piece)
         #expect(sizes.first == Self.piece)
         #expect(Set(sizes.dropFirst().dropLast(2)) == [ahead / 2], "\(sizes)")
     }
 
-    /// What comes slowly goes as it comes, and is not divided for the sake of what does not come.
-    @Test func aSlowProducerIsNotWaitedFor() async throws {
+    /// Bytes of a slow producer are sent as they are produced, without waiting for more.
+    @Test func doesNotWaitForSlowProducer() async throws {
         let sizes = try await sizes(total: 20 * Self.piece, ahead: 8 << 20, begun: Self.piece, pace: Self.piece)
         #expect(sizes.dropLast().allSatisfy { $0 == Self.piece }, "\(sizes)")
     }
 
-    /// A way ahead of less than two requests that are worth it.
-    @Test func littleIsNotDivided() async throws {
+    /// The producer may be ahead by less than two requests of a useful size.
+    @Test func doesNotDivideSmallWindow() async throws {
         let sizes = try await sizes(total: 3_000_000, ahead: 1_000_000, begun: 1_000_000)
         #expect(sizes == [1_000_000, 1_000_000, 1_000_000])
     }

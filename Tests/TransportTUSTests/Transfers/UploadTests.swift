@@ -7,7 +7,7 @@ import TransportTUS
 
 /// Uploads that succeed.
 @Suite struct UploadTests {
-    @Test func aFileTakesTwoRequests() async throws {
+    @Test func uploadsFileInTwoRequests() async throws {
         let upload = try TestUpload(size: 300_000, answers: [[.created], [.accepted(300_000)]])
         let receipt = try await upload.run()
         #expect(receipt.bytes == 300_000)
@@ -26,7 +26,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func progressIsConfirmedByTheServerAlone() async throws {
+    @Test func onlyServerConfirmsProgress() async throws {
         let upload = try TestUpload(size: 300_000, answers: [[.created], [.accepted(300_000)]])
         _ = try await upload.run()
         let progress = upload.recorder.progress
@@ -37,7 +37,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func theCreationIsWrittenDownBeforeItIsAskedFor() async throws {
+    @Test func storesCheckpointBeforeCreation() async throws {
         let recorder = Locked<Recorder?>(nil)
         let known = Locked<[Int]>([])
         let upload = try TestUpload(size: 1) { request, _ in
@@ -56,7 +56,7 @@ import TransportTUS
             ("/up/1", "/up/1"), ("1", "/files/1"), ("../x/1?k=v", "/x/1?k=v"), ("?id=1", "/files/?id=1"), ("//HOST/y", "/y"),
             ("http://HOST/z", "/z"),
         ])
-    func locationsAreResolved(location: String, path: String) async throws {
+    func resolvesLocations(location: String, path: String) async throws {
         let upload = try TestUpload(size: 1) { request, _ in
             let host = request.headers["host"] ?? ""
             let location = location.replacingOccurrences(of: "HOST", with: host)
@@ -67,7 +67,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func anEmptyFileIsCompleteOnceItIsCreated() async throws {
+    @Test func emptyFileIsCompleteOnceCreated() async throws {
         let upload = try TestUpload(size: 0, answers: [[.created]])
         #expect(try await upload.run().bytes == 0)
         #expect(upload.methods == ["POST"])
@@ -75,7 +75,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [1, 1000, 299_999]) func aResumeGoesOnWhereTheServerStands(offset: Int) async throws {
+    @Test(arguments: [1, 1000, 299_999]) func resumesAtServerOffset(offset: Int) async throws {
         let upload = try TestUpload(size: 300_000, answers: [[.offset(offset, of: 300_000)], [.accepted(300_000)]])
         _ = try await upload.run(from: upload.checkpoint(confirmed: 1000))
         let requests = upload.requests
@@ -85,14 +85,14 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aCompleteUploadNeedsNoMore() async throws {
+    @Test func sendsNothingForCompleteUpload() async throws {
         let upload = try TestUpload(size: 5, answers: [[.offset(5, of: 5)]])
         #expect(try await upload.run(from: upload.checkpoint()).bytes == 5)
         #expect(upload.methods == ["HEAD"])
         await upload.end()
     }
 
-    @Test func aCheckpointFromBeforeTheCreationBeginsAnew() async throws {
+    @Test func restartsFromCheckpointBeforeCreation() async throws {
         let first = try TestUpload(size: 5, answers: [[.read(nil), .reset]])
         #expect(await first.failure()?.failureClass == .transient)
         let checkpoint = try #require(first.recorder.checkpoints.last)
@@ -103,7 +103,7 @@ import TransportTUS
         await second.end()
     }
 
-    @Test func aServerMayTakeLessThanWasSent() async throws {
+    @Test func sendsAgainBytesThatServerDidNotTake() async throws {
         let upload = try TestUpload(size: 10, answers: [[.created], [.accepted(4)], [.offset(4, of: 10)], [.accepted(10)]])
         _ = try await upload.run()
         #expect(upload.methods == ["POST", "PATCH", "HEAD", "PATCH"])
@@ -112,14 +112,14 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aLostLastAnswerIsAskedFor() async throws {
+    @Test func readsOffsetAfterLostLastResponse() async throws {
         let upload = try TestUpload(size: 10, answers: [[.created], [.read(nil), .reset], [.offset(10, of: 10)]])
         #expect(try await upload.run().bytes == 10)
         #expect(upload.methods == ["POST", "PATCH", "HEAD"])
         await upload.end()
     }
 
-    @Test func aTemporaryRedirectOnTheSameOriginIsFollowed() async throws {
+    @Test func followsTemporaryRedirect() async throws {
         let upload = try TestUpload(size: 1) { request, number in
             switch number {
             case 0: [.answer(307, ["Location": "/moved/"])]

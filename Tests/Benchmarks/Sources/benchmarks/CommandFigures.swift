@@ -1,6 +1,6 @@
 import Foundation
 
-/// How long a person waits for `transferq`: each figure is of the whole program, from its start.
+/// The time that a user waits for `transferq`. Each figure includes the whole program, from its start.
 struct CommandFigures {
     let transferq: String
     let queue: String
@@ -14,7 +14,7 @@ struct CommandFigures {
         try await listing() + control() + firstByte()
     }
 
-    /// Runs the program, and says how many milliseconds that took.
+    /// Runs the program, and returns its duration in milliseconds.
     @discardableResult private func transferq(_ arguments: String...) throws -> Double {
         try measure([transferq, "--store", store] + arguments).wallSeconds * 1_000
     }
@@ -32,7 +32,7 @@ struct CommandFigures {
         ]
     }
 
-    /// Commands to an agent that sends small files as fast as it can.
+    /// Commands to an agent that sends small files at full speed.
     private func control() throws -> [QueueFigures.Figure] {
         clear()
         defer { clear() }

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// A tus server for one small upload at a time, made along with its content, which notes when the first byte of that arrived.
+/// A tus server for one small upload at a time, created with its content, which records when the first byte of content arrived.
 final class FirstByteServer: Sendable {
     let port: Int
     private let listener: CInt
@@ -28,7 +28,7 @@ final class FirstByteServer: Sendable {
         }
     }
 
-    /// When the first byte of the next content came.
+    /// The time of the next content's first byte.
     func nextArrival() async -> ContinuousClock.Instant? {
         for await arrival in arrivals.stream { return arrival }
         return nil

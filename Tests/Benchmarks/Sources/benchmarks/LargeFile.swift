@@ -1,16 +1,16 @@
 import Foundation
 
-/// One large file from the page cache: `transferq run`, store and all, in turn with curl and, if asked for, tuspy.
+/// One large file from the page cache: `transferq run`, including its store, in turn with curl and optionally tuspy.
 struct LargeFile {
     let programs: Programs
     let work: String
     let megabytes: Int
     let rounds: Int
     var server = TUSServer.sink
-    /// Milliseconds of round trip, and bytes per second of each connection; 0 for none.
+    /// The round-trip time in milliseconds, and the rate of each connection in bytes per second; 0 for none.
     var roundTrip = 0
     var connectionRate = 0
-    /// Into how many parts it is sent in a second run of ours.
+    /// The number of segments in an additional run of `transferq`.
     var parts = 1
     var includesTuspy = false
 
@@ -41,7 +41,7 @@ struct LargeFile {
         let curlByTUS = ("curl, POST and PATCH", { try measure([programs.curlTUS, "http://127.0.0.1:\(port)/files/", file]) })
         switch server {
         case .sink:
-            // Over a delay, what a request costs that makes an upload is much of all.
+            // With a delay, most of the time is spent on the request that creates an upload.
             if roundTrip > 0 { contenders.append(curlByTUS) }
             contenders.append(
                 ("curl -T", { try measure(["curl", "--silent", "--fail", "--upload-file", file, "http://127.0.0.1:\(port)/put"]) }))
@@ -50,7 +50,7 @@ struct LargeFile {
         }
 
         var costs: [String: [Cost]] = [:]
-        // Round 0 warms all up and is not counted.
+        // Round 0 warms up and is not counted.
         for round in 0...rounds {
             for contender in contenders {
                 let cost = try contender.run()
@@ -71,7 +71,7 @@ struct LargeFile {
     }
 }
 
-/// Content that neither end can shorten, in the page cache.
+/// Incompressible content in the page cache.
 func makeFile(_ path: String, megabytes: Int) throws {
     guard FileManager.default.createFile(atPath: path, contents: nil) else { throw BenchmarkError.failed("\(path) can't be made") }
     let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
@@ -81,6 +81,6 @@ func makeFile(_ path: String, megabytes: Int) throws {
         withUnsafeBytes(of: UInt64.random(in: .min ... .max)) { block.replaceSubrange(index * 8..<index * 8 + 8, with: $0) }
     }
     for _ in 0..<megabytes { try handle.write(contentsOf: block) }
-    // The disk is not to be busy with it later.
+    // Otherwise the disk could write it during the measurement.
     try handle.synchronize()
 }

@@ -1,12 +1,12 @@
 import Foundation
 import Glibc
 
-/// What one run of a program cost.
+/// The resources of one run of a program.
 struct Cost: Codable {
     var wallSeconds: Double
-    /// User and system time of the process.
+    /// The user and system time of the process.
     var cpuSeconds: Double
-    /// The most memory that it held at once, in KiB.
+    /// The peak memory in KiB.
     var peakKiB: Int
 }
 
@@ -20,7 +20,7 @@ enum BenchmarkError: Error, CustomStringConvertible {
     }
 }
 
-/// Runs a program to its end, with a file as its standard input, and measures it from the outside.
+/// Runs a program to its end, with a file as its standard input, and measures it from outside.
 func measure(_ arguments: [String], input: String = "/dev/null") throws -> Cost {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -37,7 +37,7 @@ func measure(_ arguments: [String], input: String = "/dev/null") throws -> Cost 
     var status: CInt = 0
     var usage = rusage()
     while wait4(child, &status, 0, &usage) < 0 {
-        guard errno == EINTR else { throw BenchmarkError.failed("\(arguments[0]) can't be waited for") }
+        guard errno == EINTR else { throw BenchmarkError.failed("\(arguments[0]) did not end normally") }
     }
     let wall = start.duration(to: .now)
     guard status == 0 else { throw BenchmarkError.failed("\(arguments.joined(separator: " ")) ended with status \(status)") }
@@ -47,11 +47,11 @@ func measure(_ arguments: [String], input: String = "/dev/null") throws -> Cost 
         cpuSeconds: seconds(usage.ru_utime) + seconds(usage.ru_stime), peakKiB: usage.ru_maxrss)
 }
 
-/// A server for the time of a benchmark, which prints its port when it is ready.
+/// A server that runs during a benchmark, and prints its port when it is ready.
 final class Server {
     let port: Int
     private let process = Process()
-    /// Kept open: a program may end with its input.
+    /// Stays open, because some programs end with their input.
     private let input = Pipe()
 
     init(_ executable: String, _ arguments: [String]) throws {
@@ -63,13 +63,13 @@ final class Server {
         try process.run()
         let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
         guard let port = Int(line.trimmingCharacters(in: .whitespacesAndNewlines)) else {
-            throw BenchmarkError.failed("\(executable) did not tell its port: \(line)")
+            throw BenchmarkError.failed("\(executable) did not print its port: \(line)")
         }
         self.port = port
     }
 
     func stop() {
-        // It may have been started by a thread that has other signals blocked, and have inherited that.
+        // SIGKILL, because the process may have inherited blocked signals.
         kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
     }

@@ -1,7 +1,7 @@
 import Foundation
 
-/// One large file by `PUT` to nginx, and by `GET` from it, in turn with curl. No disk is measured: the file that is sent is in the page cache, as
-/// round 0 has read it, and all that is written is written to memory.
+/// One large file by `PUT` to nginx and by `GET` from it, in turn with curl. No disk is measured: round 0 has read the source into the page
+/// cache, and all written files are in memory.
 struct PlainHTTP {
     let programs: Programs
     let work: String
@@ -30,7 +30,7 @@ struct PlainHTTP {
             guard try FileManager.default.attributesOfItem(atPath: result)[.size] as? Int == megabytes << 20 else {
                 throw BenchmarkError.failed("\(name) left no whole file")
             }
-            // Round 0 warms all up and is not counted.
+            // Round 0 warms up and is not counted.
             if round > 0 { costs[name, default: []].append(cost) }
         }
         let source = "http://\(url)large-file"
@@ -47,7 +47,7 @@ struct PlainHTTP {
             ("curl -o", { try measure(["curl", "--silent", "--fail", "--output", "\(received)/large-file", source]) }),
         ]
         for round in 0...rounds {
-            // Nobody always comes behind the same one.
+            // The order alternates, so that no program always follows the same one.
             let isTurned = !round.isMultiple(of: 2)
             for (name, body) in isTurned ? uploads.reversed() : uploads { try note(name, round, leaving: stored, body) }
             for (name, body) in isTurned ? downloads.reversed() : downloads {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What is measured, and what it is measured beside: paths of executables and scripts.
+/// The measured programs and their peers: paths of executables and scripts.
 struct Programs {
     let transferq: String
     let sink: String
@@ -10,18 +10,18 @@ struct Programs {
     let tuspyUploads: String
     /// A script that runs tuspyserver.
     let tusServer: String
-    /// A script that uploads a file by tus with curl.
+    /// A script that uploads a file with curl over tus.
     let curlTUS: String
-    /// A script of the tests' that runs nginx.
+    /// A script of the tests that runs nginx.
     let nginxPut: String
     let sshd: String
 
-    /// What one `transferq run` costs that has a session of these files to send, on a store of its own.
+    /// The resources of one `transferq run` that sends a session of these files, with its own store.
     func run(store: String, to endpoint: String, adding files: [String], options: [String] = []) throws -> Cost {
         try run(store: store, account: [endpoint], adding: files, options: options)
     }
 
-    /// - Parameter account: What comes behind the account's name when it is added.
+    /// - Parameter account: The arguments after the account's name in `account add`.
     func run(store: String, account: [String], adding files: [String], options: [String] = []) throws -> Cost {
         try? FileManager.default.removeItem(atPath: store)
         defer { try? FileManager.default.removeItem(atPath: store) }

@@ -1,13 +1,13 @@
 import Foundation
 
-/// What the queue itself costs: enqueueing beside raw inserts of the same rows, sharing of commits, the gap between sessions, and a store with
-/// very many sessions. Each run is a process of its own on a store of its own.
+/// The queue's own work: enqueueing beside raw inserts of the same rows, shared commits, the gap between sessions, and a store with many
+/// sessions. Each run is a separate process with its own store.
 struct QueueFigures {
     /// The samples of one figure.
     struct Figure: Codable {
         var name: String
         var samples: [Double]
-        /// The aim that it is held against, for people.
+        /// The target of the figure, for users.
         var aim: String
 
         var median: Double {
@@ -70,7 +70,7 @@ struct QueueFigures {
             figures.append(Figure(name: "one raw commit of a row, \(name) ms", samples: commits[name] ?? [], aim: ""))
         }
         try clear()
-        // The same without what the disk costs: what is left is the queue's own work.
+        // The same without the disk's time: the rest is the queue's own work.
         if FileManager.default.isWritableFile(atPath: "/dev/shm") {
             let folder = "/dev/shm/transferkit-benchmark-\(ProcessInfo.processInfo.processIdentifier)"
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -111,7 +111,7 @@ struct QueueFigures {
     private func repeated(_ arguments: [String], _ name: String) throws -> [Double] {
         try (0..<rounds).map { _ in
             try clear()
-            guard let value = try values(arguments)[name] else { throw BenchmarkError.failed("\(arguments) did not tell \(name)") }
+            guard let value = try values(arguments)[name] else { throw BenchmarkError.failed("\(arguments) did not print \(name)") }
             return value
         }
     }

@@ -1,11 +1,11 @@
 import Foundation
 
-/// Files by SFTP to one OpenSSH server and back, in turn with the clients that people use. All files are in memory: no disk is measured.
+/// Files by SFTP to one OpenSSH server and back, in turn with common clients. All files are in memory: no disk is measured.
 struct SecureShell {
     let programs: Programs
     let work: String
     let rounds: Int
-    /// Milliseconds of round trip; 0 for none.
+    /// The round-trip time in milliseconds; 0 for none.
     var roundTrip = 0
 
     private let folder = "/dev/shm/transferkit-benchmark-\(getpid())"
@@ -14,11 +14,11 @@ struct SecureShell {
 
     private struct Contender {
         let name: String
-        /// Sends what is in the file or folder to the server's folder, or gets it from there.
+        /// Uploads the file or folder to the server's folder, or downloads it from there.
         let run: (_ path: String, _ isUpload: Bool) throws -> Cost
     }
 
-    /// One file of so many MiB each way, or so many files of 4 KiB.
+    /// One file of this many MiB in each direction, or this many files of 4 KiB.
     func run(megabytes: Int? = nil, files: Int = 0) throws -> [Measurements] {
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -55,7 +55,7 @@ struct SecureShell {
                     guard found == (megabytes == nil ? files : 1) else {
                         throw BenchmarkError.failed("\(contender.name) left \(found) files")
                     }
-                    // Round 0 warms all up and is not counted.
+                    // Round 0 warms up and is not counted.
                     if round > 0 { costs[contender.name, default: []].append(cost) }
                 }
             }
@@ -82,10 +82,10 @@ struct SecureShell {
                         options: ["--download", "--to", "\(received)/files"] + options)
             }
         }
-        // More connections than the machine has cores help only where they wait.
+        // More connections than cores help only if they wait for the path.
         let count = roundTrip > 0 ? 4 : 2
         let parallel = transferq("… on \(count) connections", ["--setting", "maxConnections=\(count)"], ["--parallel", "\(count)"])
-        // As most clients do it: under the file's name, and without a sync.
+        // Like most clients: under the final name and without a sync.
         let plain = transferq("… plain", ["--setting", "partFiles=false", "--setting", "sync=false"], ["--overwrite", "always"])
         let ours = [transferq("transferq run")] + (isLarge ? [parallel] : isUpload ? [plain] : [])
         let peers = [
@@ -97,7 +97,7 @@ struct SecureShell {
                         ? "upload-file = \(path)/\(name)\nurl = \(far)\(remote)/files/\n"
                         : "output = \(received)/files/\(name)\nurl = \(far)\(path)/\(name)\n"
                 }.joined().write(toFile: config, atomically: true, encoding: .utf8)
-                // It knows hosts only by the user's own file.
+                // It reads only the user's own known hosts file.
                 let flags = ["--disable", "--silent", "--show-error", "--insecure", "--key", key, "--pubkey", "\(key).pub"]
                 return try measure(["curl"] + flags + ["--config", config])
             },
@@ -119,7 +119,7 @@ struct SecureShell {
                 return try measure(["sftp", "-q", "-b", batch, "-P", "\(port)"] + ssh + ["\(user)@127.0.0.1"])
             },
         ]
-        // A large file takes curl minutes over a delay, as it has one request on its way at a time.
+        // With a delay, curl needs minutes for a large file, because it sends one request at a time.
         return ours + peers.filter { $0.name != "curl" || !isLarge || roundTrip == 0 }
     }
 }

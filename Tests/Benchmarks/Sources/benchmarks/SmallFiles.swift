@@ -1,16 +1,16 @@
 import Foundation
 
-/// Many small files in one session, durable file by file, beside hand-written requests and tuspy: over loopback, or over a path with a delay.
+/// Many small files in one durable session, beside hand-written requests and tuspy, over loopback or a path with a delay.
 struct SmallFiles {
     static let size = 4_096
-    /// As many as a session has small files in flight.
+    /// The same number as a session's small files in flight.
     static let connections = "6"
 
     let programs: Programs
     let work: String
     let count: Int
     let rounds: Int
-    /// Milliseconds of round trip; 0 for none.
+    /// The round-trip time in milliseconds; 0 for none.
     let roundTrip: Int
     var server = TUSServer.sink
 
@@ -26,7 +26,7 @@ struct SmallFiles {
 
         var costs: [String: [Cost]] = [:]
         let names = ["transferq run", "tuspy", "POST, PATCH × 1", "POST × \(Self.connections)"]
-        // Round 0 warms all up and is not counted.
+        // Round 0 warms up and is not counted.
         for round in 0...rounds {
             let store = "\(work)/store-small"
             let our = try programs.run(store: store, to: "tus+http://127.0.0.1:\(port)/files/", adding: files(of: folder))

@@ -1,13 +1,13 @@
 import Foundation
 
-/// What TUS uploads are measured against.
+/// The servers of tus uploads.
 enum TUSServer: String {
-    /// The limit of any client: it takes bytes as fast as a socket gives them, and keeps none.
+    /// The limit for any client: it receives bytes as fast as a socket does, and stores none.
     case sink = "C sink"
-    /// One that people use. Its files are in memory, as else its disk is what is measured.
+    /// A common server. Its files are in memory, because otherwise its disk would be measured.
     case tuspyserver
 
-    /// Where a server of files keeps them.
+    /// The folder of the server's files.
     private static let folder = "/dev/shm/transferkit-benchmark"
 
     func start(_ programs: Programs) throws -> Server {
@@ -20,7 +20,7 @@ enum TUSServer: String {
         }
     }
 
-    /// Drops what it has.
+    /// Removes the stored files.
     func empty() {
         guard self == .tuspyserver, let names = try? FileManager.default.contentsOfDirectory(atPath: Self.folder) else { return }
         for name in names { try? FileManager.default.removeItem(atPath: "\(Self.folder)/\(name)") }

@@ -14,7 +14,7 @@ while let argument = arguments.popFirst() {
 
 @MainActor func file(_ name: String) -> String {
     guard let path = options[name] else {
-        print("benchmarks: --\(name) is needed")
+        print("benchmarks: --\(name) is missing")
         exit(2)
     }
     return path
@@ -22,7 +22,7 @@ while let argument = arguments.popFirst() {
 
 @MainActor func number(_ name: String) -> Int {
     guard let number = options[name].flatMap({ Int($0) }), number > 0 else {
-        print("benchmarks: --\(name) is to be a number above 0")
+        print("benchmarks: --\(name) must be a number above 0")
         exit(2)
     }
     return number
@@ -51,8 +51,8 @@ do {
         show(try SmallFiles(programs: programs, work: work, count: files, rounds: rounds, roundTrip: 0).run())
         show(try SmallFiles(programs: programs, work: work, count: files, rounds: rounds, roundTrip: 0, server: .tuspyserver).run())
     }
-    // Servers keep their files in memory, which a virtual machine would hand back to its host meanwhile: getting it again would be all that is
-    // seen, by whoever comes first after a program that used much.
+    // Servers keep their files in memory. A virtual machine would return free memory to its host, and the next program would spend most of
+    // its time on getting it back.
     let memory = ["tus", "http", "sftp"].contains(where: isWanted) ? try Server(file("hold-memory"), ["\(4 * megabytes)"]) : nil
     defer { memory?.stop() }
     if isWanted("tus") {
@@ -63,9 +63,9 @@ do {
             ).run())
     }
     if isWanted("path") {
-        // One after the other over a delay takes minutes: fewer of them say the same.
+        // With a delay, files one after another take minutes, and fewer of them give the same result.
         show(try SmallFiles(programs: programs, work: work, count: max(1, files / 10), rounds: rounds, roundTrip: 50).run())
-        // Without a limit of its rate, a path shows little but the round trip that creating an upload costs.
+        // Without a rate limit, a path mainly shows the round trip of creating an upload.
         for rate in [0, 125 << 20] {
             show(
                 try LargeFile(programs: programs, work: work, megabytes: 200, rounds: rounds, roundTrip: 50, connectionRate: rate).run())
@@ -83,7 +83,7 @@ do {
         show(try near.run(megabytes: megabytes / 2))
         show(try near.run(files: 2_000))
         show(try far.run(megabytes: 256))
-        // Clients that send one file after the other take minutes here: fewer of them say the same.
+        // Clients that send one file after another need minutes here, and fewer files give the same result.
         show(try far.run(files: 200))
     }
     if isWanted("queue") {

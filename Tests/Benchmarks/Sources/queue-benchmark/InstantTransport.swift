@@ -2,7 +2,7 @@ import Foundation
 import Synchronization
 import TransferCore
 
-/// Says at once that all has arrived, and notes how long the queue took from one file to the next.
+/// Completes each file immediately, and records how long the queue took from one file to the next.
 final class InstantTransport: Transport {
     private struct State {
         var lastEnd: ContinuousClock.Instant?
@@ -17,19 +17,19 @@ final class InstantTransport: Transport {
     private let state = Mutex(State())
     private let (begun, beginning) = AsyncStream.makeStream(of: ContinuousClock.Instant.self)
 
-    /// Seconds from the end of a file to the beginning of the next; of the first ones, as memory is measured too.
+    /// Seconds from the end of a file to the start of the next one. Only the first ones, because memory is measured too.
     var gaps: [Double] { state.withLock { $0.gaps } }
 
-    /// When the first file of all began.
+    /// The start of the first file.
     var firstBeginning: ContinuousClock.Instant? { state.withLock { $0.firstBeginning } }
 
-    /// Whether files end when the queue is stopped only.
+    /// Whether files end only when the queue is stopped.
     var isHolding: Bool {
         get { state.withLock { $0.isHolding } }
         set { state.withLock { $0.isHolding = newValue } }
     }
 
-    /// When files began that don't end; for one who listens.
+    /// The start times of files that do not end, for one reader.
     var beginnings: AsyncStream<ContinuousClock.Instant>.Iterator { begun.makeAsyncIterator() }
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {

@@ -3,7 +3,7 @@ import SystemPackage
 import TransferCore
 import TransferKit
 
-/// One measurement of the queue in a process of its own, so that its memory and CPU time are its alone. Prints lines of "name value".
+/// One measurement of the queue in a separate process, so that its memory and CPU time are the queue's alone. Prints lines of "name value".
 let arguments = Array(CommandLine.arguments.dropFirst())
 guard arguments.count >= 3, let count = Int(arguments[2]) else {
     print("usage: queue-benchmark enqueue|tasks|fill|open|work|gap|groups|folder|accounts STORE COUNT [TASKS]")
@@ -39,7 +39,7 @@ func reportPercentiles(_ name: String, _ samples: [Double]) {
     report("\(name) p99 ms", sorted[min(sorted.count - 1, sorted.count * 99 / 100)] * 1_000)
 }
 
-/// Resident memory at its highest, from proc_pid_status(5).
+/// The peak resident memory, from proc_pid_status(5).
 func peakMiB() -> Double {
     let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
     let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") } ?? ""
@@ -82,7 +82,7 @@ case "open":
     report("open peak MiB", peakMiB())
     await queue?.shutdown()
 case "work":
-    // With as many sessions as there are.
+    // With all sessions in the store.
     let queue = try await TransferQueue(storage: .folder(store), transports: [InstantTransport.shared])
     let total = await queue.status().sessions
     var samples: [Double] = []
@@ -97,7 +97,7 @@ case "work":
         samples.append(try await time { try await queue.move(.at(from), to: .index(to)) })
     }
     reportPercentiles("move, durable", samples)
-    // Each sample: a command gives one more session a slot, which is stored, and its file gets to the transport.
+    // In each sample, a command gives one more session a slot, stores that, and starts its file.
     InstantTransport.shared.isHolding = true
     var beginnings = InstantTransport.shared.beginnings
     samples = []
@@ -120,7 +120,7 @@ case "gap":
     reportPercentiles("gap", InstantTransport.shared.gaps)
     await queue.shutdown()
 case "folder":
-    // One session of one folder with so many files in it, 1,000 in each of its folders.
+    // One session of a folder with this many files, 1,000 in each subfolder.
     let tree = store.removingLastComponent().appending("queue-folder")
     let manager = FileManager.default
     try? manager.removeItem(atPath: tree.string)
@@ -147,7 +147,7 @@ case "folder":
     await queue.shutdown()
     try manager.removeItem(atPath: tree.string)
 case "groups":
-    // Each verb on all sessions of a stopped queue, in one call.
+    // Each operation on all sessions of a stopped queue, in one call.
     let queue = try await open()
     try await queue.enqueue(try requests(count))
     let verbs: [(String, () async throws -> [SessionID])] = [
@@ -163,7 +163,7 @@ case "groups":
     precondition(left == 0, "All were removed")
     await queue.shutdown()
 case "accounts":
-    // So many sessions of a tenth as many accounts: one more account may cost nothing but its own row.
+    // This many sessions in a tenth as many accounts: an additional account may cost only its own row.
     let queue = try await open()
     let accounts = max(1, count / 10)
     for number in 0..<accounts {

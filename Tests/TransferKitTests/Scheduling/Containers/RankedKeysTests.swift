@@ -45,7 +45,7 @@ import TransferKit
         #expect(model.keys.isEmpty && model.keys.first == nil)
     }
 
-    @Test func aroundAChunksEnd() throws {
+    @Test func aroundChunkBoundary() throws {
         var model = RankedKeysModel()
         for _ in 0..<768 { model.append() }
         for _ in 0..<50 {
@@ -60,7 +60,7 @@ import TransferKit
     }
 
     @Test(arguments: 0..<3)
-    func deleteAllAndFillAgain(seed: UInt64) throws {
+    func deletesAllAndRefills(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         var model = RankedKeysModel()
         for _ in 0..<2 {
@@ -110,6 +110,6 @@ import TransferKit
         #expect(keys.index(of: 77_778, rank: rank) == 38_888)
         #expect(keys.insert(100_001, rank: rank) == 50_000)
         #expect(keys.remove(100_001, rank: rank) == 50_000)
-        #expect(asked <= 3 * 20, "Each takes some log2(100,000) of them.")
+        #expect(asked <= 3 * 20, "Each operation reads about log2(100,000) of them.")
     }
 }

@@ -53,7 +53,7 @@ import TransferKit
     }
 
     @Test(arguments: [0, 1, 2, 3, 7, 8, 1_000])
-    func deleteAllAndFillAgain(size: Int) throws {
+    func deletesAllAndRefills(size: Int) throws {
         var table = SessionTable<Element>()
         if size.isMultiple(of: 2) { table.reserveLoading(size) }
         let elements = (0..<size).map { Element(key: SessionKey($0) + 1) }
@@ -79,7 +79,7 @@ import TransferKit
         try check(table, Dictionary(uniqueKeysWithValues: more.map { ($0.key, $0) }), absent: elements, "changed")
     }
 
-    @Test func whatIsLoadedTwiceIsLeftOut() throws {
+    @Test func ignoresDuplicatesOnLoad() throws {
         var table = SessionTable<Element>()
         let elements = (1...500).map { Element(key: SessionKey($0)) }
         let sameIDs = [3, 250, 499].map { Element(key: SessionKey(1_000 + $0), id: elements[$0].id) }

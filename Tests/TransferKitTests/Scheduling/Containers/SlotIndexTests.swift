@@ -2,7 +2,7 @@ import Testing
 import TransferKit
 
 @Suite struct SlotIndexTests {
-    /// An identity of which many share a hash, so that searches run into each other and around the end.
+    /// An identity whose hash many others share, so that searches collide and wrap around the end.
     struct Crowded: SlotIdentity {
         var number: Int
 
@@ -16,7 +16,7 @@ import TransferKit
         var elements: ContiguousArray<Crowded> = []
         var unused = Array(0..<100)
         for step in 0..<1_000 {
-            // Grows first, shrinks then, and so on.
+            // Grows first, then shrinks, and so on.
             let grows = Int.random(in: 0..<4, using: &random) != 0
             if (step / 100).isMultiple(of: 2) == grows, !unused.isEmpty {
                 elements.append(Crowded(number: unused.remove(at: Int.random(in: unused.indices, using: &random))))
@@ -38,7 +38,7 @@ import TransferKit
         }
     }
 
-    @Test func anEmptyOneFindsNothing() {
+    @Test func emptyIndexFindsNothing() {
         var index = SlotIndex<SessionKey, SessionKey>()
         #expect(index.slot(of: 1, in: []) { $0 } == nil)
         #expect(index.build(of: []) { $0 }.isEmpty)

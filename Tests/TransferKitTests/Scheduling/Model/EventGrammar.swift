@@ -1,7 +1,7 @@
 import Foundation
 import TransferKit
 
-/// Reads the events as a delegate would, and reports invalid sequences.
+/// Reads the events like a delegate, and reports invalid sequences.
 struct EventGrammar {
     private struct Life {
         var isActive = false
@@ -17,23 +17,23 @@ struct EventGrammar {
     private var lastRevision: UInt64 = 0
     private var changes = 0
 
-    /// A new process tells nothing of what was; one that is paused is active.
+    /// A new process reports no earlier events. A paused session is active.
     mutating func restart(_ observation: Observation) {
         lives = [:]
         for session in observation.sessions { lives[session.id] = Life(isActive: session.holdsSlot) }
     }
 
-    /// What is wrong with these events, or with what they leave behind; nil if nothing is.
+    /// What is wrong with these events or the state after them; nil if nothing is.
     mutating func take(_ events: [QueueEvent.Kind], _ observation: Observation) -> String? {
         for event in events {
             if let what = takeOrder(event) ?? takeLife(event) { return "\(what) (\(event))" }
         }
-        if order != observation.sessions.map(\.id) { return "they tell another order" }
-        if lastRevision != observation.orderRevision { return "they tell another order revision" }
+        if order != observation.sessions.map(\.id) { return "the events describe a different order" }
+        if lastRevision != observation.orderRevision { return "the events carry a different order revision" }
         for session in observation.sessions {
             let life = lives[session.id] ?? Life()
             if life.isActive != session.holdsSlot { return "\(session.line) is active: \(life.isActive)" }
-            if life.isRunning != session.hasRun { return "\(session.line) is told to run: \(life.isRunning)" }
+            if life.isRunning != session.hasRun { return "\(session.line) runs according to the events: \(life.isRunning)" }
         }
         return nil
     }

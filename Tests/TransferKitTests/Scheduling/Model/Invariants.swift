@@ -1,8 +1,8 @@
 import TransferKit
 
-/// What holds for a scheduler after each step, whatever the reference says.
+/// What must hold for a scheduler after each step, independent of the reference.
 enum Invariants {
-    /// The sentence that is broken, or nil.
+    /// The invariant that does not hold, or nil.
     static func broken(before: Observation, after: Observation, outcome: Outcome, event: ModelEvent, limits: SlotLimits) -> String? {
         let ids = after.sessions.map(\.id)
         guard Set(ids).count == ids.count else { return "a session is doubled" }
@@ -10,7 +10,7 @@ enum Invariants {
         for id in outcome.started {
             guard let session = old[id] else { continue }
             if session.target == .paused || session.target == .held || session.target.isEnded, !event.isByPerson {
-                return "\(id.testName) was \(session.target) and started by itself"
+                return "\(id.testName) was \(session.target) and started without a call"
             }
         }
         let isActivated = after.sessions.contains { $0.state == .running && !$0.isEnding && old[$0.id]?.holdsSlot != true }
@@ -33,16 +33,16 @@ enum Invariants {
 }
 
 extension Observation {
-    /// How many runs are at work, of an account or of all.
+    /// How many runs are in progress, for one account or for all.
     fileprivate func runs(of account: String?) -> Int {
         account.map { runs[$0] ?? 0 } ?? runs.values.reduce(0, +)
     }
 
-    /// How many slots are in use, those of removed sessions included.
+    /// How many slots are in use, including those of removed sessions.
     fileprivate var slots: Int { runs(of: nil) + sessions.count { $0.holdsSlot && !$0.hasRun } }
 }
 
-/// The limits of a queue, and who counts for which.
+/// The limits of a queue, and which sessions count toward which limit.
 struct SlotLimits {
     var queue: Int
     var accounts: [String: Int]
@@ -52,7 +52,7 @@ struct SlotLimits {
 }
 
 extension ModelEvent {
-    /// Whether it is a call that may start what was set aside.
+    /// Whether this is a call that may start a paused, held or ended session.
     var isByPerson: Bool {
         if case .command(.perform) = self { true } else { false }
     }

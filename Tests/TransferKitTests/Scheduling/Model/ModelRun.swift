@@ -1,21 +1,21 @@
 import Foundation
 import TransferKit
 
-/// Where scheduler and reference part, or a rule is broken.
+/// Thrown where the scheduler and the reference differ, or an invariant is broken.
 struct Disagreement: Error, CustomStringConvertible {
     var step: Int
     var what: String
     var description: String { "step \(step): \(what)" }
 }
 
-/// A scheduler and the reference, told the same and compared after each step.
+/// A scheduler and the reference, which get the same inputs and are compared after each step.
 struct ModelRun {
     private(set) var scheduler: ModelledScheduler
     private(set) var reference: ReferenceQueue
     private(set) var now = DualInstant.start
     private var grammar = EventGrammar()
     private var number = 0
-    /// What the scheduler showed after the last step.
+    /// The scheduler's state after the last step.
     private var shown: Observation
 
     init(_ settings: ModelSequence.Settings) {
@@ -24,7 +24,7 @@ struct ModelRun {
         shown = scheduler.observation(at: now)
     }
 
-    /// Plays a recorded sequence; throws where the two part.
+    /// Plays a recorded sequence; throws where the two differ.
     static func play(_ sequence: ModelSequence) throws(Disagreement) {
         var run = ModelRun(sequence.settings)
         for step in sequence.steps { try run.play(step) }
@@ -66,7 +66,7 @@ struct ModelRun {
         return outcome
     }
 
-    /// The clock of the day goes by no rule; whatever depends on it has to be looked at again within a minute.
+    /// The date may jump, so anything that depends on it must be checked again within a minute.
     private mutating func setClock(by seconds: Int) throws(Disagreement) {
         if reference.dependsOnDate {
             guard let due = scheduler.nextDue(after: now), due <= now.uptime + .seconds(60) else {
@@ -77,7 +77,7 @@ struct ModelRun {
         try take(.tick)
     }
 
-    /// Lets time pass, and wakes the scheduler when it wants to be. Before that, nothing may become due.
+    /// Advances the time, and wakes the scheduler at the times it asks for. Nothing may become due earlier.
     private mutating func advance(_ duration: Duration) throws(Disagreement) {
         let later = now + duration
         var wakings = 0
@@ -90,13 +90,13 @@ struct ModelRun {
         try sleep(until: later, .zero)
     }
 
-    /// Nothing may become due until a short time before the end.
+    /// Nothing may become due until shortly before the end.
     private mutating func sleep(until later: DualInstant, _ short: Duration) throws(Disagreement) {
         var unattended = reference
         let outcome = unattended.step(.tick, at: DualInstant(uptime: later.uptime - short, date: later.date + (.zero - short).inSeconds))
         var shown = unattended.observation(at: later, withReasons: false)
         let expected = reference.observation(at: now, withReasons: false)
-        // The time also changes isIdle: a session that could start automatically may no longer be able to.
+        // Time also changes isIdle: a session that could start automatically may no longer be able to.
         shown.isIdle = expected.isIdle
         guard outcome.started.isEmpty, outcome.toldToEnd.isEmpty, shown == expected else {
             throw disagreement("it sleeps, and misses what is due by \(later.uptime): \(shown.line)")

@@ -1,26 +1,26 @@
 import TransferCore
 import TransferKit
 
-/// What a queue under test can be told: as an ``Input``, but a run is named by its session, so that a sequence keeps its sense when parts of it
-/// are taken away.
+/// The inputs of a queue under test: like ``Input``, but a run is named by its session, so that a sequence stays meaningful when parts of
+/// it are removed.
 enum ModelEvent: Codable, Sendable {
     case command(Command)
-    /// Of the session's last run, or of one before it.
+    /// The session's last run, or an earlier one.
     case report(SessionID, runsAgo: Int, RunEvent.Content)
-    /// So many bytes are left on the disk.
+    /// This many bytes are available on the disk.
     case disk(free: Int64)
     case tick
 }
 
-/// Something that happens to a queue under test, some seconds after what happened before.
+/// Something that happens to a queue under test, some seconds after the previous step.
 struct ModelStep: Codable, Sendable {
     enum Kind: Codable, Sendable {
         case event(ModelEvent)
-        /// The clock of the day is set forward by so many seconds, or back; the time since the start goes on as it does.
+        /// Sets the date forward or back by this many seconds; the uptime is not affected.
         case clock(Int)
         /// The process is killed, and another one opens the store.
         case restart
-        /// The store refuses what follows from these: as if they had never been.
+        /// The store refuses the changes from these steps, as if they had never happened.
         case undo([ModelEvent])
     }
 
@@ -28,7 +28,7 @@ struct ModelStep: Codable, Sendable {
     var kind: Kind
 }
 
-/// A whole recorded test: it can be written down, and played again.
+/// A complete recorded test that can be saved and replayed.
 struct ModelSequence: Codable, Sendable {
     struct Settings: Codable, Sendable {
         var isStrict = false

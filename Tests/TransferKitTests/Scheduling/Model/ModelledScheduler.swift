@@ -1,6 +1,6 @@
 import TransferKit
 
-/// A scheduler with all that its owner does for it: it stores, and knows the runs.
+/// A scheduler with everything that its owner does for it: it stores changes, and knows the runs.
 struct ModelledScheduler {
     private struct RunName {
         var key: SessionKey
@@ -19,7 +19,7 @@ struct ModelledScheduler {
         scheduler.beginReadingTags()
     }
 
-    /// Handles an event and what may start because of it, as the writer does.
+    /// Handles an event and starts what may then start, like the writer.
     mutating func step(_ event: ModelEvent, at now: DualInstant) -> Outcome {
         let (outcome, transaction) = decide(event, at: now)
         scheduler.commit()
@@ -58,11 +58,11 @@ struct ModelledScheduler {
         return (outcome, transaction)
     }
 
-    /// Nil if no such run was ever begun.
+    /// Nil if no such run has begun.
     private func input(_ event: ModelEvent) -> Input? {
         switch event {
         case .command(.perform(let operation, .group(.tag(let tag)))):
-            // As the queue does: only the store knows tags.
+            // Like the queue: only the store knows tags.
             return .command(.perform(operation, .found(store.sessions(tagged: tag), of: .tag(tag))))
         case .command(let command): return .command(command)
         case .tick: return .tick
@@ -74,7 +74,8 @@ struct ModelledScheduler {
         }
     }
 
-    /// Handles events, takes them back, and handles them once more: nothing may be left of the first time, and the second may not differ.
+    /// Handles events, reverts them, and handles them again: the first pass may leave nothing behind, and the second must have the same
+    /// result.
     ///
     /// - Returns: What was wrong; nil if nothing was.
     mutating func tryAndUndo(_ events: [ModelEvent], at now: DualInstant) -> String? {
@@ -120,7 +121,7 @@ struct ModelledScheduler {
         return (scheduler.sessions.filter { $0.run != nil }.map(\.account) + leftovers).reduce(into: [:]) { $0[$1, default: 0] += 1 }
     }
 
-    /// What is wrong with what is left at servers; nil if nothing is.
+    /// What is wrong with the partial files at servers; nil if nothing is.
     var brokenRemotely: String? {
         let leftovers = runs.values.joined().filter { scheduler.flags.ending[$0.run] != nil }.map(\.key)
         return remote.broken(scheduler, leftovers: Set(leftovers))

@@ -1,12 +1,12 @@
 import TransferKit
 
-/// All that can be seen of a queue between two steps.
+/// Everything that is visible of a queue between two steps.
 struct Observation: Equatable {
     struct Session: Equatable {
         var id: SessionID
-        /// As a status shows it.
+        /// The state that a status shows.
         var state: SessionState
-        /// What it will be once its run has let go.
+        /// The state that it will have once its run has ended.
         var target: SessionState
         var isEnding: Bool
         var holdsSlot: Bool
@@ -19,10 +19,10 @@ struct Observation: Equatable {
     var orderRevision: UInt64
     /// In list order.
     var sessions: [Session]
-    /// How many runs are at work for each account, those of removed sessions included.
+    /// How many runs are in progress for each account, including those of removed sessions.
     var runs: [String: Int]
 
-    /// The first thing that two observations do not agree on, for people.
+    /// The first difference between two observations, as text.
     func difference(from other: Observation) -> String? {
         if mode != other.mode { return "mode \(mode), expected \(other.mode)" }
         let (ids, otherIDs) = (sessions.map(\.id.testName), other.sessions.map(\.id.testName))
@@ -56,7 +56,7 @@ extension Observation.Session {
         return session
     }
 
-    /// The same case and the same facts; the texts of errors and the times of breakers are checked elsewhere.
+    /// The same case and the same facts. The texts of errors and the times of breakers are checked elsewhere.
     func isSameReason(_ expected: WaitReason?) -> Bool {
         switch (why, expected) {
         case (.accountBlocked, .accountBlocked), (.endpointsUnavailable, .endpointsUnavailable), (.noSpace, .noSpace): true
@@ -69,15 +69,15 @@ extension Observation.Session {
         case nil: "nothing"
         case .displaced(let id): "displaced by \(id.testName)"
         case .after(let id, let state): "after \(id.testName), \(state)"
-        case .strictOrder(let id): "strictly behind \(id.testName)"
-        case .order(let id): "behind \(id.testName)"
+        case .strictOrder(let id): "strictly after \(id.testName)"
+        case .order(let id): "after \(id.testName)"
         case .slotHeld(let id): "slot held by \(id.testName)"
         case .some(let why): why.description
         }
     }
 }
 
-/// What a step came to.
+/// The result of a step.
 struct Outcome: Equatable {
     var answer: Answer?
     var code: QueueError.Code?
@@ -89,7 +89,7 @@ struct Outcome: Equatable {
         if answer != other.answer { return "answer \(description), expected \(other.description)" }
         if started != other.started { return "started \(started.map(\.testName)), expected \(other.started.map(\.testName))" }
         if toldToEnd.map(\.testName).sorted() != other.toldToEnd.map(\.testName).sorted() {
-            return "told to end \(toldToEnd.map(\.testName)), expected \(other.toldToEnd.map(\.testName))"
+            return "asked to end \(toldToEnd.map(\.testName)), expected \(other.toldToEnd.map(\.testName))"
         }
         return nil
     }

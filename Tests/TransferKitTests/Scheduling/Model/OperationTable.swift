@@ -2,13 +2,12 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// What each operation makes of a session in each state: the one place where that is written down.
-///
-/// A cell is the state that the session has afterwards, or will have once its run has let go; or the code of the error that refuses the call.
-/// Two states apart by a slash are those on a queue that runs, and on one that is stopped or draining. A session that waits afterwards starts
+/// The result of each operation on a session in each state: the only place where it is specified.
+/// A cell is the state that the session has afterwards, or will have once its run has ended, or the code of the error that refuses the
+/// call. Two states separated by a slash apply to a running queue and to a stopped or draining one. A session that waits afterwards starts
 /// as soon as its turn comes.
 enum OperationTable {
-    /// The column `ending` is of a session that was interrupted, and whose run has not let go yet.
+    /// The column `ending` is a session that was interrupted and whose run has not ended yet.
     static let columns = ["waiting", "running", "ending", "paused", "held", "cancelled", "failed", "completed"]
 
     static let modes = ["running", "draining", "stopped"]
@@ -44,7 +43,7 @@ enum OperationTable {
         line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces).replacingOccurrences(of: "✗", with: "invalidTransition") }
     }
 
-    /// All that can be: on a stopped queue nothing runs.
+    /// All valid combinations: on a stopped queue no session runs.
     static let cells: [Cell] = rows.flatMap { row in
         zip(columns, row.dropFirst()).flatMap { state, cell in
             modes.filter { $0 != "stopped" || (state != "running" && state != "ending") }.map { mode in
@@ -55,7 +54,7 @@ enum OperationTable {
         }
     }
 
-    /// The table for people.
+    /// The table as text.
     static var markdown: String {
         let head = ["operation"] + columns
         let lines = [head, head.map { _ in "---" }] + rows.map { row in ["`\(row[0])`"] + row.dropFirst().map { formatted($0) } }

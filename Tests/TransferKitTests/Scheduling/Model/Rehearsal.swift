@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// A queue for tests to be read: sessions have short names, and the reference looks on at every step.
+/// A queue for readable tests: sessions have short names, and the reference checks every step.
 struct Rehearsal {
     private(set) var run: ModelRun
 
@@ -30,13 +30,13 @@ struct Rehearsal {
 
     func why(_ name: String) -> WaitReason? { session(name)?.why }
 
-    /// What the call came to; nil if it was not refused.
+    /// The result of the call; nil if it was not refused.
     @discardableResult
     mutating func tell(_ command: Command) throws -> QueueError.Code? {
         try run.take(.command(command)).code
     }
 
-    /// Adds sessions of an account at the end, the names apart by blanks.
+    /// Adds sessions of an account at the end. The names are separated by spaces.
     mutating func add(_ names: String, to account: String = "a", isHeld: Bool = false) throws {
         let drafts = names.split(separator: " ").map { SessionDraft.draft(account, id: SessionID(named: String($0))) }
         try tell(.enqueue(drafts, isHeld: isHeld))
@@ -58,7 +58,7 @@ struct Rehearsal {
         try report(name, .ended(outcome))
     }
 
-    /// The run of a session that was told to end lets go.
+    /// The run of a session that was asked to end does so.
     mutating func letGo(_ name: String) throws {
         try end(name, .interrupted)
     }
@@ -67,7 +67,7 @@ struct Rehearsal {
         try run.take(.report(SessionID(named: name), runsAgo: 0, content))
     }
 
-    /// So many bytes are left on the disk.
+    /// This many bytes are available on the disk.
     mutating func disk(free: Int64) throws {
         try run.take(.disk(free: free))
     }
@@ -80,7 +80,7 @@ struct Rehearsal {
         try run.play(ModelStep(wait: 0, kind: .restart))
     }
 
-    /// Ends what runs, in turn, and says in which order the sessions ended.
+    /// Ends the running sessions one by one, and returns the order in which the sessions ended.
     mutating func finishAll() throws -> String {
         var names: [String] = []
         for _ in 0..<100 {

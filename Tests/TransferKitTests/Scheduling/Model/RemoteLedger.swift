@@ -1,6 +1,6 @@
 import TransferKit
 
-/// What runs left at servers of files that are not complete, and who knows of each such part: as a store keeps it.
+/// The incomplete files that runs left at servers, and what the store knows of each of them.
 struct RemoteLedger {
     private struct Part: Hashable {
         var session: SessionKey
@@ -9,11 +9,11 @@ struct RemoteLedger {
         var life: Int
     }
 
-    /// Those that a session goes on with.
+    /// Those that a session continues.
     private var checkpoints: Set<Part> = []
     /// Those of removed sessions, as long as a run may complete them.
     private var held: Set<Part> = []
-    /// Those that may be removed at their servers.
+    /// Those that may be removed from their servers.
     private var due: Set<Part> = []
     private var lives: [SessionKey: [Int64: Int]] = [:]
     private var quarantined: Set<SessionKey> = []
@@ -26,7 +26,7 @@ struct RemoteLedger {
         for write in writes {
             switch write {
             case .insertSessions(let sessions):
-                // After a restart, keys are given again; remote names are made of other things.
+                // After a restart, keys are reused; remote names do not depend on them.
                 sessions.forEach { row, _ in
                     due = due.filter { $0.session != row.entry.key }
                     quarantined.remove(row.entry.key)
@@ -50,7 +50,7 @@ struct RemoteLedger {
         }
     }
 
-    /// A later attempt begins another life, whose remote name a late removal can't hit.
+    /// A later attempt begins another life, whose remote name a late removal can't affect.
     private mutating func discard(_ parts: Set<Part>) {
         checkpoints.subtract(parts)
         due.formUnion(parts)
@@ -62,7 +62,7 @@ struct RemoteLedger {
         due.formUnion(parts)
     }
 
-    /// What an opening makes of what a killed process left.
+    /// What opening a store does with the leftovers of a killed process.
     mutating func restart(_ scheduler: Scheduler) {
         release(held)
         for session in scheduler.sessions where Self.leavesNothing(session, scheduler) {
@@ -75,7 +75,7 @@ struct RemoteLedger {
             && scheduler.sessionIndex[session.key]?.conditions.contains(.keepsPartial) == false
     }
 
-    /// - Parameter leftovers: Sessions that were removed, and whose runs have not let go.
+    /// - Parameter leftovers: Removed sessions whose runs have not ended.
     func broken(_ scheduler: Scheduler, leftovers: Set<SessionKey>) -> String? {
         let sessions = Dictionary(uniqueKeysWithValues: scheduler.sessions.map { ($0.key, $0) })
         for part in checkpoints {

@@ -1,9 +1,9 @@
 import Foundation
 import TransferKit
 
-/// Finds a short sequence that fails, given one that does.
+/// Finds a short failing sequence, given a long one.
 enum Shrinker {
-    /// Takes steps away, first many at a time, as long as it still fails.
+    /// Removes steps, many at a time at first, while the sequence still fails.
     static func shortest(_ sequence: ModelSequence, fails: (ModelSequence) -> Bool) -> ModelSequence {
         var shortest = sequence
         var size = max(shortest.steps.count / 2, 1)
@@ -25,7 +25,7 @@ enum Shrinker {
         }
     }
 
-    /// The text of a failure: what parts, and the shortest sequence that shows it, as JSON to be replayed.
+    /// The text of a failure: what differs, and the shortest sequence that shows it, as JSON that can be replayed.
     static func report(_ sequence: ModelSequence, seed: UInt64, _ first: Disagreement) throws -> String {
         let shortest = shortest(sequence) { candidate in
             do throws(Disagreement) {

@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// Makes up what happens next, from a seed and from what is in the queue.
+/// Generates the next step from a seed and the contents of the queue.
 struct StepGenerator {
     var random: SplitMix64
     private var drafted = 0
@@ -17,7 +17,7 @@ struct StepGenerator {
         return settings
     }
 
-    /// The accounts, and nearly always a queue that runs.
+    /// The accounts, and almost always a running queue.
     mutating func opening() -> [ModelStep] {
         var commands = ["a", "b", "c"].map { Command.saveAccount(account($0)) }
         if !chance(8) { commands.append(.start) }
@@ -43,7 +43,7 @@ struct StepGenerator {
             if chance(40), let id = queue.sessions.map(\.id).randomElement(using: &random) {
                 .command(.quarantine(id, "for a test"))
             } else if chance(20), let id = queue.sessions.first(where: { $0.state == .completed && $0.deduplicationKey != nil })?.id {
-                // Another one may have its key by now.
+                // Another session may have its key by now.
                 .command(.perform(.run(again: true), .one(.id(id))))
             } else {
                 .command(.perform(operation(queue), target(queue)))
@@ -183,7 +183,7 @@ struct StepGenerator {
         }
     }
 
-    /// The present one mostly, if any.
+    /// Usually the present one, if any.
     private mutating func revision(_ queue: ReferenceQueue) -> UInt64? {
         chance(2) ? nil : queue.orderRevision &- (chance(5) ? 1 : 0)
     }
@@ -230,13 +230,13 @@ struct StepGenerator {
 
     private mutating func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &random) }
 
-    /// True once in so many times.
+    /// True once in this many times, on average.
     private mutating func chance(_ times: Int) -> Bool { number(1...times) == 1 }
 }
 
 extension TransferError {
-    fileprivate static let answeredByProxy = TransferError(.transient, .serverUnavailable, "The server behind it is stopped.")
-    fileprivate static let outage = TransferError(.unreachable, .connectionRefused, "Nobody is there.")
+    fileprivate static let answeredByProxy = TransferError(.transient, .serverUnavailable, "The server behind the proxy is stopped.")
+    fileprivate static let outage = TransferError(.unreachable, .connectionRefused, "No server answers.")
 }
 
 extension Checkpoint {

@@ -1,6 +1,6 @@
 import TransferKit
 
-/// What a store would hold after the writes of a scheduler, as far as a scheduler reads it again.
+/// What a store would hold after the writes of a scheduler, limited to what a scheduler reads.
 struct StoreImage {
     private var rows: [SessionKey: ScheduleRow] = [:]
     private var tags: [SessionKey: Set<String>] = [:]
@@ -36,7 +36,7 @@ struct StoreImage {
         rows.values.filter { tags[$0.entry.key]?.contains(tag) == true }.sorted { $0.entry.rank < $1.entry.rank }.map(\.entry.id)
     }
 
-    /// The columns that there are: all else is lost with the process.
+    /// The columns that are stored: everything else is lost with the process.
     private static func stored(_ row: ScheduleRow) -> ScheduleRow {
         var stored = ScheduleRow(
             entry: Entry(id: row.entry.id, key: row.entry.key, rank: row.entry.rank, account: row.entry.account, state: row.entry.state))
@@ -51,7 +51,7 @@ struct StoreImage {
         return stored
     }
 
-    /// What another process makes of it.
+    /// What another process loads from it.
     mutating func open(_ settings: Scheduler.Settings) -> Scheduler {
         var scheduler = Scheduler(settings)
         scheduler.load(sessionLimit: sessionLimit, rateLimit: rateLimit, orderRevision: orderRevision)

@@ -1,0 +1,248 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCommands
+import TransferCore
+
+/// Remote names of files, and names of sessions.
+@Suite struct RemoteNameTests {
+    private func program() throws -> TransferQ {
+        let program = try TransferQ()
+        for folder in ["one", "two"] {
+            try FileManager.default.createDirectory(atPath: program.folder.path.appending(folder).string, withIntermediateDirectories: true)
+            try program.folder.file("\(folder)/reel", size: 1)
+        }
+        return program
+    }
+
+    /// One file would silently replace the other.
+    @Test(arguments: [
+        "sftp://me@one.example/in/", "https+put://one.example/in/", "https+put://one.example/{name}", "https+form://one.example/",
+    ])
+    func rejectsFilesWithSameName(address: String) async throws {
+        let program = try program()
+        try await program.succeed("account", "add", "place", address)
+        for options in [[], ["--each"], ["--to", "day"]] {
+            let refused = try await program.run(["add", "place", "one/reel", "two/reel"] + options)
+            #expect(refused.status == 2, "\(refused.testDescription)")
+            for path in ["one/reel", "two/reel"] {
+                #expect(refused.diagnostics.contains(program.folder.path.pushing(FilePath(path)).string), "\(refused.diagnostics)")
+            }
+        }
+        #expect(try await program.succeed("list", "--json").lines == [])
+        // The same file given twice loses nothing.
+        try await program.succeed("add", "place", "one/reel", "./one/reel")
+    }
+
+    /// Servers that keep files with the same name apart.
+    @Test(arguments: [
+        ("https://one.example/", []), ("https+form://one.example/{transfer}", []),
+        ("https+form://one.example/", ["--setting", "field.id={transfer}"]), ("https+put://one.example/{transfer}/{name}", []),
+        ("https+put://one.example/", ["--setting", "upload=form", "--setting", "field.id=x{transfer}"]),
+    ])
+    func acceptsFilesKeptApart(address: String, options: [String]) async throws {
+        let program = try program()
+        try await program.succeed("account", "add", "place", address)
+        let added = try await program.run(["add", "place", "one/reel", "two/reel"] + options)
+        #expect(added.status == 0 && added.lines.count == 1, "\(added.testDescription)")
+        #expect(added.diagnostics.contains("one/reel") && added.diagnostics.contains("two/reel"), "\(added.diagnostics)")
+        #expect(try await program.succeed("add", "place", "one/reel").diagnostics == "")
+    }
+
+    @Test(arguments: [(".", "one"), ("..", nil), ("./", "one"), ("../two/.", "two")] as [(String, String?)])
+    func namesSessionsAfterFolders(path: String, name: String?) async throws {
+        let program = try program()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        let folder = program.folder.path.appending("one")
+        let words = ["add", "studio", path].map { Array($0.utf8) }
+        let added = await (try program.start(TransferQ.executable, words, workingFolder: folder)).result()
+        #expect(added.status == 0, "\(added.testDescription)")
+        let session = try #require(try await program.succeed("list", "--json").objects().first)
+        #expect(session["name"] as? String == name ?? program.folder.path.lastComponent?.string)
+    }
+
+    @Test func rejectsRootFolder() async throws {
+        let program = try program()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        let refused = try await program.run("add", "studio", "/")
+        #expect(refused.status == 2 && refused.diagnostics.contains("/ is the root"), "\(refused.testDescription)")
+    }
+
+    /// Options without effect cause a warning.
+    @Test(
+        arguments: [
+            ("https+put://one.example/", ["--chunk", "1M"], "--chunk"), ("https+form://one.example/", ["--chunk", "1M"], "--chunk"),
+            ("sftp://me@one.example/", ["--chunk", "1M"], "--chunk"), ("https+put://one.example/", ["--parallel", "4"], "--parallel"),
+            ("https://one.example/", ["--chunk", "1M", "--parallel", "4"], nil), ("sftp://me@one.example/", ["--parallel", "4"], nil),
+            ("https+put://one.example/", ["--parallel", "4", "other"], nil),
+        ] as [(String, [String], String?)])
+    func warnsAboutOptionsWithoutEffect(address: String, options: [String], named: String?) async throws {
+        let program = try program()
+        try program.folder.file("other", size: 1)
+        try await program.succeed("account", "add", "place", address)
+        let added = try await program.run(["add", "place", "one/reel"] + options)
+        #expect(added.status == 0 && added.lines.count == 1, "\(added.testDescription)")
+        guard let named else { return #expect(added.diagnostics == "") }
+        #expect(added.diagnostics.contains("\(named) has no effect") && added.diagnostics.contains("one.example"), "\(added.diagnostics)")
+    }
+
+    /// A tus server has no names by which it could replace a file.
+    @Test(
+        arguments: [
+            ("never", [], 0, nil), ("rename", [], 0, nil), ("always", [], 0, "has no effect"), ("skip", [], 2, "new upload"),
+            ("different", [], 2, "new upload"), ("newer", [], 2, "new upload"), ("never", ["sftp://me@two.example/"], 0, nil),
+            ("newer", ["sftp://me@two.example/"], 0, "only to uploads over SFTP"),
+            ("always", ["sftp://me@two.example/"], 0, "only to uploads over SFTP"),
+        ] as [(String, [String], Int32, String?)])
+    func checksOverwritePolicy(policy: String, others: [String], status: Int32, words: String?) async throws {
+        let program = try program()
+        _ = try await program.run(["account", "add", "place", "https://one.example/"] + others)
+        let added = try await program.run("add", "place", "one/reel", "--overwrite", policy)
+        #expect(added.status == status && added.lines.count == (status == 0 ? 1 : 0), "\(added.testDescription)")
+        guard let words else { return #expect(added.diagnostics == "") }
+        #expect(added.diagnostics.contains("--overwrite \(policy)") && added.diagnostics.contains(words), "\(added.diagnostics)")
+        let received = try await program.run("add", "place", "other", "--download", "--overwrite", policy)
+        #expect(received.status == 0 && received.diagnostics == "", "\(received.testDescription)")
+    }
+
+    /// A session that no endpoint can perform is rejected when it is added, not when it runs.
+    @Test(
+        arguments: [
+            ("https+put://one.example/", ["--metadata", "k=v"], "metadata"),
+            ("https+put://one.example/", ["--verify", "checksum"], "checksum"), ("https+get://one.example/", [], "download"),
+            ("https+form://one.example/", ["--metadata", "k=v"], nil),
+        ] as [(String, [String], String?)])
+    func rejectsImpossibleSessions(address: String, options: [String], named: String?) async throws {
+        let program = try program()
+        try await program.succeed("account", "add", "place", address)
+        let added = try await program.run(["add", "place", "one/reel"] + options)
+        #expect(added.status == (named == nil ? 0 : 2), "\(added.testDescription)")
+        if let named { #expect(added.diagnostics.contains(named), "\(added.testDescription)") }
+        // Another endpoint can.
+        try await program.succeed("account", "edit", "place", address, "https://two.example/")
+        #expect(try await program.run(["add", "place", "one/reel"] + options).status == 0)
+    }
+
+    /// A trailing slash means a folder.
+    @Test(
+        arguments: [
+            (["https://one.example/"], "sub/", "tus"), (["https+get://one.example/"], "in/sub/", "http"),
+            (["https://one.example/", "https+put://two.example/"], "sub/", "tus"), (["https://one.example/"], "sub", nil),
+            (["https://one.example/", "sftp://me@two.example/"], "sub/", nil), (["sftp://me@one.example/"], "sub/", nil),
+        ] as [([String], String, String?)])
+    func rejectsFoldersThatCannotBeListed(addresses: [String], name: String, refusing: String?) async throws {
+        let program = try program()
+        _ = try await program.run(["account", "add", "place"] + addresses)
+        for result in [
+            try await program.run("add", "place", "file", name, "--download"),
+            try await program.run(["add", "place", "--download", "--each", "-"], input: Array("file\n\(name)\n".utf8)),
+        ] {
+            #expect(result.status == (refusing == nil ? 0 : 2) && result.lines.isEmpty == (refusing != nil), "\(result.testDescription)")
+            guard let refusing else { continue }
+            #expect(result.diagnostics.contains("The transport \"\(refusing)\" can't list folders"), "\(result.diagnostics)")
+            #expect(result.diagnostics.contains(name) && result.diagnostics.contains("one.example"), "\(result.diagnostics)")
+        }
+        if refusing != nil { #expect(try await program.succeed("list", "--json").lines == []) }
+    }
+
+    @Test(arguments: RegisteredTransports.builtIn.all.indices) func knowsWhichTransportsListFolders(_ index: Int) async {
+        let entry = RegisteredTransports.builtIn.all[index]
+        let transport = entry.make()
+        #expect(entry.listsFolders == (transport is any FolderListing))
+        await transport.shutdown()
+    }
+
+    /// An invalid setting is rejected unless another endpoint may support it.
+    @Test(
+        arguments: [
+            (["https://one.example/"], ["--setting", "nosuch=1"], "TUS"), (["sftp://me@one.example/"], ["--setting", "nosuch=1"], "SFTP"),
+            (["https://one.example/", "sftp://me@one.example/"], ["--setting", "nosuch=1"], "TUS"),
+            (["https+put://one.example/", "https://one.example/"], ["--setting", "nosuch=1"], "nosuch"),
+            (["https://one.example/", "https+put://one.example/"], ["--setting", "nosuch=1"], "nosuch"),
+            (["https://one.example/"], ["--checksum", "md5:\(String(repeating: "0", count: 32))"], "checksum"),
+            (["https://one.example/", "https+put://one.example/"], ["--setting", "contentType=a/b"], nil),
+        ] as [([String], [String], String?)])
+    func rejectsInvalidSettings(addresses: [String], options: [String], named: String?) async throws {
+        let program = try program()
+        _ = try await program.run(["account", "add", "place"] + addresses)
+        let added = try await program.run(["add", "place", "one/reel"] + options)
+        #expect(added.status == (named == nil ? 0 : 2), "\(added.testDescription)")
+        if let named { #expect(added.diagnostics.contains(named), "\(added.testDescription)") }
+    }
+
+    /// Success must not depend on which server is available at the time of the transfer.
+    @Test func rejectsInvalidSettingsOfFallback() async throws {
+        let program = try program()
+        let endpoints = ["sftp://me@one.example/", "https+put://two.example/"]
+        #expect(try await program.run(["account", "add", "place"] + endpoints + ["--setting", "http:metadataPrefix=X-"]).status == 0)
+        for options in [["--metadata", "a b=1"], ["--metadata", "é=1", "--each"]] {
+            let refused = try await program.run(["add", "place", "one/reel", "two"] + options)
+            #expect(refused.status == 2 && refused.diagnostics.contains("not a header name"), "\(refused.testDescription)")
+        }
+        #expect(try await program.succeed("list", "--json").lines == [])
+        #expect(try await program.run("add", "place", "one/reel", "--metadata", "ab=1").status == 0)
+    }
+
+    /// Folders with the same name are merged.
+    @Test(arguments: ["sftp://me@one.example/in/", "https+put://one.example/in/"])
+    func mergesFoldersWithSameName(address: String) async throws {
+        let program = try program()
+        for folder in ["one/stills", "two/stills", "three"] {
+            let path = program.folder.path.pushing(FilePath(folder)).string
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        }
+        try await program.succeed("account", "add", "place", address)
+        #expect(try await program.succeed("add", "place", "one/stills", "two/stills").diagnostics == "")
+        try program.folder.file("three/stills", size: 1)
+        #expect(try await program.run("add", "place", "one/stills", "three/stills").status == 2)
+    }
+
+    /// The message explains what would happen to the second file.
+    @Test(arguments: [
+        ("never", "second one would be refused"), ("skip", "second one would be left out"), ("always", "replace the other"),
+        ("newer", "replace the other"), ("different", "replace the other"),
+    ])
+    func explainsRejectedNames(policy: String, words: String) async throws {
+        let program = try program()
+        try await program.succeed("account", "add", "place", "sftp://me@one.example/in/")
+        let refused = try await program.run("add", "place", "one/reel", "two/reel", "--overwrite", policy)
+        #expect(refused.status == 2 && refused.diagnostics.contains(words), "\(refused.testDescription)")
+        #expect(refused.diagnostics.contains("--overwrite rename"), "\(refused.diagnostics)")
+        let added = try await program.run("add", "place", "one/reel", "two/reel", "--overwrite", "rename")
+        #expect(added.status == 0 && added.diagnostics.contains("separate files"), "\(added.testDescription)")
+    }
+
+    /// If a session loses no file at the fallback, which may never be used, the session is not rejected.
+    @Test(arguments: [("sftp://me@two.example/", 0, "refused"), ("https+put://two.example/", 2, "replace the other")])
+    func checksNamesAtFallback(address: String, status: Int32, words: String) async throws {
+        let program = try program()
+        try await program.succeed("account", "add", "place", "https://one.example/", address)
+        let added = try await program.run("add", "place", "one/reel", "two/reel")
+        #expect(added.status == status && added.diagnostics.contains(words), "\(added.testDescription)")
+        #expect(added.diagnostics.contains("two.example"))
+    }
+
+    /// The URL of an item overrides an address that would keep the files apart.
+    @Test func checksNamesOfItemsWithURL() async throws {
+        let program = try program()
+        try await program.succeed("account", "add", "place", "https+put://one.example/{transfer}/")
+        let url = ["--setting", "uploadURL.reel=https://one.example/a?signature=x"]
+        #expect(try await program.run(["add", "place", "one/reel", "two/reel"] + url).status == 2)
+        #expect(try await program.run(["add", "place", "one/reel", "two/reel"] + url + ["--setting", "upload=form"]).status == 2)
+        let form = ["--setting", "upload=form", "--setting", "field.id={transfer}"]
+        #expect(try await program.run(["add", "place", "one/reel", "two/reel"] + url + form).status == 0)
+        #expect(try await program.run(["add", "place", "one/reel"] + url).status == 0)
+    }
+
+    /// Numbers are stored exactly as written.
+    @Test(arguments: ["1.0", "1.50", "123456789012345678901234567890", "{\"a\":1.50, \"b\":1e5,\"a\":-0}", "[ 1 ]"])
+    func preservesContexts(context: String) async throws {
+        let program = try program()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        let id = try await program.succeed("add", "studio", "one/reel", "--context", context).lines[0]
+        for command in [["list"], ["show", id]] {
+            #expect(try await program.run(command + ["--json"]).output.contains("\"context\":\(context),"))
+        }
+        #expect(try await program.succeed("show", id).output.contains("Context:   \(context)\n"))
+    }
+}

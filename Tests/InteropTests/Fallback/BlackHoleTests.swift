@@ -1,0 +1,89 @@
+import Foundation
+import Locking
+import ScriptedHTTP
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportHTTP
+import TransportTUS
+
+/// Servers that accept connections and never respond. After the stall timeout, the next endpoint gets the file.
+@Suite(.timeLimit(.minutes(5))) struct BlackHoleTests {
+    private let workshop: Workshop
+
+    init() throws {
+        workshop = try Workshop()
+    }
+
+    private enum Silence: String, CaseIterable, Sendable {
+        case options = "OPTIONS"
+        case creation = "POST"
+        case put = "PUT"
+        case form = "FORM"
+    }
+
+    /// - Parameter size: 0 for an empty file, whose last byte counts as sent before the first request.
+    private func check(_ silence: Silence, size: Int) async throws {
+        let asked = AsyncStream.makeStream(of: Void.self)
+        let hole = try ScriptedServer { request, _ in
+            if silence == .creation, request.method == "OPTIONS" {
+                return [.tus(204, ["Tus-Version": "1.0.0", "Tus-Extension": "creation,creation-with-upload"])]
+            }
+            return [.read(nil), .call { asked.continuation.yield() }, .silence]
+        }
+        let next = try ScriptedServer { request, _ in
+            switch request.method {
+            case "OPTIONS": [.tus(204, ["Tus-Version": "1.0.0", "Tus-Extension": "creation,creation-with-upload"])]
+            case "POST" where request.headers["upload-length"] != nil:
+                [.tus(201, ["Location": "/files/1", "Upload-Offset": "\(request.contentLength)"])]
+            default: [.answer(201)]
+            }
+        }
+        let endpoint: (ScriptedServer) -> Endpoint = { server in
+            switch silence {
+            case .options, .creation: .tus(server.url())
+            case .put: .http("http+put://127.0.0.1:\(server.port)/")
+            case .form: .http("http+form://127.0.0.1:\(server.port)/")
+            }
+        }
+        let clock = FallbackClock()
+        let queue = try await workshop.openQueue(
+            Account("real", endpoints: [endpoint(hole), endpoint(next)], fallbackAfter: .zero),
+            transports: [TUSTransport(), HTTPTransport()],
+            clock: clock.engineClock)
+        let (events, waits) = (queue.events, clock.waits)
+        let session = try await queue.enqueue(try .upload([workshop.file("small", size: size)], to: "real"))
+        try await queue.start()
+        for await _ in asked.stream { break }
+        let failing = Task { await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } } }
+        // The queue checks for progress ten times a second. More time passes than the stall timeout, and less than the response timeout.
+        let looking = Task {
+            var passed = Duration.zero
+            for await wait in waits where wait == .milliseconds(100) && passed < .seconds(70) {
+                clock.jump(by: .seconds(1))
+                passed += .seconds(1)
+            }
+        }
+        let state = try await session.value.state
+        #expect(state == .completed)
+        #expect(await failing.value?.code == .stalled)
+        looking.cancel()
+        let item = try #require(try await queue.items(of: session.id).first)
+        #expect(item.remoteURL?.contains(":\(next.port)/") ?? true)
+        #expect(hole.requests.count == (silence == .creation ? 2 : 1), "the silent server was asked once")
+        await queue.shutdown()
+        hole.stop()
+        next.stop()
+    }
+
+    @Test(arguments: [0, 1_000]) func leavesServerSilentAfterOPTIONS(size: Int) async throws { try await check(.options, size: size) }
+
+    @Test(arguments: [0, 1_000, 1 << 20]) func leavesServerSilentAfterPOST(size: Int) async throws {
+        try await check(.creation, size: size)
+    }
+
+    @Test(arguments: [0, 1_000, 1 << 20]) func leavesServerSilentAfterSmallPUT(size: Int) async throws { try await check(.put, size: size) }
+
+    @Test(arguments: [0, 1_000]) func leavesServerSilentAfterSmallForm(size: Int) async throws { try await check(.form, size: size) }
+}

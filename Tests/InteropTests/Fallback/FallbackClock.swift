@@ -1,0 +1,110 @@
+import Foundation
+import Locking
+import TransferCore
+import TransferKit
+
+/// The machine's time. A test advances it when the queue would sleep longer than a test should.
+final class FallbackClock: Sendable {
+    private struct Sleeper {
+        let deadline: Duration
+        let continuation: CheckedContinuation<Void, any Error>
+        /// Wakes the sleeper if the test does not.
+        let alarm: Task<Void, any Error>
+    }
+
+    private struct State {
+        var passedOver = Duration.zero
+        var nextID = 0
+        var sleepers: [Int: Sleeper] = [:]
+        var watchers: [AsyncStream<Duration>.Continuation] = []
+    }
+
+    private let state = Locked(State())
+    /// Date and uptime advance together, even if the machine's date changes.
+    private let beginning = (date: EngineClock.system.date(), uptime: EngineClock.system.now())
+
+    var engineClock: EngineClock {
+        EngineClock(now: { self.now }, date: { self.date }, sleep: { try await self.sleep($0) })
+    }
+
+    var now: Duration { EngineClock.system.now() + state.withLock { $0.passedOver } }
+    var date: Date { beginning.date.addingTimeInterval((now - beginning.uptime).inSeconds) }
+
+    /// Advances the time, and wakes the sleepers that are due.
+    func jump(by duration: Duration) {
+        guard duration > .zero else { return }
+        let due = state.withLock { state in
+            state.passedOver += duration
+            let now = EngineClock.system.now() + state.passedOver
+            let due = state.sleepers.filter { $0.value.deadline <= now }
+            for id in due.keys { state.sleepers[id] = nil }
+            return due.values.sorted { $0.deadline < $1.deadline }
+        }
+        for sleeper in due { wake(sleeper) }
+    }
+
+    /// Advances the time in steps that the stall watch does not take for a suspended machine. The watch takes a sample every 100 ms.
+    func pass(_ duration: Duration) async {
+        let end = now + duration
+        while now < end && !Task.isCancelled {
+            jump(by: .seconds(4))
+            await waits(for: .milliseconds(100), times: 1)
+        }
+    }
+
+    func jump(to date: Date) {
+        jump(by: .seconds(date.timeIntervalSince(self.date)))
+    }
+
+    /// The duration of each sleep that begins from now on.
+    var waits: AsyncStream<Duration> {
+        let (waits, watcher) = AsyncStream.makeStream(of: Duration.self)
+        state.withLock { $0.watchers.append(watcher) }
+        return waits
+    }
+
+    /// Returns after the given number of sleeps of this duration have begun.
+    func waits(for duration: Duration, times: Int) async {
+        var left = times
+        for await wait in waits where wait == duration {
+            left -= 1
+            if left == 0 { return }
+        }
+    }
+
+    private func wake(_ sleeper: Sleeper?, throwing error: CancellationError? = nil) {
+        sleeper?.alarm.cancel()
+        if let error { sleeper?.continuation.resume(throwing: error) } else { sleeper?.continuation.resume() }
+    }
+
+    private func take(_ id: Int) -> Sleeper? {
+        state.withLock { $0.sleepers.removeValue(forKey: id) }
+    }
+
+    private func sleep(_ duration: Duration) async throws {
+        guard duration > .zero else { return }
+        let id = state.withLock { state in
+            state.nextID += 1
+            return state.nextID
+        }
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let watchers = state.withLock { state -> [AsyncStream<Duration>.Continuation]? in
+                    // The cancellation handler below may already have run and found no sleeper.
+                    guard !Task.isCancelled else { return nil }
+                    let alarm = Task {
+                        try await Task.sleep(for: duration, clock: .continuous)
+                        self.wake(self.take(id))
+                    }
+                    let deadline = EngineClock.system.now() + state.passedOver + duration
+                    state.sleepers[id] = Sleeper(deadline: deadline, continuation: continuation, alarm: alarm)
+                    return state.watchers
+                }
+                guard let watchers else { return continuation.resume(throwing: CancellationError()) }
+                for watcher in watchers { watcher.yield(duration) }
+            }
+        } onCancel: {
+            wake(take(id), throwing: CancellationError())
+        }
+    }
+}

@@ -1,0 +1,126 @@
+import Foundation
+import Locking
+import Logging
+import SSHFixture
+import SystemPackage
+import TUSLoopback
+import Testing
+import TransferCore
+import TransferKit
+import TransportSFTP
+import TransportTUS
+
+/// An account that prefers a tus server, and falls back on an SFTP server.
+final class FallbackFixture: Sendable {
+    /// A file's first attempt at the SFTP server.
+    struct Arrival: Sendable {
+        let time: Date
+        let checkpoint: Checkpoint?
+        /// The number of the file's bytes that the tus server had at that time.
+        let leftBehind: Int64
+    }
+
+    let workshop: Workshop
+    let clock = FallbackClock()
+    let tusAddress: String
+    let account: Account
+    let queue: TransferQueue
+    let log = RecordedLog()
+    /// The confirmed bytes of each discarded checkpoint.
+    let discards: AsyncStream<Int64>
+    private let arrivals = Locked<[String: Arrival]>([:])
+    private let failures = Locked<[String: Date]>([:])
+    /// The folder of the SFTP server.
+    let files: URL
+
+    /// One server for all tests. It ends with the test process.
+    private static let ssh = Task { try await SSHServerProcess.start() }
+
+    /// - Parameters:
+    ///   - address: The address of the tus server, or of the relay in front of it.
+    ///   - server: The tus server itself.
+    ///   - rules: Makes the rules from the two addresses, the tus server's first.
+    init(
+        _ workshop: Workshop, at address: String, server: TUSLoopbackServer, rules: ([String]) -> [EndpointRule] = { _ in [] }
+    ) async throws {
+        self.workshop = workshop
+        tusAddress = address
+        files = workshop.folder.appending(path: "sftp")
+        try FileManager.default.createDirectory(at: files, withIntermediateDirectories: true)
+        let ssh = try await Self.ssh.value
+        let settings = ["identity": ssh.userKey, "agent": "none", "knownHosts": try ssh.knownHosts()]
+        let endpoints: [Endpoint] = [
+            .tus(address, settings: ["chunkSize": "500000"]),
+            .sftp("sftp://\(ssh.user)@127.0.0.1:\(ssh.port)\(files.path)/", settings: settings),
+        ]
+        account = Account("real", endpoints: endpoints, rules: rules(endpoints.map(\.address)))
+        let (discards, didDiscard) = AsyncStream.makeStream(of: Int64.self)
+        self.discards = discards
+        let sftp = FallbackTransport(
+            base: SFTPTransport(),
+            willBegin: { [clock, arrivals] attempt in
+                let name = attempt.remotePath.description
+                let leftBehind = server.statistics.uploads.first { $0.filename == name }?.offset ?? 0
+                arrivals.withLock {
+                    $0[name] = $0[name] ?? Arrival(time: clock.date, checkpoint: attempt.checkpoint, leftBehind: leftBehind)
+                }
+            })
+        let tus = FallbackTransport(
+            base: TUSTransport(),
+            didFail: { [clock, failures] attempt in
+                let name = attempt.remotePath.description
+                failures.withLock { $0[name] = $0[name] ?? clock.date }
+            },
+            didDiscard: { didDiscard.yield($0.confirmed) })
+        var configuration = QueueConfiguration()
+        configuration.logger = log.logger
+        configuration.randomFraction = { 1 }
+        configuration.clock = clock.engineClock
+        queue = try await TransferQueue(
+            storage: .folder(FilePath(workshop.folder.appending(path: "store").path)), transports: [tus, sftp], configuration: configuration
+        )
+        try await queue.save(account)
+    }
+
+    /// Enqueues files of these names and sizes.
+    func enqueue(_ files: [(name: String, size: Int)]) async throws -> TransferSession {
+        // A test finds hangs by advancing the clock, and no other transfer may seem to hang because of that.
+        let options = SessionOptions(
+            retry: RetryPolicy(maximumAttempts: 1_000), stallTimeout: Self.stallTimeout, responseTimeout: Self.stallTimeout)
+        return try await queue.enqueue(
+            .upload(files.map { try workshop.file($0.name, size: $0.size) }, to: account.name, options: options))
+    }
+
+    static let stallTimeout = Duration.seconds(200)
+
+    /// Reads events until the session ends, and advances the clock to each next attempt.
+    func finish(_ session: TransferSession, _ events: QueueEvents) async -> [QueueEvent] {
+        var seen: [QueueEvent] = []
+        for await event in events {
+            seen.append(event)
+            if case .attemptFailed(_, _, let retryAt) = event.kind { clock.jump(to: retryAt) }
+            if case .completed(session.id) = event.kind { break }
+            if case .failed(session.id, _) = event.kind { break }
+        }
+        return seen
+    }
+
+    /// A file's first attempt at the SFTP server, or nil if there was none.
+    func arrival(of name: String) -> Arrival? { arrivals.withLock { $0[name] } }
+
+    /// The time of the first failed attempt for a file at the tus server.
+    func firstFailure(of name: String) -> Date? { failures.withLock { $0[name] } }
+
+    func isAtPreferred(_ item: ItemStatus) -> Bool { item.remoteURL?.hasPrefix(tusAddress) == true }
+
+    /// Checks that each file is complete and intact at the server that the queue reports.
+    func checkContent(of session: TransferSession, at server: TUSLoopbackServer) async throws {
+        for item in try await queue.items(of: session.id) {
+            #expect(item.state == .completed)
+            let name = item.destination.description
+            let stored =
+                isAtPreferred(item) ? try #require(server.storedFiles(named: name).last) : FilePath(files.appending(path: name).path)
+            #expect(try workshop.content(stored) == workshop.content(item.source), "\(name)")
+        }
+    }
+}

@@ -1,0 +1,207 @@
+import Foundation
+import SSHFixture
+import ScriptedHTTP
+import SystemPackage
+import TUSLoopback
+import Testing
+import TransferCore
+import TransferKit
+import TransportSFTP
+
+/// An account whose preferred tus server fails in the middle of a session, so that its SFTP server takes over.
+@Suite(.timeLimit(.minutes(10))) struct SFTPFallbackTests {
+    /// The fault of the preferred server.
+    enum Fault: CaseIterable {
+        case refusesConnections
+        case hangs
+        case showsLoginPage
+    }
+
+    private let workshop: Workshop
+
+    init() throws {
+        workshop = try Workshop()
+    }
+
+    private static let small = (0..<49).map { (name: "small-\($0)", size: 20_000 + $0) }
+    /// Ten small files, a large one, which is sent alone, and the other small files.
+    private static let batch = Array(small[..<10]) + [(name: "large", size: 3_000_000)] + Array(small[10...])
+
+    @Test(arguments: Fault.allCases)
+    func continuesAtNextEndpoint(fault: Fault) async throws {
+        let server = workshop.loopbackServer()
+        let port = UInt16(try #require(try await server.start().port))
+        let relay = try CuttingRelay(to: Int(port))
+        let fixture = try await FallbackFixture(workshop, at: "http://127.0.0.1:\(relay.port)/files/", server: server)
+        let (queue, clock) = (fixture.queue, fixture.clock)
+        let (requests, asked) = AsyncStream.makeStream(of: Int.self, bufferingPolicy: .bufferingNewest(1))
+        let other = try ScriptedServer { _, number in
+            fault == .hangs
+                ? [.call { asked.yield(number) }, .silence] : [.answer(200, ["Content-Type": "text/html"], body: "<html>Log in</html>")]
+        }
+        // In the third chunk of the large file.
+        relay.cut(.fromClient, inAllAfter: 10 * 20_000 + 1_400_000, then: fault == .refusesConnections ? .refused : .led(to: other.port))
+        let impatience = Task {
+            var known = 0
+            for await number in requests where number >= known {
+                repeat {
+                    known = other.requests.count
+                    // The stall watch takes a sample every 100 ms: it has taken two of each hanging request.
+                    await clock.waits(for: .milliseconds(100), times: 2)
+                } while known != other.requests.count && !Task.isCancelled
+                await clock.pass(FallbackFixture.stallTimeout + .seconds(1))
+            }
+        }
+        let events = queue.events
+        let session = try await fixture.enqueue(Array(Self.batch))
+        try await queue.start()
+        let story = await fixture.finish(session, events)
+        impatience.cancel()
+
+        let first = checkStory(story, of: session, fixture).prefix(10)
+        try await checkEnd(of: session, first, fixture, server)
+        let large = try #require(fixture.arrival(of: "large"))
+        #expect(large.checkpoint == nil, "at another endpoint, a file starts from byte 0")
+        #expect(large.leftBehind >= 1_000_000, "the first endpoint keeps its bytes until the file is complete at another one")
+        let failure = try #require(fixture.firstFailure(of: "large"))
+        // A date is a microsecond less precise than an uptime.
+        let patience = fixture.account.fallbackAfter.inSeconds - 0.000_01
+        #expect(large.time.timeIntervalSince(failure) >= patience, "the first endpoint has time to come back")
+        let others = try (10..<49).map { try #require(fixture.arrival(of: "small-\($0)")) }
+        #expect(others.contains { $0.time < large.time }, "a file without bytes at the first endpoint does not wait")
+        if fault != .refusesConnections {
+            relay.turn(.led(to: port))
+            try await checkReturn(fixture, server)
+            // A login page is not a valid response to DELETE.
+            await checkDiscard(fixture, server)
+        }
+        await queue.shutdown()
+        other.stop()
+        relay.stop()
+        await server.stop()
+    }
+
+    @Test func returnsToRestartedServer() async throws {
+        let folder = FilePath(workshop.folder.appending(path: "server").path)
+        // So slow that it is stopped before it is complete.
+        let first = TUSLoopbackServer(folder: folder, options: LoopbackOptions(bytesPerSecond: 1_000_000))
+        let url = try await first.start()
+        let fixture = try await FallbackFixture(workshop, at: "http://127.0.0.1:\(url.port ?? 0)/files/", server: first)
+        let events = fixture.queue.events
+        let stopping = fixture.queue.events
+        let session = try await fixture.enqueue((0..<50).map { (name: "small-\($0)", size: 300_000 + $0) })
+        let stop = Task {
+            var count = 0
+            for await event in stopping {
+                if case .itemCompleted = event.kind { count += 1 }
+                if count == 10 { break }
+            }
+            await first.stop()
+        }
+        try await fixture.queue.start()
+        let story = await fixture.finish(session, events)
+        await stop.value
+        let again = TUSLoopbackServer(folder: folder, port: UInt16(url.port ?? 0))
+        _ = try await again.start()
+        let finishedBefore = checkStory(story, of: session, fixture).prefix(10)
+        try await checkEnd(of: session, finishedBefore, fixture, again)
+        try await checkReturn(fixture, again)
+        await fixture.queue.shutdown()
+        await again.stop()
+    }
+
+    /// Selects the endpoint by size and direction, and by preference if no rule matches.
+    @Test func appliesEndpointRules() async throws {
+        let server = workshop.loopbackServer()
+        let url = try await server.start()
+        let fixture = try await FallbackFixture(workshop, at: "http://127.0.0.1:\(url.port ?? 0)/files/", server: server) { addresses in
+            [
+                EndpointRule(direction: .upload, minimumSize: 100_000, prefer: [addresses[1]]),
+                EndpointRule(direction: .download, prefer: [addresses[1], addresses[0]]),
+            ]
+        }
+        try await fixture.queue.start()
+        let session = try await fixture.enqueue([("small", 99_999), ("large", 100_000), ("larger", 3_000_000)])
+        #expect(try await session.value.state == .completed)
+        try await fixture.checkContent(of: session, at: server)
+        let items = try await fixture.queue.items(of: session.id)
+        #expect(items.map(fixture.isAtPreferred) == [true, false, false])
+        #expect(server.statistics.uploads.map(\.filename) == ["small"])
+
+        let content = Data("of the SFTP server".utf8)
+        try content.write(to: fixture.files.appending(path: "wanted"))
+        let target = workshop.folder.appending(path: "target")
+        try FileManager.default.createDirectory(at: target, withIntermediateDirectories: false)
+        let download = try await fixture.queue.enqueue(
+            try .download(items: [.remote(RemotePath("wanted"))], from: "real", to: FilePath(target.path)))
+        #expect(try await download.value.transport == .sftp)
+        #expect(try Data(contentsOf: target.appending(path: "wanted")) == content)
+        await fixture.queue.shutdown()
+        await server.stop()
+    }
+
+    // MARK: Invariants
+
+    /// - Parameter finishedBefore: The positions of the files that were complete when the server failed.
+    private func checkEnd(
+        of session: TransferSession, _ finishedBefore: some Collection<Int64>, _ fixture: FallbackFixture, _ server: TUSLoopbackServer
+    ) async throws {
+        let status = try await session.status
+        #expect(status.state == .completed)
+        #expect(status.statistics.filesDone == 50)
+        #expect(status.transport == .sftp)
+        #expect(status.endpoint == fixture.account.endpoints[1].address)
+        try await fixture.checkContent(of: session, at: server)
+        let logged = fixture.log.metadata(of: "An attempt failed: ")
+        let preferred = fixture.account.endpoints[0].location
+        #expect(logged.contains { $0["endpoint"] == preferred && $0["item"] != nil && $0["decision"] != nil }, "\(logged)")
+        let moves = fixture.log.metadata(of: "A session continues at another endpoint.")
+        #expect(moves.first?["from"] == preferred && moves.first?["endpoint"] == fixture.account.endpoints[1].location, "\(moves)")
+        let items = try await fixture.queue.items(of: session.id)
+        #expect(finishedBefore.count == 10)
+        #expect(finishedBefore.allSatisfy { fixture.isAtPreferred(items[Int($0)]) }, "complete files stay where they are")
+        #expect(items.contains { !fixture.isAtPreferred($0) })
+    }
+
+    /// - Returns: The positions of the files, in the order of their completion.
+    private func checkStory(_ story: [QueueEvent], of session: TransferSession, _ fixture: FallbackFixture) -> [Int64] {
+        var completed: [Int64] = []
+        var changes: [[String?]] = []
+        for event in story {
+            switch event.kind {
+            case .itemCompleted(session.id, let position, _): completed.append(position)
+            case .endpointChanged(session.id, let before, let after): changes.append([before, after])
+            case .itemRestarted, .itemFailed, .failed, .accountBlocked: Issue.record("\(event.kind)")
+            default: break
+            }
+        }
+        #expect(completed.sorted() == Array(0..<50), "each file completes once")
+        let endpoints = fixture.account.endpoints.map(\.location)
+        #expect(changes.first == [endpoints[0], endpoints[1]])
+        return completed
+    }
+
+    /// Once the breaker permits a probe, the preferred endpoint serves later sessions.
+    private func checkReturn(_ fixture: FallbackFixture, _ server: TUSLoopbackServer) async throws {
+        fixture.clock.jump(by: .seconds(3_600))
+        let events = fixture.queue.events
+        let later = try await fixture.enqueue((0..<5).map { (name: "later-\($0)", size: 10_000 + $0) })
+        _ = await fixture.finish(later, events)
+        #expect(try await later.status.endpoint == fixture.account.endpoints[0].address)
+        #expect(try await fixture.queue.items(of: later.id).allSatisfy { fixture.isAtPreferred($0) })
+        try await fixture.checkContent(of: later, at: server)
+    }
+
+    /// The unfinished upload is removed as soon as the server is reachable.
+    private func checkDiscard(_ fixture: FallbackFixture, _ server: TUSLoopbackServer) async {
+        let waits = fixture.clock.waits
+        fixture.clock.jump(by: .seconds(100))
+        let patience = Task {
+            // Shorter than the time limit of a discard.
+            for await wait in waits where wait >= .seconds(1) { fixture.clock.jump(by: .seconds(100)) }
+        }
+        for await confirmed in fixture.discards where confirmed > 0 { break }
+        patience.cancel()
+        #expect(server.storedFiles(named: "large").isEmpty)
+    }
+}

@@ -1,0 +1,33 @@
+import SystemPackage
+import TransferCore
+import TransferKit
+import TransportHTTP
+
+// The code of the article "Plain HTTP servers", in the same order. ``HTTPArticleTests`` compares the two.
+
+// swift-format-ignore-file
+
+private func addresses(_ queue: TransferQueue) async throws {
+    // ARTICLE
+    let bucket = Account("bucket", endpoints: [.http("https+put://bucket.example.com/in/", settings: ["metadataPrefix": "x-amz-meta-"])])
+    let site = Account("site", endpoints: [.http("https+form://www.example.com/upload", settings: ["field.id": "{transfer}"])])
+    let mirror = Account("mirror", endpoints: [.http("https+get://cdn.example.com/files/{path}?version=3")])
+    for account in [bucket, site, mirror] { try await queue.save(account) }
+    // END
+}
+
+private func signed(_ queue: TransferQueue) async throws {
+    // ARTICLE
+    var item = TransferItem("/srv/in/a.mov")
+    item.uploadURL = "https://bucket.example.com/in/a.mov?signature=0123456789abcdef"
+    try await queue.enqueue(.upload(items: [item], to: "bucket"))
+    // END
+}
+
+private func form(_ queue: TransferQueue) async throws {
+    // ARTICLE
+    var options = SessionOptions(metadata: ["title": "Day one"])
+    options.settings = ["upload": "form", "fileField": "reel", "file.picture": "{source}.jpg", "file.papers": "/srv/a.pdf\n/srv/b.pdf"]
+    try await queue.enqueue(.upload(["/srv/in/a.mov"], to: "site", options: options))
+    // END
+}

@@ -1,0 +1,100 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportHTTP
+import TransportTUS
+
+/// Parallel ranges of one file, through the queue and from nginx.
+@Suite struct ParallelDownloadTests {
+    private static let size = 2 << 20
+
+    private let workshop: Workshop
+    private let folder: FilePath
+
+    init() throws {
+        workshop = try Workshop()
+        folder = FilePath(workshop.folder.appending(path: "received").path)
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: false)
+    }
+
+    /// nginx with one file.
+    ///
+    /// - Parameter limits: The number of requests that nginx serves in parallel, and the bytes per second of each.
+    private func startServer(_ limits: String...) async throws -> PythonProcess {
+        let server = workshop.folder.appending(path: "server")
+        let process = try await PythonProcess.start { try PythonProcess("nginx_files.py", [server.path] + limits) }
+        let file = try workshop.file("large", size: Self.size)
+        let place = server.appending(path: "files/large")
+        try FileManager.default.copyItem(atPath: file.string, toPath: place.path)
+        // Not the second of the request, because nginx identifies versions by modification time.
+        try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSince1970: 1_700_000_000)], ofItemAtPath: place.path)
+        return process
+    }
+
+    private struct Request {
+        var status: Int
+        var range: String
+        var connection: String
+    }
+
+    private var requests: [Request] {
+        get throws {
+            let log = try String(contentsOf: workshop.folder.appending(path: "server/access.log"), encoding: .utf8)
+            return log.split(separator: "\n").map { line in
+                let words = line.split(separator: " ").map(String.init)
+                return Request(status: Int(words[1]) ?? 0, range: words[2], connection: words[4])
+            }
+        }
+    }
+
+    private func download(from endpoint: Endpoint, _ transport: any Transport, parallel: Int = 4) async throws {
+        let queue = try await workshop.openQueue(Account("real", endpoints: [endpoint]), transports: [transport])
+        let options = SessionOptions(retry: RetryPolicy(maximumAttempts: 100), parallel: parallel)
+        let session = try await queue.enqueue(
+            .download(items: [.remote(try RemotePath("large"))], from: "real", to: folder, options: options))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        let sent = FilePath(workshop.folder.appending(path: "large").path)
+        #expect(try workshop.content(folder.appending("large")) == workshop.content(sent))
+        await queue.shutdown()
+    }
+
+    private static let settings = ["parallelThreshold": "250000"]
+
+    @Test(arguments: [HTTPTransport(), TUSTransport()] as [any Transport])
+    func usesSeparateConnections(transport: any Transport) async throws {
+        // So slow that one connection does not receive the whole file before the others are open.
+        let server = try await startServer("100", "100k")
+        defer { withExtendedLifetime(server) {} }
+        let rest = "://127.0.0.1:\(server.port)/"
+        let settings = Self.settings
+        let endpoint: Endpoint =
+            transport.id == .http ? .http("http+get\(rest)", settings: settings) : .tus("http\(rest)", settings: settings)
+        try await download(from: endpoint, transport)
+        let requests = try requests
+        #expect(requests.allSatisfy { $0.status == 206 })
+        #expect(Set(requests.map(\.connection)).count > 1)
+        #expect(Set(requests.map(\.range)).count == requests.count, "no range is requested twice")
+    }
+
+    @Test func resumesAfterCuts() async throws {
+        let server = try await startServer()
+        defer { withExtendedLifetime(server) {} }
+        let relay = try CuttingRelay(to: server.port)
+        defer { relay.stop() }
+        relay.cut(.fromServer, inAllAfter: 1 << 20, then: .led(to: UInt16(server.port)))
+        try await download(from: .http("http+get://127.0.0.1:\(relay.port)/", settings: Self.settings), HTTPTransport())
+        #expect(try requests.allSatisfy { $0.status == 206 })
+    }
+
+    @Test func adaptsToLimitOfTwoRequests() async throws {
+        let server = try await startServer("2", "100k")
+        defer { withExtendedLifetime(server) {} }
+        try await download(from: .http("http+get://127.0.0.1:\(server.port)/", settings: Self.settings), HTTPTransport())
+        let statuses = try requests.map(\.status)
+        #expect(statuses.contains(206))
+        #expect(statuses.count { $0 == 503 } <= 2, "a refused connection sends no further request")
+    }
+}

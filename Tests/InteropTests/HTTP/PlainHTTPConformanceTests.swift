@@ -1,0 +1,103 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransportHTTP
+import TransportTesting
+
+/// The transport for plain HTTP keeps the promises of every transport. Its uploads do not resume, but restart cleanly.
+@Suite struct PlainHTTPConformanceTests {
+    @Test(arguments: TransportPromise.allCases)
+    func keepsPromise(_ promise: TransportPromise) async throws {
+        try await PlainFixture.with(.put) { try await promise.verify($0) }
+    }
+
+    /// In turn with one server, because it starts slowly.
+    @Test func keepsPromisesWithForms() async throws {
+        let workshop = try Workshop()
+        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        for promise in TransportPromise.allCases { try await PlainFixture.with(server.site, in: workshop) { try await promise.verify($0) } }
+        for promise in StreamPromise.allCases { try await PlainFixture.with(server.site, in: workshop) { try await promise.verify($0) } }
+    }
+
+    @Test(arguments: StreamPromise.allCases)
+    func keepsPromise(_ promise: StreamPromise) async throws {
+        try await PlainFixture.with(.put) { try await promise.verify($0) }
+    }
+
+    @Test(arguments: DownloadPromise.allCases, [1, 4])
+    func keepsPromise(_ promise: DownloadPromise, parallel: Int) async throws {
+        let workshop = try Workshop()
+        let server = try await FilesFixture.startServer(in: workshop)
+        let fixture = try FilesFixture(
+            workshop, port: server.port, transport: HTTPTransport(), options: AttemptOptions(parallel: parallel),
+            endpoint: { .http("http+get\($0)", credentials: $1, settings: ["parallelThreshold": "100000"]) })
+        do {
+            try await promise.verify(fixture)
+        } catch {
+            await fixture.close()
+            throw error
+        }
+        await fixture.close()
+        withExtendedLifetime(server) {}
+    }
+}
+
+/// A server for uploads, behind a relay that breaks connections.
+private struct PlainFixture: TransportFixture {
+    struct Credentials: CredentialProvider {
+        func secret(for reference: CredentialReference) async throws -> Secret { Secret("hunter2-correct-horse") }
+    }
+
+    let workshop: Workshop
+    let site: PlainSite
+    let transport: any Transport = HTTPTransport()
+    let endpoint: Endpoint
+    let unreachableEndpoint: Endpoint
+    let credentials: any CredentialProvider = Credentials()
+    let secrets = ["hunter2-correct-horse"]
+    let folder: FilePath
+    let resumption = UploadResumption.fromStart
+    private let relay: CuttingRelay
+
+    static func with(_ kind: PlainServer.Kind, _ body: (PlainFixture) async throws -> Void) async throws {
+        let workshop = try Workshop()
+        let server = try await PlainServer.start(kind, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        try await with(server.site, in: workshop, body)
+    }
+
+    static func with(_ site: PlainSite, in workshop: Workshop, _ body: (PlainFixture) async throws -> Void) async throws {
+        let fixture = try PlainFixture(workshop, site)
+        do {
+            try await body(fixture)
+        } catch {
+            await fixture.close()
+            throw error
+        }
+        await fixture.close()
+    }
+
+    private init(_ workshop: Workshop, _ site: PlainSite) throws {
+        self.workshop = workshop
+        self.site = site
+        relay = try CuttingRelay(to: site.port)
+        endpoint = .http(site.address(port: Int(relay.port)), credentials: .bearer(.environment("TOKEN")))
+        // No process listens on port 1 (tcpmux).
+        unreachableEndpoint = .http(site.address(port: 1), credentials: .bearer(.environment("TOKEN")))
+        folder = FilePath(workshop.folder.appending(path: "sources").path)
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+    }
+
+    private func close() async {
+        await transport.shutdown()
+        relay.stop()
+    }
+
+    func storedContent(of path: RemotePath) async throws -> Data? { try site.content(of: path) }
+
+    func isComplete(_ path: RemotePath) async throws -> Bool { try site.content(of: path) != nil }
+
+    func cut(afterBytes bytes: Int64) async throws { relay.cut(.fromClient, inAllAfter: Int(bytes)) }
+}

@@ -1,0 +1,245 @@
+import Crypto
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportHTTP
+
+/// The queue and the transport for plain HTTP, with an nginx that receives files by PUT, and with a form handler in Flask.
+@Suite struct PlainHTTPTests {
+    private let workshop: Workshop
+
+    init() throws {
+        workshop = try Workshop()
+    }
+
+    private func openQueue(_ endpoint: Endpoint) async throws -> TransferQueue {
+        try await workshop.openQueue(Account("real", endpoints: [endpoint]), transports: [HTTPTransport()])
+    }
+
+    private func options(metadata: [String: String] = [:]) -> SessionOptions {
+        SessionOptions(metadata: metadata, retry: RetryPolicy(maximumAttempts: 1_000))
+    }
+
+    @Test(arguments: PlainServer.Kind.allCases) func transfersFilesOfManySizes(kind: PlainServer.Kind) async throws {
+        let server = try await PlainServer.start(kind, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        let queue = try await openQueue(.http(server.address()))
+        let files = try [0, 1, 5_000, 300_000, 20 << 20].map { try workshop.file("file-\($0).mov", size: $0) }
+        let session = try await queue.enqueue(try .upload(files, to: "real", options: options()))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        for (item, file) in zip(try await queue.items(of: session.id), files) {
+            #expect(try server.content(of: item.destination) == workshop.content(file))
+            #expect(item.answer?.status == 201)
+        }
+        await queue.shutdown()
+    }
+
+    @Test(arguments: PlainServer.Kind.allCases) func completesAfterTwoCuts(kind: PlainServer.Kind) async throws {
+        let server = try await PlainServer.start(kind, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        let relay = try CuttingRelay(to: server.port)
+        defer { relay.stop() }
+        relay.cut(afterBytes: 2 << 20)
+        relay.cut(afterBytes: 6 << 20)
+        let queue = try await openQueue(.http(server.site.address(port: Int(relay.port))))
+        let file = try workshop.file("large", size: 8 << 20)
+        let session = try await queue.enqueue(try .upload([file], to: "real", options: options()))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        #expect(relay.hasCutAll)
+        #expect(try server.content(of: RemotePath("large")) == workshop.content(file))
+        await queue.shutdown()
+    }
+
+    @Test func sendsFormFields() async throws {
+        struct Answer: Decodable {
+            struct File: Decodable, Equatable {
+                var field: String
+                var name: String
+                var type: String
+            }
+            var fields: [String: String]
+            var files: [File]
+        }
+        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        let name = "Ærø \"7\"; a=b.mov"
+        let queue = try await openQueue(
+            .http(server.address(), settings: ["fileField": "reel \"x\"", "field.name": "{name}", "field.empty": ""]))
+        let item = TransferItem(try workshop.file("local", size: 700_000), as: try RemotePath("day/\(name)"))
+        let session = try await queue.enqueue(
+            .upload(items: [item], to: "real", options: options(metadata: ["note\r\n": "line 1\r\nline 2", "naïve": "日本語"])))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        let status = try #require(try await queue.items(of: session.id).first)
+        #expect(status.answer?.mediaType == "application/json")
+        let answer = try JSONDecoder().decode(Answer.self, from: Data(try #require(status.answer?.text).utf8))
+        #expect(answer.fields == ["name": name, "empty": "", "note%0D%0A": "line 1\r\nline 2", "naïve": "日本語"])
+        #expect(answer.files == [.init(field: "reel \"x\"", name: name, type: "video/quicktime")])
+        await queue.shutdown()
+    }
+
+    /// The account uses PUT. Its sessions send a form instead, and expect a checksum of their downloads.
+    @Test func appliesSessionSettingsAndChecksum() async throws {
+        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        let queue = try await openQueue(.http(server.address().replacing("http+form:", with: "http+put:")))
+        var options = options()
+        options.settings = ["upload": "form", "field.take": "2"]
+        let file = try workshop.file("local", size: 3_000)
+        let session = try await queue.enqueue(try .upload([file], to: "real", options: options))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        let answer = try #require(try await queue.items(of: session.id).first?.answer?.text)
+        #expect(answer.contains(#""take": "2""#) || answer.contains(#""take":"2""#), "\(answer)")
+        await queue.shutdown()
+
+        let files = try await PlainServer.start(.put, in: workshop.folder.appending(path: "files"))
+        defer { withExtendedLifetime(files) {} }
+        let downloads = try await workshop.openQueue(
+            Account("real", endpoints: [.http(files.address())]), transports: [HTTPTransport()])
+        let sent = try await downloads.enqueue(try .upload([file], to: "real"))
+        try await downloads.start()
+        #expect(try await sent.value.state == .completed)
+        let content = try workshop.content(file)
+        let right = SHA256.hash(data: content).map { String(format: "%02x", $0) }.joined()
+        for (checksum, state) in [(right, SessionState.completed), (String(repeating: "0", count: 64), .failed)] {
+            let folder = FilePath(workshop.folder.appending(path: checksum).path)
+            try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+            let received = try await downloads.enqueue(
+                .download(
+                    items: [.remote(try RemotePath("local"))], from: "real", to: folder,
+                    options: SessionOptions(retry: RetryPolicy(maximumAttempts: 1), expectedChecksum: "sha256:\(checksum)")))
+            // Throws the error of a failed session.
+            _ = try? await received.value
+            #expect(try await received.status.state == state)
+            #expect(FileManager.default.fileExists(atPath: folder.appending("local").string) == (state == .completed))
+        }
+        let error = await #expect(throws: QueueError.self) {
+            try await downloads.enqueue(
+                try .upload([file], to: "real", options: SessionOptions(expectedChecksum: "sha256:\(right)")))
+        }
+        #expect(error?.code == .invalidRequest)
+        await downloads.shutdown()
+    }
+
+    @Test func sendsSeveralFilesInForm() async throws {
+        struct Answer: Decodable {
+            struct File: Decodable, Equatable {
+                var field: String
+                var name: String
+                var type: String
+                var length: Int
+            }
+            var length: Int
+            var files: [File]
+        }
+        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        let sheet = try workshop.file("sheet.csv", size: 3_000_000)
+        let empty = try workshop.file("empty.txt", size: 0)
+        _ = try workshop.file("a.mov.jpg", size: 70_000)
+        _ = try workshop.file("b.mov.jpg", size: 1)
+        let queue = try await openQueue(
+            .http(server.address(), settings: ["file.picture": "{source}.jpg", "file.sheets": "\(sheet)\n\(empty)", "fileField": "reel"]))
+        let files = try [workshop.file("a.mov", size: 5_000_000), workshop.file("b.mov", size: 10)]
+        let session = try await queue.enqueue(try .upload(files, to: "real", options: options()))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        for (item, (size, picture)) in zip(try await queue.items(of: session.id), [(5_000_000, 70_000), (10, 1)]) {
+            let name = item.destination.description
+            let answer = try JSONDecoder().decode(Answer.self, from: Data(try #require(item.answer?.text).utf8))
+            #expect(
+                answer.files == [
+                    .init(field: "picture", name: "\(name).jpg", type: "image/jpeg", length: picture),
+                    .init(field: "sheets", name: "sheet.csv", type: "text/csv", length: 3_000_000),
+                    .init(field: "sheets", name: "empty.txt", type: "text/plain", length: 0),
+                    .init(field: "reel", name: name, type: "video/quicktime", length: size),
+                ])
+            #expect(try server.content(of: item.destination) == workshop.content(item.source))
+        }
+        await queue.shutdown()
+    }
+
+    @Test func acceptsRedirectToPageAsSuccess() async throws {
+        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        let queue = try await openQueue(.http("http+form://127.0.0.1:\(server.port)/page?path={name}"))
+        let session = try await queue.enqueue(try .upload([workshop.file("small", size: 10)], to: "real"))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        #expect(try await queue.items(of: session.id).first?.remoteURL == "http://127.0.0.1:\(server.port)/page/done")
+        await queue.shutdown()
+    }
+
+    /// The response takes longer than the stall timeout. Data never stalls that long; only the wait after the last byte does, as the
+    /// response timeout permits.
+    @Test func waitsForSlowServer() async throws {
+        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        let queue = try await openQueue(.http("http+form://127.0.0.1:\(server.port)/slow"))
+        let options = SessionOptions(retry: RetryPolicy(maximumAttempts: 3), stallTimeout: .seconds(2), responseTimeout: .seconds(60))
+        let session = try await queue.enqueue(
+            try .upload([workshop.file("large", size: 40 << 20)], to: "real", options: options))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        #expect(try await queue.items(of: session.id).first?.answer?.text.contains("\((40 << 20) / 1_000_000)") == true)
+        await queue.shutdown()
+    }
+
+    @Test(arguments: PlainServer.Kind.allCases) func failsOnlyTooLargeFile(kind: PlainServer.Kind) async throws {
+        let server = try await PlainServer.start(kind, in: workshop.folder.appending(path: "server"), largestBody: 1 << 20)
+        defer { withExtendedLifetime(server) {} }
+        let queue = try await openQueue(.http(server.address()))
+        let files = try [20 << 20, 1_000].map { try workshop.file("file-\($0)", size: $0) }
+        let session = try await queue.enqueue(try .upload(files, to: "real", options: options()))
+        try await queue.start()
+        await #expect(throws: TransferError.self) { try await session.value }
+        let items = try await queue.items(of: session.id)
+        #expect(items.map(\.state) == [.failed, .completed])
+        #expect(items.first?.error?.code == .tooLarge)
+        await queue.shutdown()
+    }
+
+    @Test(arguments: ["1.1", "2"]) func transfersFilesOverTLS(version: String) async throws {
+        let server = try await PlainServer.start(.put, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        let proxy = try await NginxProxy.start(
+            in: workshop.folder.appending(path: "proxy"), before: server.port, largestBody: "100m")
+        defer { withExtendedLifetime(proxy) {} }
+        let settings = ["caFile": proxy.certificate, "httpVersion": version]
+        let queue = try await openQueue(.http("https+put://127.0.0.1:\(proxy.port)/in/", settings: settings))
+        let file = try workshop.file("large", size: 5 << 20)
+        let upload = try await queue.enqueue(try .upload([file], to: "real", options: options()))
+        try await queue.start()
+        #expect(try await upload.value.state == .completed)
+        #expect(try server.content(of: RemotePath("in/large")) == workshop.content(file))
+        let folder = FilePath(workshop.folder.appending(path: "received").path)
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: false)
+        let download = try await queue.enqueue(
+            .download(items: [.remote(try RemotePath("large"))], from: "real", to: folder, options: options()))
+        #expect(try await download.value.state == .completed)
+        #expect(try workshop.content(folder.appending("large")) == workshop.content(file))
+        let spoken = version == "2" ? "HTTP/2.0" : "HTTP/1.1"
+        let atProxy = try await proxy.requests
+        #expect(atProxy.map { "\($0.version) \($0.method) \($0.status)" } == ["\(spoken) PUT 201", "\(spoken) GET 200"])
+        await queue.shutdown()
+    }
+
+    @Test func rejectsUntrustedCertificate() async throws {
+        let server = try await PlainServer.start(.put, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        let proxy = try await NginxProxy.start(in: workshop.folder.appending(path: "proxy"), before: server.port, largestBody: "1m")
+        defer { withExtendedLifetime(proxy) {} }
+        let queue = try await openQueue(.http("https+put://127.0.0.1:\(proxy.port)/"))
+        let events = queue.events
+        _ = try await queue.enqueue(try .upload([workshop.file("file", size: 9)], to: "real"))
+        try await queue.start()
+        let error = await events.first { if case .accountBlocked("real", let error) = $0 { error } else { nil } }
+        #expect(error?.failureClass == .trust)
+        await queue.shutdown()
+    }
+}

@@ -1,0 +1,70 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTUS
+
+/// Streams and downloads through the queue, with independent servers.
+@Suite struct QueuePayloadTests {
+    private let workshop: Workshop
+
+    init() throws {
+        workshop = try Workshop()
+    }
+
+    /// Some servers require the length when an upload is created.
+    @Test(arguments: RealServer.Kind.allCases) func uploadsStream(kind: RealServer.Kind) async throws {
+        let options = kind == .aiohttpTUS ? "{\"client_max_size\": 100000000}" : "{}"
+        let server = try await RealServer.start(kind, in: workshop.folder.appending(path: "server"), options: options)
+        let queue = try await workshop.openQueue(server.endpoint)
+        let content = try workshop.content(workshop.file("content", size: 3_000_000))
+        let (stream, writer) = TransferItem.stream(as: try RemotePath("stream.bin"))
+        let session = try await queue.enqueue(try .upload(items: [stream], to: "real"))
+        try await queue.start()
+        for start in stride(from: 0, to: content.count, by: 70_000) {
+            try await writer.write(Data(content[start..<min(start + 70_000, content.count)]))
+        }
+        writer.finish()
+        #expect(try await session.value.statistics.bytesDone == content.count)
+        let item = try #require(try await queue.items(of: session.id).first)
+        #expect(try server.content(of: try #require(item.remoteURL), named: "stream.bin") == content)
+        #expect(try server.requests.count { $0.method == "POST" && $0.status == 201 } == 1)
+        await queue.shutdown()
+    }
+
+    @Test func resumesDownloadsAfterCutAndRestart() async throws {
+        let server = try await FilesFixture.startServer(in: workshop)
+        let fixture = try FilesFixture(workshop, port: server.port)
+        let account = Account("real", endpoints: [.tus(fixture.endpoint.address)])
+        let sizes = ["empty": 0, "folder/small": 10_000, "large": 20 << 20]
+        for (name, size) in sizes {
+            try await fixture.provide(workshop.content(workshop.file("content", size: size)), as: RemotePath(name))
+        }
+        let items = try ["empty", "folder/small", "large"].map { TransferItem.remote(try RemotePath($0), as: FilePath($0)) }
+        try await fixture.cut(afterBytes: 8 << 20)
+        var queue = try await workshop.openQueue(account)
+        let session = try await queue.enqueue(try .download(items: items, from: "real", to: fixture.folder))
+        try await queue.start()
+        // More bytes have arrived than before the cut.
+        await session.waitUntilSent(10 << 20)
+        await queue.shutdown()
+        queue = try await workshop.openQueue(account)
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(try await queue.status(of: session.id).statistics.filesDone == 3)
+        for (name, size) in sizes {
+            let received = try workshop.content(fixture.folder.appending(name))
+            #expect(try received == workshop.content(workshop.file("content", size: size)), "\(name)")
+        }
+        #expect(
+            try FileManager.default.subpathsOfDirectory(atPath: fixture.folder.string).sorted() == [
+                "empty", "folder", "folder/small", "large",
+            ])
+        let ranges = try fixture.requests.filter { $0[1] == "206" }
+        #expect(!ranges.isEmpty && ranges.allSatisfy { $0[2].hasPrefix("bytes=") })
+        await queue.shutdown()
+        await fixture.close()
+        withExtendedLifetime(server) {}
+    }
+}

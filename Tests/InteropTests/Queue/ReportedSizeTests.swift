@@ -1,0 +1,200 @@
+import Foundation
+import Locking
+import Logging
+import ScriptedHTTP
+import ScriptedSFTP
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportHTTP
+import TransportSFTP
+import TransportTUS
+
+/// Servers that report arbitrary file sizes to a whole queue. The queue never traps, quarantines no session, and gives each failed session
+/// an error.
+@Suite(.timeLimit(.minutes(10)))
+struct ReportedSizeTests {
+    /// The field with the size.
+    enum Field: CaseIterable, Sendable {
+        case contentLength
+        case contentRange
+        /// `Content-Length` of a download, `Upload-Offset` of an upload.
+        case tus
+        /// The attributes of a file.
+        case sftp
+    }
+
+    private static let sizes: [Int64] = [0, 1 << 31, 1 << 32, (1 << 56) - 1, 1 << 56, 1 << 60, .max]
+    /// Later than the local files.
+    private static let modified = (date: "Sat, 01 Jan 2050 00:00:00 GMT", seconds: 2_524_608_000)
+
+    /// The numbers of files per session. 200 only if no endpoint fails; otherwise each file waits for the endpoint's breaker.
+    private static func counts(_ policy: OverwritePolicy, _ size: Int64) -> [Int] {
+        policy == .skip && size <= FileSize.maximum ? [1, 17, 200] : [1, 17]
+    }
+
+    @Test(arguments: Field.allCases, OverwritePolicy.allCases)
+    func sizesOfDownloads(_ field: Field, _ policy: OverwritePolicy) async throws {
+        try await transfer(field, policy) { queue, workshop, size, count, options in
+            let target = workshop.folder.appending(path: "\(size) of \(count)")
+            try FileManager.default.createDirectory(at: target, withIntermediateDirectories: false)
+            if policy != .never {
+                for number in 0..<count { try Data("old".utf8).write(to: target.appending(path: "\(number)")) }
+            }
+            return try await queue.enqueue(
+                .download((0..<count).map { try RemotePath("\($0)") }, from: "\(size)", to: FilePath(target.path), options: options))
+        } check: { status, size, count in
+            let isPossible = size <= FileSize.maximum && Int64(count) <= FileSize.sessionMaximum / max(size, 1)
+            if size == 0 || policy == .skip && isPossible {
+                #expect(status.state == .completed && status.statistics.filesDone == count, "\(size) of \(count): \(status)")
+                #expect(status.statistics.bytesDone == size * Int64(count), "\(size) of \(count)")
+            } else {
+                #expect(status.state != .completed, "\(size) of \(count)")
+            }
+        }
+    }
+
+    /// Plain HTTP reports no size of an upload.
+    @Test(arguments: [Field.tus, .sftp], OverwritePolicy.allCases)
+    func sizesOfUploads(_ field: Field, _ policy: OverwritePolicy) async throws {
+        try await transfer(field, policy) { queue, workshop, size, count, options in
+            let files = try (0..<count).map { try workshop.file("\($0)", size: 3) }
+            return try await queue.enqueue(.upload(files, to: "\(size)", options: options))
+        } check: { status, size, count in
+            let isLeft = field == .sftp && (policy == .skip || policy == .newer) && size <= FileSize.maximum
+            #expect((status.state == .completed) == isLeft, "\(size) of \(count): \(status)")
+        }
+    }
+
+    /// Runs a session of each size and number of files in one queue, and reopens the store.
+    private func transfer(
+        _ field: Field, _ policy: OverwritePolicy,
+        enqueue: (TransferQueue, Workshop, Int64, Int, SessionOptions) async throws -> TransferSession,
+        check: (SessionStatus, Int64, Int) throws -> Void
+    ) async throws {
+        let workshop = try Workshop()
+        let clock = FallbackClock()
+        let server = try Server(field, policy)
+        let accounts = Self.sizes.map { Account("\($0)", endpoints: [server.endpoint($0)]) }
+        var queue = try await workshop.openQueue(accounts[0], transports: [server.transport], clock: clock.engineClock)
+        for account in accounts.dropFirst() { try await queue.save(account) }
+        // All 17 files are in flight at the same time; later ones would each wait for the endpoint's breaker.
+        let options = SessionOptions(
+            retry: RetryPolicy(base: .zero, maximumAttempts: 1), filesInFlight: 17, parallel: field == .contentRange ? 4 : 1,
+            overwrite: policy)
+        var sessions: [(id: SessionID, size: Int64, count: Int)] = []
+        for size in Self.sizes {
+            for count in Self.counts(policy, size) {
+                sessions.append((try await enqueue(queue, workshop, size, count, options).id, size, count))
+            }
+        }
+        try await queue.start()
+        await queue.waitUntilIdle(scheduled: false)
+        while let due = await queue.status().nextDue, try await queue.sessions().contains(where: Self.isUnderWay) {
+            clock.jump(by: max(.seconds(due.timeIntervalSince(clock.date)), .milliseconds(1)))
+            await queue.waitUntilIdle(scheduled: false)
+        }
+        for session in sessions {
+            let status = try await queue.session(session.id).status
+            try check(status, session.size, session.count)
+            #expect((0...FileSize.sessionMaximum).contains(status.statistics.bytesKnown))
+            if status.state == .completed { continue }
+            #expect(status.why?.description.hasSuffix(".") ?? status.error?.message.hasSuffix(".") == true, "\(status)")
+        }
+        _ = try await queue.statistics()
+        #expect(try await queue.quarantined().isEmpty)
+        await queue.shutdown()
+        queue = try await workshop.openQueue(accounts[0], transports: [server.transport], clock: clock.engineClock)
+        #expect(try await queue.sessions().count == sessions.count)
+        try await queue.remove(.all, isForced: true)
+        #expect(try await queue.quarantined().isEmpty)
+        await queue.shutdown()
+        server.stop()
+    }
+
+    /// Whether a session may still make progress. One that lacks space on this disk waits for the user.
+    private static func isUnderWay(_ status: SessionStatus) -> Bool {
+        if case .noSpace? = status.why { return false }
+        return status.state != .completed && status.state != .failed
+    }
+
+    /// A server that reports the size at the start of each file's path.
+    private struct Server {
+        let transport: any Transport
+        let endpoint: (Int64) -> Endpoint
+        let stop: () -> Void
+
+        init(_ field: Field, _ policy: OverwritePolicy) throws {
+            guard field != .sftp else {
+                transport = SFTPTransport(connector: SizeConnector(policy: policy))
+                endpoint = { .sftp("sftp://me@peer/\($0)/") }
+                stop = {}
+                return
+            }
+            let server = try ScriptedServer { request, _ in Self.answer(request, field, policy) }
+            transport = field == .tus ? TUSTransport() : HTTPTransport()
+            endpoint = {
+                field == .tus
+                    ? .tus(server.url("/\($0)/"), credentials: []) : .http("http+get://127.0.0.1:\(server.port)/\($0)/")
+            }
+            stop = { server.stop() }
+        }
+
+        /// Whether the server sends content. If this disk may have room for the file, the download would reserve all of it.
+        static func sendsContent(_ size: Int64, _ policy: OverwritePolicy) -> Bool { policy == .skip || size >= (1 << 56) - 1 }
+
+        private static func answer(_ request: ReceivedRequest, _ field: Field, _ policy: OverwritePolicy) -> [ServerStep] {
+            let size = request.path.split(separator: "/").first.flatMap { Int64($0) } ?? 0
+            switch request.method {
+            case "GET": break
+            case "POST": return [.tus(201, ["Location": "/\(size)/1"])]
+            case "PATCH": return [.tus(204, ["Upload-Offset": "\(size)"])]
+            case "HEAD": return [.tus(200, ["Upload-Offset": "\(size)", "Upload-Length": "\(size)"])]
+            default: return [.answer(404)]
+            }
+            let known = "ETag: \"v1\"\r\nLast-Modified: \(modified.date)\r\n"
+            let content = size > 0 && sendsContent(size, policy) ? "0123456789" : ""
+            guard field == .contentRange, size > 0 else {
+                return [.raw("HTTP/1.1 200 Scripted\r\n\(known)Content-Length: \(size)\r\n\r\n\(content)"), .close]
+            }
+            let range = "Content-Range: bytes 0-9/\(size)\r\nContent-Length: 10\r\n"
+            return [.raw("HTTP/1.1 206 Scripted\r\n\(known)\(range)\r\n\(content)"), .close]
+        }
+    }
+
+    /// Each connection leads to its own server.
+    private struct SizeConnector: SFTPConnector {
+        let policy: OverwritePolicy
+
+        func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink {
+            let opened = Locked<[Int64]>([])
+            return ScriptedPeer { question in
+                let id = question.id
+                let name = String(decoding: question.body.dropFirst(4).prefix { $0 > 0 }, as: UTF8.self)
+                let named = name.split(separator: "/").first.flatMap { Int64($0) } ?? 0
+                switch question.type {
+                case .lstat where policy == .never: return [ScriptedPeer.status(id, .noSuchFile)]
+                case .stat, .lstat: return [attributes(id, named)]
+                case .open:
+                    let isDownload = !name.contains(".tq-")
+                    if isDownload, named > 0, !Server.sendsContent(named, policy) { return [ScriptedPeer.status(id, .permissionDenied)] }
+                    let handle = opened.withLock { opened in
+                        opened.append(named)
+                        return opened.count - 1
+                    }
+                    return [ScriptedPeer.packet(.handle, ScriptedPeer.number(Int(id)), ScriptedPeer.number(4), ScriptedPeer.number(handle))]
+                case .fstat:
+                    let handle = question.body.suffix(4).reduce(0) { $0 << 8 | Int($1) }
+                    return [attributes(id, opened.withLock { $0[handle] })]
+                case .read: return [ScriptedPeer.status(id, .endOfFile)]
+                default: return [ScriptedPeer.status(id, .ok)]
+                }
+            }
+        }
+
+        private func attributes(_ id: UInt32, _ size: Int64) -> [UInt8] {
+            ScriptedPeer.attributes(id, size: UInt64(size), modified: modified.seconds)
+        }
+    }
+}

@@ -1,0 +1,127 @@
+import Foundation
+import Locking
+import ScriptedHTTP
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportHTTP
+
+/// The queue's stall watch and the tus transport together: the transfer leaves a silent server, reads the offset and resumes.
+@Suite struct StallTests {
+    @Test func readsOffsetFromSilentServer() async throws {
+        let workshop = try Workshop()
+        let size = 1 << 20
+        let hasBeenSilent = Locked(false)
+        let server = try ScriptedServer { request, _ in
+            switch request.method {
+            case "OPTIONS": return [.answer(404)]
+            case "POST": return [.tus(201, ["Location": "/files/1"])]
+            case "HEAD": return [.tus(200, ["Upload-Offset": "0", "Upload-Length": "\(size)"])]
+            default:
+                let isFirst = hasBeenSilent.withLock { hasBeenSilent in
+                    defer { hasBeenSilent = true }
+                    return !hasBeenSilent
+                }
+                return isFirst ? [.silence] : [.tus(204, ["Upload-Offset": "\(size)"])]
+            }
+        }
+        defer { server.stop() }
+        let queue = try await workshop.openQueue(server.url())
+        let events = queue.events
+        // On a busy machine other requests may also seem to hang. They are repeated in the same way.
+        let options = SessionOptions(
+            retry: RetryPolicy(maximumAttempts: 1_000), stallTimeout: .milliseconds(500), responseTimeout: .milliseconds(500))
+        let session = try await queue.enqueue(try .upload([workshop.file("large", size: size)], to: "real", options: options))
+        try await queue.start()
+        let failure = await events.firstFailure()
+        #expect(failure?.code == .stalled)
+        #expect(try await session.value.state == .completed)
+        let methods = server.requests.map(\.method)
+        #expect(methods.count { $0 == "PATCH" } >= 2, "the silent one and another one")
+        for (earlier, later) in zip(methods, methods.dropFirst()) where later == "PATCH" {
+            #expect(earlier != "PATCH", "a response precedes each PATCH: \(methods)")
+        }
+        await queue.shutdown()
+    }
+
+    /// A form needs its length, so the request starts when the app has produced all data. Until then there is no progress, which is not a
+    /// stall.
+    @Test func toleratesSlowProducer() async throws {
+        let workshop = try Workshop()
+        let server = try ScriptedServer { _, _ in [.answer(201)] }
+        defer { server.stop() }
+        let endpoint = Endpoint.http("http+form://127.0.0.1:\(server.port)/files/")
+        let clock = FallbackClock()
+        let queue = try await workshop.openQueue(
+            Account("real", endpoints: [endpoint]), transports: [HTTPTransport()], clock: clock.engineClock)
+        let (chunks, continuation) = AsyncStream.makeStream(of: Data.self)
+        continuation.yield(Data("some of it, ".utf8))
+        let options = SessionOptions(
+            retry: RetryPolicy(maximumAttempts: 2), stallTimeout: .milliseconds(500), responseTimeout: .seconds(60))
+        let session = try await queue.enqueue(
+            .upload(items: [.stream(chunks, as: try RemotePath("stream"))], to: "real", options: options))
+        let waits = clock.waits
+        let (events, failures) = (queue.events, queue.events)
+        try await queue.start()
+        for await event in events where event.session == session.id { if case .didActivate = event.kind { break } }
+        // The queue checks for progress this many times, for much longer than the timeouts.
+        let looking = Task {
+            var looks = 0
+            for await wait in waits where wait == .milliseconds(100) {
+                clock.jump(by: wait)
+                looks += 1
+                if looks == 1_000 { break }
+            }
+            return looks
+        }
+        let failing = Task { if await failures.firstFailure() != nil { looking.cancel() } }
+        #expect(await looking.value == 1_000, "an attempt stalled")
+        continuation.yield(Data("and the rest".utf8))
+        continuation.finish()
+        #expect(try await session.value.state == .completed)
+        #expect(String(decoding: server.requests[0].body, as: UTF8.self).contains("some of it, and the rest"))
+        await queue.shutdown()
+        await failing.value
+    }
+
+    /// No data for a while before, during or after a body: the next attempt completes the transfer.
+    @Test(arguments: ["put", "form", "get"]) func leavesSilentWebServer(mode: String) async throws {
+        let workshop = try Workshop()
+        let server = try ScriptedServer { request, number in
+            switch (mode, number) {
+            case (_, 0): [.silence]
+            case ("get", 1): [.raw("HTTP/1.1 200 Scripted\r\nContent-Length: 10\r\n\r\n01234"), .silence]
+            case (_, 1): [.raw("HTTP/1.1 100 Continue\r\n\r\n"), .read(100_000), .silence]
+            case (_, 2) where mode != "get": [.raw("HTTP/1.1 100 Continue\r\n\r\n"), .read(nil), .silence]
+            case ("get", _): [.answer(200, body: "0123456789")]
+            default: [.raw("HTTP/1.1 100 Continue\r\n\r\n"), .answer(201)]
+            }
+        }
+        defer { server.stop() }
+        let endpoint = Endpoint.http("http+\(mode)://127.0.0.1:\(server.port)/files/")
+        let queue = try await workshop.openQueue(Account("real", endpoints: [endpoint]), transports: [HTTPTransport()])
+        let events = queue.events
+        let options = SessionOptions(
+            retry: RetryPolicy(maximumAttempts: 1_000), stallTimeout: .milliseconds(500), responseTimeout: .milliseconds(500))
+        let folder = FilePath(workshop.folder.path)
+        let session = try await queue.enqueue(
+            mode == "get"
+                ? .download(items: [.remote(try RemotePath("received"))], from: "real", to: folder, options: options)
+                : try .upload([workshop.file("large", size: 20 << 20)], to: "real", options: options))
+        try await queue.start()
+        #expect(await events.firstFailure()?.code == .stalled)
+        #expect(try await session.value.state == .completed)
+        #expect(server.requests.count >= (mode == "get" ? 3 : 4))
+        await queue.shutdown()
+    }
+}
+
+extension QueueEvents {
+    fileprivate func firstFailure() async -> TransferError? {
+        for await event in self {
+            if case .attemptFailed(_, let error, _) = event.kind { return error }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,70 @@
+import Foundation
+import Logging
+import SystemPackage
+import TUSLoopback
+import Testing
+import TransferCore
+import TransferKit
+import TransportHTTP
+import TransportSFTP
+import TransportTUS
+
+/// Several queues open one after another with the same transport value.
+@Suite struct TransportReuseTests {
+    private let workshop: Workshop
+
+    init() throws {
+        workshop = try Workshop()
+    }
+
+    private func checkReuse(of transport: any Transport, at endpoint: Endpoint) async throws {
+        let first = try await open(transport, endpoint, store: "first")
+        try await send("1", by: first)
+        let second = try await open(transport, endpoint, store: "second")
+        try await send("2", by: second)
+        await first.shutdown()
+        try await send("3", by: second)
+        await second.shutdown()
+        let third = try await open(transport, endpoint, store: "first")
+        try await send("4", by: third)
+        await third.shutdown()
+    }
+
+    private func open(_ transport: any Transport, _ endpoint: Endpoint, store: String) async throws -> TransferQueue {
+        var configuration = QueueConfiguration()
+        configuration.logger.logLevel = .critical
+        let queue = try await TransferQueue(
+            storage: .folder(FilePath(workshop.folder.appending(path: store).path)), transports: [transport], configuration: configuration)
+        try await queue.save(Account("real", endpoints: [endpoint]))
+        try await queue.start()
+        return queue
+    }
+
+    private func send(_ name: String, by queue: TransferQueue) async throws {
+        let options = SessionOptions(retry: RetryPolicy(maximumAttempts: 1))
+        let session = try await queue.enqueue(try .upload([workshop.file(name, size: 300_000)], to: "real", options: options))
+        #expect(try await session.value.state == .completed, "\(name)")
+    }
+
+    @Test func reusesTUSTransport() async throws {
+        let server = workshop.loopbackServer()
+        try await checkReuse(of: TUSTransport(), at: .tus(try await server.start().absoluteString))
+        #expect(server.statistics.uploads.count { $0.isComplete } == 4)
+        await server.stop()
+    }
+
+    @Test func reusesHTTPTransport() async throws {
+        let server = try await PlainServer.start(.put, in: workshop.folder.appending(path: "server"))
+        try await checkReuse(of: HTTPTransport(), at: .http(server.address()))
+        for name in ["1", "2", "3", "4"] {
+            #expect(try server.content(of: try RemotePath(name)) == workshop.content(try workshop.file(name, size: 300_000)))
+        }
+    }
+
+    @Test func reusesSFTPTransport() async throws {
+        let folder = try await SFTPServerFolder()
+        try await checkReuse(of: SFTPTransport(), at: try folder.endpoint())
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.files.path).sorted() == ["1", "2", "3", "4"])
+        await folder.close()
+    }
+}

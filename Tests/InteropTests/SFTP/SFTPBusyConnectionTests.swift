@@ -1,0 +1,82 @@
+import Dispatch
+import Foundation
+import Locking
+import SSHFixture
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportSFTP
+
+/// Sessions of one account that share the connections to OpenSSH's server.
+@Suite(.timeLimit(.minutes(10)))
+struct SFTPBusyConnectionTests {
+    /// A network path that holds up one connection and no others.
+    private final class Halt: Sendable {
+        /// Yields when a connection is held up.
+        let begun: AsyncStream<Void>
+        private let begin: AsyncStream<Void>.Continuation
+        private let direction: RawServer.Direction
+        private let isDue: @Sendable () -> Bool
+        private let isTaken = Locked(false)
+        private let end = DispatchSemaphore(value: 0)
+
+        /// - Parameters:
+        ///   - direction: The direction that is held up.
+        ///   - isDue: Whether to hold up the connection that passes bytes now.
+        init(_ direction: RawServer.Direction, when isDue: @escaping @Sendable () -> Bool) {
+            (self.direction, self.isDue) = (direction, isDue)
+            (begun, begin) = AsyncStream.makeStream()
+        }
+
+        /// The `passes` of ``RawServer/relay(to:limit:clientLimit:bufferSize:greets:hears:passes:)``, whose threads may block.
+        func passes(_ way: RawServer.Direction, _: Int) -> Bool {
+            guard way == direction, isDue() else { return true }
+            let isFirst = isTaken.withLock { isTaken in
+                defer { isTaken = true }
+                return !isTaken
+            }
+            guard isFirst else { return true }
+            begin.yield()
+            end.wait()
+            return true
+        }
+
+        func lift() { end.signal() }
+    }
+
+    /// The large file's bytes wait on the path, and all later requests on the same connection wait after them.
+    @Test(arguments: [true, false]) func smallFilesOvertakeLargeFile(isUpload: Bool) async throws {
+        let workshop = try Workshop()
+        let folder = try await SFTPServerFolder()
+        let (source, target) = isUpload ? (folder.local, folder.files) : (folder.files, folder.local)
+        let halt = Halt(isUpload ? .fromClient : .fromServer) { TransferGate.partSize(in: target) ?? 0 >= 4 << 20 }
+        let relay = try RawServer.relay(to: folder.server.port, passes: halt.passes)
+        let account = Account("real", endpoints: [try folder.endpoint(port: relay.port, ["maxConnections": "2"])])
+        let queue = try await workshop.openQueue(account, transports: [SFTPTransport()])
+        try await queue.setSessionLimit(2)
+        let content = Data.unlike(48 << 20)
+        try content.write(to: source.appending(path: "large"))
+        let names = (0..<100).map { "small \($0)" }
+        for name in names { try Data(name.utf8).write(to: source.appending(path: name)) }
+        let request = { (names: [String]) in
+            let options = SessionOptions(stallTimeout: .seconds(3_600))
+            return isUpload
+                ? try SessionRequest.upload(names.map { FilePath(source.appending(path: $0).path) }, to: "real", options: options)
+                : try .download(names.map { try RemotePath($0) }, from: "real", to: FilePath(target.path), options: options)
+        }
+        let large = try await queue.enqueue(try request(["large"]))
+        try await queue.start()
+        for await _ in halt.begun { break }
+        let small = try await queue.enqueue(try request(names))
+        #expect(try await small.value.statistics.filesDone == names.count)
+        #expect(try await large.status.state == .running && relay.accepted == 2)
+        halt.lift()
+        #expect(try await large.value.state == .completed)
+        #expect(try Data(contentsOf: target.appending(path: "large")) == content)
+        for name in names { #expect(try Data(contentsOf: target.appending(path: name)) == Data(name.utf8)) }
+        await queue.shutdown()
+        relay.stop()
+        await folder.close()
+    }
+}

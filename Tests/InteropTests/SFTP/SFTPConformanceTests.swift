@@ -1,0 +1,34 @@
+import Testing
+import TransferCore
+import TransportTesting
+
+/// The SFTP transport keeps the promises of every transport, with OpenSSH's server.
+@Suite struct SFTPConformanceTests {
+    @Test(arguments: TransportPromise.allCases, [1, 3])
+    func keepsPromise(_ promise: TransportPromise, parallel: Int) async throws {
+        try await withFixture(cutting: .fromClient, parallel: parallel) { try await promise.verify($0) }
+    }
+
+    @Test(arguments: StreamPromise.allCases)
+    func keepsPromise(_ promise: StreamPromise) async throws {
+        try await withFixture(cutting: .fromClient) { try await promise.verify($0) }
+    }
+
+    @Test(arguments: DownloadPromise.allCases, [1, 3])
+    func keepsPromise(_ promise: DownloadPromise, parallel: Int) async throws {
+        try await withFixture(cutting: .fromServer, parallel: parallel) { try await promise.verify($0) }
+    }
+
+    private func withFixture(
+        cutting direction: CuttingRelay.Direction, parallel: Int = 1, _ body: (SSHFilesFixture) async throws -> Void
+    ) async throws {
+        let fixture = try await SSHFilesFixture(cutting: direction, options: AttemptOptions(parallel: parallel))
+        do {
+            try await body(fixture)
+        } catch {
+            await fixture.close()
+            throw error
+        }
+        await fixture.close()
+    }
+}

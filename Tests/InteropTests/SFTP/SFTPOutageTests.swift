@@ -1,0 +1,192 @@
+import Foundation
+import Locking
+import SSHFixture
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportSFTP
+
+/// OpenSSH's server crashes with all its connections and restarts, or the queue shuts down and reopens.
+@Suite(.timeLimit(.minutes(10)))
+struct SFTPOutageTests {
+    private static let size = 100 << 20
+    /// The position at which a transfer is held up: after its first checkpoint, which follows after at most 64 MiB, plus the bytes in
+    /// flight.
+    private static let end = 80 << 20
+
+    private enum End {
+        case ofTheServer
+        case ofTheQueue
+    }
+
+    @Test(arguments: [true, false]) func resumesAfterServerCrash(isUpload: Bool) async throws {
+        try await move(isUpload: isUpload, through: .ofTheServer)
+    }
+
+    @Test(arguments: [true, false]) func resumesAfterQueueReopens(isUpload: Bool) async throws {
+        try await move(isUpload: isUpload, through: .ofTheQueue)
+    }
+
+    private let clock = FallbackClock()
+
+    private func openQueue(_ workshop: Workshop, _ account: Account) async throws -> TransferQueue {
+        try await workshop.openQueue(account, transports: [SFTPTransport()], clock: clock.engineClock)
+    }
+
+    private func move(isUpload: Bool, through end: End) async throws {
+        let workshop = try Workshop()
+        let folder = try await SFTPServerFolder()
+        let server = folder.server
+        let gate = TransferGate(of: isUpload ? folder.files : folder.local, at: Int64(Self.end))
+        let relay = try RawServer.relay(to: server.port, passes: gate.passes)
+        let account = Account("real", endpoints: [try folder.endpoint(port: relay.port)])
+        let (source, target) = isUpload ? (folder.local, folder.files) : (folder.files, folder.local)
+        let content = Data.unlike(Self.size)
+        try content.write(to: source.appending(path: "reel"))
+        let options = SessionOptions(retry: RetryPolicy(maximumAttempts: 100_000))
+        let request: SessionRequest =
+            isUpload
+            ? try .upload([FilePath(source.appending(path: "reel").path)], to: "real", options: options)
+            : try .download(items: [.remote(RemotePath("reel"))], from: "real", to: FilePath(target.path), options: options)
+
+        var queue = try await openQueue(workshop, account)
+        let (events, failures) = (queue.events, queue.events)
+        // A breaker blocks a dead server for 30 s, and longer after each attempt.
+        let impatience = Task { [clock] in
+            for await event in failures {
+                if case .attemptFailed = event.kind { clock.jump(by: .seconds(3_600)) }
+            }
+        }
+        let id = try await queue.enqueue(request).id
+        try await queue.start()
+        var done: Int64 = 0
+        for await statistics in try await queue.session(id).progress where statistics.bytesDone > 0 {
+            done = statistics.bytesDone
+            break
+        }
+        switch end {
+        case .ofTheServer:
+            try await server.crash()
+            let error = await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } }
+            #expect(error?.failureClass == .transient && error?.code == .connectionLost, "\(error?.description ?? "")")
+            // Attempts that can't connect do not use up the last one, either.
+            _ = await events.first {
+                if case .attemptFailed(_, let error, _) = $0, error.failureClass == .unreachable { true } else { nil }
+            }
+        case .ofTheQueue:
+            await queue.shutdown()
+        }
+        let direction: RawServer.Direction = isUpload ? .fromClient : .fromServer
+        _ = gate.takeCount(direction)
+        gate.open()
+        switch end {
+        case .ofTheServer: try await server.startAgain()
+        case .ofTheQueue:
+            queue = try await openQueue(workshop, account)
+            try await queue.start()
+        }
+        #expect(try await queue.session(id).value.state == .completed)
+        #expect(gate.takeCount(direction) <= (Int64(Self.size) - done) * 17 / 16, "the transfer resumes from a checkpoint")
+        #expect(try Data(contentsOf: target.appending(path: "reel")) == content)
+        await queue.shutdown()
+        #expect(try FileManager.default.contentsOfDirectory(atPath: target.path) == ["reel"])
+        impatience.cancel()
+        relay.stop()
+        await folder.close()
+    }
+
+    // MARK: Broken paths
+
+    /// More cuts than a file may have failures, and always before the first regular checkpoint.
+    @Test(arguments: [true, false]) func completesOverUnreliablePath(isUpload: Bool) async throws {
+        let (size, life) = (64 << 20, 4 << 20)
+        let workshop = try Workshop()
+        let folder = try await SFTPServerFolder()
+        let direction: RawServer.Direction = isUpload ? .fromClient : .fromServer
+        let relay = Locked<RawServer?>(nil)
+        let counts = Locked<(all: Int, cuts: Int)>((0, 0))
+        let started = try RawServer.relay(
+            to: folder.server.port,
+            passes: { way, count in
+                guard way == direction else { return true }
+                let isCut = counts.withLock { counts in
+                    counts.all += count
+                    guard counts.all > (counts.cuts + 1) * life else { return false }
+                    counts.cuts += 1
+                    return true
+                }
+                if isCut { relay.withLock { $0 }?.cut() }
+                return !isCut
+            })
+        relay.withLock { $0 = started }
+        let account = Account("real", endpoints: [try folder.endpoint(port: started.port)])
+        let (source, target) = isUpload ? (folder.local, folder.files) : (folder.files, folder.local)
+        let content = Data.unlike(size)
+        try content.write(to: source.appending(path: "reel"))
+        let request: SessionRequest =
+            isUpload
+            ? try .upload([FilePath(source.appending(path: "reel").path)], to: "real")
+            : try .download(items: [.remote(RemotePath("reel"))], from: "real", to: FilePath(target.path))
+        let queue = try await openQueue(workshop, account)
+        let id = try await queue.enqueue(request).id
+        try await queue.start()
+        #expect(try await queue.session(id).value.state == .completed)
+        let (all, cuts) = counts.withLock { $0 }
+        #expect(cuts > RetryPolicy().maximumAttempts && all < 2 * size, "\(cuts) cuts, \(all) bytes")
+        #expect(try Data(contentsOf: target.appending(path: "reel")) == content)
+        await queue.shutdown()
+        #expect(try FileManager.default.contentsOfDirectory(atPath: target.path) == ["reel"])
+        started.stop()
+        relay.withLock { $0 = nil }
+        await folder.close()
+    }
+
+    /// Each connection is cut after slightly more than the limit of unacknowledged bytes. The client has the acknowledgements of the others
+    /// by then.
+    @Test func eachShortConnectionMakesProgress() async throws {
+        let (size, window, life) = (64 << 20, 4 << 20, 5 << 20)
+        let workshop = try Workshop()
+        let folder = try await SFTPServerFolder()
+        let relay = Locked<RawServer?>(nil)
+        let state = Locked((sent: 0, cuts: 0, passed: 0))
+        let started = try RawServer.relay(
+            to: folder.server.port,
+            passes: { way, count in
+                guard way == .fromClient else { return true }
+                let isCut = state.withLock { state in
+                    state.sent += count
+                    state.passed += count
+                    guard state.passed > life else { return false }
+                    (state.cuts, state.passed) = (state.cuts + 1, 0)
+                    return true
+                }
+                if isCut { relay.withLock { $0 }?.cut() }
+                return !isCut
+            })
+        relay.withLock { $0 = started }
+        let positions = Locked<[Int64]>([])
+        let transport = FallbackTransport(
+            base: SFTPTransport(),
+            willBegin: { attempt in
+                guard let stored = attempt.checkpoint, let checkpoint = UploadCheckpoint(stored) else { return }
+                positions.withLock { $0.append(checkpoint.acknowledged ?? stored.confirmed) }
+            })
+        let content = Data.unlike(size)
+        try content.write(to: folder.local.appending(path: "reel"))
+        let account = Account("real", endpoints: [try folder.endpoint(port: started.port)])
+        let queue = try await workshop.openQueue(account, transports: [transport], clock: clock.engineClock)
+        let session = try await queue.enqueue(.upload([FilePath(folder.local.appending(path: "reel").path)], to: "real"))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        let (sent, cuts, reached) = (state.withLock { $0.sent }, state.withLock { $0.cuts }, positions.withLock { $0 })
+        #expect(cuts > RetryPolicy().maximumAttempts && reached.count == cuts)
+        #expect(zip(reached, reached.dropFirst()).allSatisfy { $0 < $1 }, "\(reached)")
+        #expect(sent <= size * 11 / 10 + cuts * window, "\(cuts) cuts, \(sent) bytes")
+        #expect(try Data(contentsOf: folder.files.appending(path: "reel")) == content)
+        await queue.shutdown()
+        started.stop()
+        relay.withLock { $0 = nil }
+        await folder.close()
+    }
+}

@@ -1,0 +1,141 @@
+import Foundation
+import Logging
+import SystemPackage
+import Testing
+import TransferCore
+import TransportTUS
+
+/// The extensions of tus, with an independent server.
+@Suite struct ExtensionTests {
+    private struct NoCredentials: CredentialProvider {
+        func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }
+    }
+
+    private let workshop: Workshop
+    private let transport = TUSTransport()
+
+    init() throws {
+        workshop = try Workshop()
+    }
+
+    private func startServer(_ kind: RealServer.Kind = .resumableUpload, options: String = "{}") async throws -> RealServer {
+        try await RealServer.start(kind, in: workshop.folder.appending(path: "server"), options: options)
+    }
+
+    private func upload(
+        _ path: FilePath, to server: RealServer, settings: [String: String] = [:], _ options: AttemptOptions
+    ) async throws -> TransferReceipt {
+        let attempt = FileAttempt(
+            transferID: "t-1", endpoint: .tus(server.endpoint, settings: settings),
+            source: UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)), remotePath: try RemotePath("file.bin"),
+            options: options, credentials: NoCredentials(), logger: Logger(label: "test"))
+        return try await transport.perform(attempt, reporting: AttemptReporter(progress: { _, _ in }, checkpoint: { _ in }))
+    }
+
+    private func check(_ receipt: TransferReceipt, _ path: FilePath, on server: RealServer) throws {
+        #expect(try server.content(of: try #require(receipt.remoteURL), named: "file.bin") == (try workshop.content(path)))
+    }
+
+    @Test(arguments: [("[\"md5\", \"sha256\"]", "sha256:"), ("[\"sha1\"]", "sha1:"), ("[\"md5\"]", "md5:")])
+    func verifiesChecksums(algorithms: String, prefix: String) async throws {
+        let server = try await startServer(options: "{\"checksum_algorithms\": \(algorithms)}")
+        let path = try workshop.file("large", size: 20 << 20)
+        let receipt = try await upload(path, to: server, AttemptOptions(verification: .checksum))
+        #expect(receipt.checksum?.hasPrefix(prefix) == true)
+        try check(receipt, path, on: server)
+        #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "PATCH", "PATCH", "PATCH"])
+        await transport.shutdown()
+    }
+
+    @Test func sendsChecksumAfterContent() async throws {
+        let server = try await startServer(options: "{\"checksum_algorithms\": [\"sha256\"], \"supports_checksum_trailer\": true}")
+        let path = try workshop.file("large", size: 20 << 20)
+        let receipt = try await upload(path, to: server, AttemptOptions(verification: .checksum))
+        #expect(receipt.checksum?.hasPrefix("sha256:") == true)
+        try check(receipt, path, on: server)
+        #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "PATCH", "PATCH"], "the first one tries whether checksums arrive")
+        await transport.shutdown()
+    }
+
+    @Test func readsFileBack() async throws {
+        let server = try await startServer(options: "{\"checksum_algorithms\": [], \"enable_downloads\": true}")
+        let path = try workshop.file("large", size: 5 << 20)
+        let receipt = try await upload(path, to: server, AttemptOptions(verification: .checksum))
+        #expect(receipt.checksum?.hasPrefix("sha256:") == true)
+        try check(receipt, path, on: server)
+        await transport.shutdown()
+    }
+
+    @Test func doesNotSendUnverifiableFile() async throws {
+        let server = try await startServer(options: "{\"checksum_algorithms\": []}")
+        let path = try workshop.file("large", size: 5 << 20)
+        let error = await #expect(throws: TransferError.self) {
+            try await upload(path, to: server, AttemptOptions(verification: .checksum))
+        }
+        #expect(error?.failureClass == .unsupported)
+        // The server responds to an empty upload in the same way as to one that it does not offer for download, so the transport tries an
+        // empty one.
+        #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "GET", "POST", "GET", "DELETE", "DELETE"])
+        await transport.shutdown()
+    }
+
+    @Test(arguments: [RealServer.Kind.tuspyserver, .aiohttpTUS])
+    func doesNotSendFileUnverifiableByOtherServers(kind: RealServer.Kind) async throws {
+        let server = try await startServer(kind)
+        let path = try workshop.file("large", size: 5 << 20)
+        let error = await #expect(throws: TransferError.self) {
+            try await upload(path, to: server, AttemptOptions(verification: .checksum))
+        }
+        #expect(error?.failureClass == .unsupported)
+        #expect(
+            error?.message
+                == "The server http://127.0.0.1:\(server.port) does not compare checksums and does not offer uploads for download, so uploads can't be verified."
+        )
+        #expect(error?.cause == "GET was answered with 405")
+        #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "GET", "DELETE"])
+        #expect(try server.storedFiles.isEmpty)
+        await transport.shutdown()
+    }
+
+    @Test(arguments: [RealServer.Kind.resumableUpload, .tuspyserver], [2, 4, 7])
+    func concatenatesSegments(kind: RealServer.Kind, count: Int) async throws {
+        let server = try await startServer(kind)
+        let path = try workshop.file("large", size: 7 << 20 + 5)
+        let receipt = try await upload(
+            path, to: server, settings: ["parallelThreshold": "1000000"], AttemptOptions(parallel: count))
+        try check(receipt, path, on: server)
+        #expect(receipt.warnings.isEmpty)
+        let requests = try server.requests
+        #expect(requests.count { $0.concat == "partial" } == count)
+        #expect(requests.count { $0.concat?.hasPrefix("final;/") == true } == 1)
+        #expect(requests.count { $0.method == "PATCH" } == count)
+        // tuspyserver has already removed the partial uploads, and responds with 404.
+        #expect(requests.count { $0.method == "DELETE" } == count)
+        #expect(try server.storedFiles.count { !$0.contains("/") && !$0.hasSuffix(".db") } == 1)
+        await transport.shutdown()
+    }
+
+    @Test func sendsOneUploadWithoutConcatenation() async throws {
+        let server = try await startServer(.aiohttpTUS, options: "{\"client_max_size\": 100000000}")
+        let path = try workshop.file("large", size: 7 << 20 + 5)
+        try check(
+            try await upload(path, to: server, settings: ["parallelThreshold": "1000000"], AttemptOptions(parallel: 4)), path, on: server)
+        #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "PATCH"])
+        await transport.shutdown()
+    }
+
+    @Test func adaptsToSmallChunks() async throws {
+        let server = try await startServer(options: "{\"max_chunk_size\": 1000000}")
+        let path = try workshop.file("large", size: 5 << 20)
+        let receipt = try await upload(path, to: server, AttemptOptions())
+        try check(receipt, path, on: server)
+        await transport.shutdown()
+    }
+
+    @Test func completesUploadWithExpiry() async throws {
+        let server = try await startServer(options: "{\"upload_expiry\": 3600}")
+        let path = try workshop.file("large", size: 3 << 20)
+        try check(try await upload(path, to: server, AttemptOptions(chunkSize: 1 << 20)), path, on: server)
+        await transport.shutdown()
+    }
+}

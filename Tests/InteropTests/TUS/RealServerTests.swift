@@ -1,0 +1,184 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTUS
+
+/// The queue and the tus transport, with independent servers.
+@Suite struct RealServerTests {
+    private let workshop: Workshop
+
+    init() throws {
+        workshop = try Workshop()
+    }
+
+    private func startServer(_ kind: RealServer.Kind, _ options: String = "{}") async throws -> RealServer {
+        try await RealServer.start(kind, in: workshop.folder.appending(path: "server"), options: options)
+    }
+
+    /// Lets aiohttp accept requests of more than 1 MiB.
+    private func large(_ kind: RealServer.Kind) -> String { kind == .aiohttpTUS ? "{\"client_max_size\": 100000000}" : "{}" }
+
+    @Test(arguments: RealServer.Kind.allCases)
+    func uploadsFilesOfManySizes(kind: RealServer.Kind) async throws {
+        let server = try await startServer(kind, large(kind))
+        let queue = try await workshop.openQueue(server.endpoint)
+        let sizes = [1, 5_000, 65_536, 1 << 20, 20 << 20]
+        let session = try await queue.enqueue(
+            try .upload(
+                sizes.map { try workshop.file("file-\($0)", size: $0) }, to: "real", options: SessionOptions(filesInFlight: 1)))
+        try await queue.start()
+        #expect(try await session.value.statistics.filesDone == sizes.count)
+        try await workshop.checkContent(of: session, on: server)
+        let requests = try server.requests
+        // One request for each file up to the size that is sent with the creation.
+        let small = kind.takesContentInCreation ? ["POST"] : ["POST", "PATCH"]
+        #expect(requests.map(\.method) == ["OPTIONS"] + small + small + small + small + ["POST", "PATCH"])
+        let metadata = try #require(requests.dropFirst().first?.metadata)
+        #expect(metadata.contains("filename \(Data("file-1".utf8).base64EncodedString())"))
+        #expect(metadata.contains("transferid \(Data("\(session.id)-0-1".utf8).base64EncodedString())"))
+        await queue.shutdown()
+    }
+
+    @Test(arguments: RealServer.Kind.allCases) func recognizesTUSServer(kind: RealServer.Kind) async throws {
+        let server = try await startServer(kind)
+        let transport = TUSTransport()
+        let report = try await transport.check(.tus(server.endpoint), credentials: ReferencedCredentials())
+        #expect(report.version == "1.0.0")
+        #expect(report.features.contains("creation"))
+        #expect(try server.storedFiles.isEmpty, "the check creates no upload")
+        await transport.shutdown()
+    }
+
+    @Test(arguments: RealServer.Kind.allCases)
+    func uploadsEmptyFile(kind: RealServer.Kind) async throws {
+        let server = try await startServer(kind)
+        let queue = try await workshop.openQueue(server.endpoint)
+        let session = try await queue.enqueue(try .upload([workshop.file("empty", size: 0)], to: "real"))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        #expect(try server.requests.map(\.method) == ["OPTIONS", "POST"])
+        if kind == .aiohttpTUS {
+            // It completes uploads only with PATCH, and keeps its own record of this one; no client can change that.
+            #expect(try server.storedFiles.map { $0.hasPrefix(".resources/") } == [true])
+        } else {
+            try await workshop.checkContent(of: session, on: server)
+        }
+        await queue.shutdown()
+    }
+
+    @Test(arguments: RealServer.Kind.allCases)
+    func resumesAfterCuts(kind: RealServer.Kind) async throws {
+        let server = try await startServer(kind, large(kind))
+        let relay = try CuttingRelay(to: server.port)
+        defer { relay.stop() }
+        let queue = try await workshop.openQueue(server.endpoint(port: Int(relay.port)))
+        let events = queue.events
+        // During a PATCH, during the HEAD after it, and during another PATCH.
+        for bytes in [2 << 20, 40, 3 << 20] { relay.cut(afterBytes: bytes) }
+        let session = try await queue.enqueue(
+            try .upload(
+                [workshop.file("large", size: 20 << 20), workshop.file("small", size: 9)], to: "real",
+                options: SessionOptions(filesInFlight: 1)))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        #expect(relay.hasCutAll)
+        try await workshop.checkContent(of: session, on: server)
+        var failures = 0
+        for await event in events {
+            if case .attemptFailed = event.kind { failures += 1 }
+            if case .completed = event.kind { break }
+        }
+        let requests = try server.requests
+        checkOffsets(requests)
+        #expect(requests.count { $0.method == "OPTIONS" } == 1)
+        #expect(requests.count { $0.method == "POST" } == 2)
+        // The server may still process bytes from before the cut, and then report a larger offset.
+        let conflicts = requests.count { $0.status == 409 }
+        // One after each failed PATCH, and one at the start of each further attempt. One of them was cut.
+        #expect(requests.count { $0.method == "HEAD" } == 2 + conflicts + failures - 1, "\(failures) attempts failed")
+        #expect(Set(requests.map(\.method)) == ["OPTIONS", "POST", "HEAD", "PATCH"])
+        await queue.shutdown()
+    }
+
+    /// Each segment resumes separately, and none restarts.
+    @Test(arguments: RealServer.Kind.allCases.filter(\.hasConcatenation))
+    func resumesSegmentsAfterCuts(kind: RealServer.Kind) async throws {
+        let server = try await startServer(kind)
+        let relay = try CuttingRelay(to: server.port)
+        defer { relay.stop() }
+        let queue = try await workshop.openQueue(
+            server.endpoint(port: Int(relay.port)), settings: ["parallelThreshold": "1000000"])
+        for bytes in [3 << 20, 2 << 20] { relay.cut(afterBytes: bytes) }
+        let session = try await queue.enqueue(
+            try .upload([workshop.file("large", size: 16 << 20 + 3)], to: "real", options: SessionOptions(parallel: 4)))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        #expect(relay.hasCutAll)
+        try await workshop.checkContent(of: session, on: server)
+        let requests = try server.requests
+        #expect(requests.count { $0.concat == "partial" } == 4)
+        #expect(requests.count { $0.concat?.hasPrefix("final;") == true } == 1)
+        // tuspyserver removes them automatically.
+        #expect(requests.filter { $0.method == "DELETE" }.map(\.status) == Array(repeating: kind == .tuspyserver ? 404 : 204, count: 4))
+        checkOffsets(requests.filter { $0.concat?.hasPrefix("final;") != true })
+        await queue.shutdown()
+    }
+
+    @Test(arguments: RealServer.Kind.allCases)
+    func removesUploadOfCancelledSession(kind: RealServer.Kind) async throws {
+        let server = try await startServer(kind)
+        let queue = try await workshop.openQueue(server.endpoint, settings: ["chunkSize": "1000000"])
+        // So slow that it is cancelled before it is complete.
+        let session = try await queue.enqueue(
+            try .upload([workshop.file("large", size: 20 << 20)], to: "real", options: SessionOptions(rateLimit: 2_000_000)))
+        try await queue.start()
+        await session.waitUntilSent(2_500_000)
+        #expect(try server.storedFiles.count == 1)
+        try await session.cancel()
+        await queue.waitUntilIdle()
+        let deletion = try #require(try server.requests.last)
+        #expect(deletion.method == "DELETE")
+        #expect(deletion.status == 204)
+        #expect(try server.storedFiles.isEmpty)
+        await queue.shutdown()
+    }
+
+    @Test func adaptsToFrameworkLimit() async throws {
+        // aiohttp accepts requests of up to 1 MiB, and reports that limit only by rejecting larger ones.
+        let server = try await startServer(.aiohttpTUS)
+        let queue = try await workshop.openQueue(server.endpoint)
+        let session = try await queue.enqueue(
+            try .upload(
+                ["first", "second"].map { try workshop.file($0, size: 20 << 20) }, to: "real",
+                options: SessionOptions(retry: RetryPolicy(maximumAttempts: 100), filesInFlight: 1)))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        try await workshop.checkContent(of: session, on: server)
+        let requests = try server.requests
+        checkOffsets(requests)
+        let creations = requests.indices.filter { requests[$0].method == "POST" }
+        let second = requests[try #require(creations.last)...]
+        #expect(!second.contains { $0.method == "HEAD" }, "the size that works is remembered")
+        await queue.shutdown()
+    }
+
+    @Test func reportsTakenName() async throws {
+        let server = try await startServer(.aiohttpTUS)
+        let queue = try await workshop.openQueue(server.endpoint)
+        // It compares names without their extension, and finds no match for a name without one.
+        let path = try workshop.file("file.bin", size: 1_000)
+        let first = try await queue.enqueue(try .upload([path], to: "real"))
+        try await queue.start()
+        #expect(try await first.value.state == .completed)
+        let second = try await queue.enqueue(try .upload([path], to: "real"))
+        let error = await #expect(throws: TransferError.self) { try await second.value }
+        #expect(error?.failureClass == .permanent)
+        let refusal = "The server http://127.0.0.1:\(server.port) refused the upload; it may already have a file of that name"
+        #expect(error?.message.hasPrefix(refusal) == true)
+        #expect(error?.cause == "POST was answered with 409: 409: Conflict")
+        #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "PATCH", "POST"], "the upload is not retried")
+        await queue.shutdown()
+    }
+}

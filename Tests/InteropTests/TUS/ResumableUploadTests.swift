@@ -1,0 +1,149 @@
+import Foundation
+import Locking
+import ProcessFixture
+import SystemPackage
+import TUSLoopback
+import Testing
+import TransferCore
+import TransferKit
+
+/// The queue and the tus transport, with servers that die and servers that lose uploads.
+@Suite struct ResumableUploadTests {
+    private let workshop: Workshop
+
+    init() throws {
+        workshop = try Workshop()
+    }
+
+    private func startServer(port: Int = 0) async throws -> RealServer {
+        try await RealServer.start(in: workshop.folder.appending(path: "server"), port: port)
+    }
+
+    @Test func waitsForServer() async throws {
+        var server = try await startServer()
+        let queue = try await workshop.openQueue(server.endpoint)
+        let events = queue.events
+        let session = try await queue.enqueue(try (0..<30).map { try workshop.file("file-\($0)", size: 300_000) }.upload(to: "real"))
+        try await queue.start()
+        for await event in events {
+            if case .itemCompleted(_, position: 9, _) = event.kind { break }
+        }
+        server.kill()
+        for await event in events {
+            if case .attemptFailed = event.kind { break }
+        }
+        server = try await startServer(port: server.port)
+        #expect(try await session.value.state == .completed)
+        try await workshop.checkContent(of: session, on: server)
+        checkOffsets(try server.requests)
+        await queue.shutdown()
+    }
+
+    @Test func continuesAfterQueueReopens() async throws {
+        let server = try await startServer()
+        var queue = try await workshop.openQueue(server.endpoint)
+        let events = queue.events
+        let id = try await queue.enqueue(try (0..<20).map { try workshop.file("file-\($0)", size: 200_000) }.upload(to: "real")).id
+        try await queue.start()
+        var completed = 0
+        for await event in events {
+            if case .itemCompleted = event.kind { completed += 1 }
+            if completed == 5 { break }
+        }
+        await queue.shutdown()
+        queue = try await workshop.openQueue(server.endpoint)
+        let session = try await queue.session(id)
+        #expect(try await session.status.statistics.filesDone >= 5)
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        try await workshop.checkContent(of: session, on: server)
+        checkOffsets(try server.requests)
+        await queue.shutdown()
+    }
+
+    @Test func restartsLostUpload() async throws {
+        let server = try await startServer()
+        let queue = try await workshop.openQueue(server.endpoint)
+        let events = queue.events
+        let session = try await queue.enqueue(try .upload([workshop.file("file", size: 12 << 20)], to: "real", options: .slowly))
+        try await queue.start()
+        await session.waitUntilSent(1 << 20)
+        try await queue.stopAndWait()
+        // Another client removes the upload.
+        let location = try #require(try server.requests.compactMap(\.location).first)
+        try await curl("--request", "DELETE", "http://127.0.0.1:\(server.port)/files/\(location.split(separator: "/").last ?? "")")
+        try await queue.update(session.id, SessionUpdate(rateLimit: 0))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        try await workshop.checkContent(of: session, on: server)
+        #expect(await events.restarts(until: session.id).map(\.code) == [.uploadGone])
+        let requests = try server.requests
+        // The second DELETE is sent by the client, for a possible remainder.
+        #expect(requests.prefix(5).map(\.method) == ["OPTIONS", "POST", "PATCH", "DELETE", "HEAD"])
+        #expect(requests.dropFirst(5).compactMap(\.method).sorted() == ["DELETE", "PATCH", "POST"])
+        #expect(requests.filter { $0.method == "HEAD" }.map(\.status) == [404])
+        await queue.shutdown()
+    }
+
+    /// By the server's clock, which differs from the client's.
+    @Test func restartsExpiredUpload() async throws {
+        let time = Locked(Date(timeIntervalSince1970: 784_111_777))
+        let server = TUSLoopbackServer(
+            folder: FilePath(workshop.folder.appending(path: "server").path), options: LoopbackOptions(lifetime: .seconds(60)),
+            now: { time.withLock { $0 } })
+        let address = try await server.start()
+        let queue = try await workshop.openQueue(address.absoluteString)
+        let events = queue.events
+        let session = try await queue.enqueue(try .upload([workshop.file("file", size: 12 << 20)], to: "real", options: .slowly))
+        try await queue.start()
+        await session.waitUntilSent(1 << 20)
+        try await queue.stopAndWait()
+        // Not expired yet.
+        time.withLock { $0 += 59 }
+        try await queue.start()
+        await session.waitUntilSent(2 << 20)
+        try await queue.stopAndWait()
+        // The server has handled the last bytes of the PATCH when it responds to this request.
+        let upload = try #require(server.statistics.uploads.first)
+        try await curl("--head", address.appending(path: upload.id).absoluteString)
+        time.withLock { $0 += 61 }
+        try await queue.update(session.id, SessionUpdate(rateLimit: 0))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        try await workshop.checkContent(of: session, on: server)
+        #expect(await events.restarts(until: session.id).map(\.code) == [.uploadGone])
+        #expect(server.statistics.requests == ["OPTIONS": 1, "POST": 2, "PATCH": 3, "HEAD": 3, "DELETE": 1])
+        await queue.shutdown()
+        await server.stop()
+    }
+
+    private func curl(_ request: String...) async throws {
+        let arguments = ["--silent", "--fail", "--header", "Tus-Resumable: 1.0.0"] + request
+        let status = try await PythonProcess.start { try StartedProgram.run("curl", arguments).status }
+        #expect(status == 0)
+    }
+}
+
+extension SessionOptions {
+    /// So slow that it is interrupted before it is complete.
+    fileprivate static let slowly = SessionOptions(rateLimit: 512 << 10)
+}
+
+extension QueueEvents {
+    /// The errors that made files of a session restart, until its completion.
+    fileprivate func restarts(until session: SessionID) async -> [TransferError] {
+        var restarts: [TransferError] = []
+        for await event in self {
+            if case .itemRestarted(session, _, let error) = event.kind { restarts.append(error) }
+            if case .completed(session) = event.kind { break }
+        }
+        return restarts
+    }
+}
+
+extension [FilePath] {
+    fileprivate func upload(to account: String) throws -> SessionRequest {
+        // Enough attempts to continue as soon as the server is back.
+        try .upload(self, to: account, options: SessionOptions(retry: RetryPolicy(maximumAttempts: 100_000)))
+    }
+}

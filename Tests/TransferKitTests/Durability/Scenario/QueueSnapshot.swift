@@ -1,0 +1,46 @@
+import Foundation
+import TransferCore
+import TransferKit
+
+/// The state of a queue that an app sees and that must survive the process, without the current runs.
+struct QueueSnapshot: Hashable {
+    struct Session: Hashable, CustomStringConvertible {
+        let name: String
+        let state: SessionState
+        let account: String
+        let tags: [String]
+        let context: Data?
+        let files: Int
+
+        var description: String { "\(name) \(state.rawValue), \(files) files" }
+
+        /// Whether this state may occur between the two: started, and with a part of its folders read.
+        func isBetween(_ before: Session, _ after: Session) -> Bool {
+            name == before.name && account == before.account && tags == before.tags && context == before.context
+                && [before.state, after.state, .waiting].contains(state)
+                && (min(before.files, after.files)...max(before.files, after.files)).contains(files)
+        }
+    }
+
+    /// In queue order.
+    let sessions: [Session]
+    let accounts: [Account]
+    let blocked: [String]
+    let sessionLimit: Int
+    let rateLimit: Int64?
+
+    static func of(_ queue: TransferQueue) async throws -> QueueSnapshot {
+        let status = await queue.status()
+        let accounts = await queue.accounts()
+        return QueueSnapshot(
+            sessions: try await queue.sessions().map {
+                Session(
+                    name: $0.name, state: $0.state == .running ? .waiting : $0.state, account: $0.account, tags: $0.tags.sorted(),
+                    context: $0.context, files: $0.statistics.files)
+            },
+            accounts: accounts.map(\.account), blocked: accounts.filter { $0.block != nil }.map(\.account.name),
+            sessionLimit: status.sessionLimit, rateLimit: status.rateLimit)
+    }
+
+    static let empty = QueueSnapshot(sessions: [], accounts: [], blocked: [], sessionLimit: 1, rateLimit: nil)
+}

@@ -1,0 +1,274 @@
+import Foundation
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// The scenarios about the items of sessions, and about their remains.
+extension Scenario {
+    // MARK: Remains on a server
+
+    static let leavings = [
+        Step("save a") { try await $0.queue.save($0.account("a")) },
+        Step("limit") { try await $0.queue.setSessionLimit(9) },
+        Step("enqueue") { stage in
+            _ = try await stage.queue.enqueue((1...7).map { try stage.upload("d\($0)") })
+        },
+        Step("start") { stage in
+            for number in 1...7 { stage.server.close("d\(number)") }
+            stage.server.refuseDiscards(true)
+            try await stage.queue.start()
+            for number in 1...7 { try await stage.server.reached("d\(number)") }
+        },
+        Step("cancel, and the server can't remove it yet") { stage in
+            try await stage.queue.cancel(Stage.id("d1"))
+            try await stage.settle()
+            try await stage.server.discardRefused.wait()
+            await stage.clock.sleeps(for: .seconds(10))
+        },
+        Step("remove it later") { stage in
+            stage.server.refuseDiscards(false)
+            stage.clock.advance(by: .seconds(10))
+            try await stage.server.discardDone.wait()
+        },
+        Step("cancel and keep what arrived") { stage in
+            try await stage.queue.cancel(Stage.id("d2"), keepsPartial: true)
+            try await stage.settle()
+        },
+        Step("retry what was kept") { stage in
+            stage.server.close("d2")
+            try await stage.queue.retry(Stage.id("d2"))
+            try await stage.server.reached("d2")
+        },
+        Step("remove a running one") { try await $0.queue.remove(Stage.id("d3")) },
+        Step("cancel another and keep what arrived") { stage in
+            try await stage.queue.cancel(Stage.id("d7"), keepsPartial: true)
+            try await stage.settle()
+        },
+        Step("remove it with what was kept") { stage in
+            try await stage.queue.remove(Stage.id("d7"))
+            try await stage.server.gone(Stage.id("d7"))
+        },
+        Step("cancel a group") { stage in
+            _ = try await stage.queue.cancel(.sessions([Stage.id("d2"), Stage.id("d4")]))
+            try await stage.settle()
+        },
+        Step("pause") { stage in
+            try await stage.queue.pause(Stage.id("d5"))
+            try await stage.settle()
+        },
+        Step("cancel a paused one") { try await $0.queue.cancel(Stage.id("d5")) },
+        Step("delete the account with its sessions") { try await $0.queue.deleteAccount("a", cascades: true) },
+        Step("and all is removed") { await $0.queue.waitUntilIdle() },
+    ]
+
+    // MARK: Items
+
+    static let additions = [
+        Step("save a") { try await $0.queue.save($0.account("a")) },
+        Step("limit") { try await $0.queue.setSessionLimit(2) },
+        Step("enqueue") { _ = try await $0.queue.enqueue([try $0.upload("i1"), try $0.upload("i2")]) },
+        Step("enqueue held") { _ = try await $0.queue.enqueue(try $0.upload("i3"), held: true) },
+        Step("add while it waits") { try await $0.queue.addItems([$0.item("i1-more")], to: .id(Stage.id("i1"))) },
+        Step("add several to a held one") { stage in
+            try await stage.queue.addItems((1...5).map { try stage.item("i3-\($0)") }, to: .id(Stage.id("i3")))
+        },
+        Step("add a folder at the end") { try await $0.queue.addItems([$0.folder("i3-folder", 3)], to: .id(Stage.id("i3"))) },
+        Step("add an item after the folder") { try await $0.queue.addItems([$0.item("i3-last")], to: .id(Stage.id("i3"))) },
+        Step("start") { stage in
+            for name in ["i1", "i1-more", "i2", "i2-late", "i2-later"] { stage.server.close(name) }
+            try await stage.queue.start()
+            for name in ["i1", "i2"] { try await stage.server.reached(name) }
+        },
+        Step("add while it runs") { try await $0.queue.addItems([$0.item("i2-late")], to: .id(Stage.id("i2"))) },
+        Step("add a folder while it runs") { try await $0.queue.addItems([$0.folder("i2-folder", 2)], to: .id(Stage.id("i2"))) },
+        Step("the first files complete") { stage in
+            stage.server.open("i1")
+            try await stage.server.reached("i1-more")
+        },
+        Step("all of one complete") { stage in
+            stage.server.open("i1-more")
+            try await stage.wait(for: "i1", .completed)
+        },
+        Step("read the folder that was added", isGradual: true) { stage in
+            stage.server.open("i2")
+            stage.server.open("i2-late")
+            try await stage.wait(for: "i2", .completed)
+        },
+        Step("release", isGradual: true) { stage in
+            try await stage.queue.release(Stage.id("i3"))
+            await stage.queue.waitUntilIdle()
+        },
+    ]
+
+    static let folderReading = [
+        Step("save a") { try await $0.queue.save($0.account("a")) },
+        Step("enqueue a folder") { stage in
+            _ = try await stage.queue.enqueue(try stage.request("f1", [try stage.folder("f1-tree", 12), try stage.item("f1-after")]))
+        },
+        Step("enqueue folders and files") { stage in
+            let items = [try stage.item("f2-before"), try stage.folder("f2-tree", 5), try stage.folder("f2-more", 5)]
+            _ = try await stage.queue.enqueue(try stage.request("f2", items))
+        },
+        Step("read the first", isGradual: true) { stage in
+            for name in ["f1-after", "f2-before"] { stage.server.close(name) }
+            try await stage.queue.start()
+            try await stage.server.reached("f1-after")
+        },
+        Step("complete it", isGradual: true) { stage in
+            stage.server.open("f1-after")
+            try await stage.server.reached("f2-before")
+        },
+        Step("hold the second in the midst") { stage in
+            try await stage.queue.hold(Stage.id("f2"))
+            try await stage.settle()
+        },
+        Step("remove the first") { try await $0.queue.remove(Stage.id("f1")) },
+        Step("continue", isGradual: true) { stage in
+            stage.server.open("f2-before")
+            try await stage.queue.release(Stage.id("f2"))
+            try await stage.wait(for: "f2", .completed)
+        },
+    ]
+
+    static let spooled = [
+        Step("save a") { try await $0.queue.save($0.account("a")) },
+        Step("limit") { try await $0.queue.setSessionLimit(5) },
+        Step("enqueue bytes") { stage in
+            _ = try await stage.queue.enqueue(
+                (1...4).map { try stage.request("b\($0)", [stage.blob("b\($0)"), stage.blob("b\($0)-more")]) })
+        },
+        Step("enqueue bytes with a word") { _ = try await $0.queue.enqueue($0.wordedBlob("b5")) },
+        Step("enqueue bytes with the same word") { _ = try await $0.queue.enqueue($0.wordedBlob("b6")) },
+        Step("add bytes") { try await $0.queue.addItems([$0.blob("b1-late")], to: .id(Stage.id("b1"))) },
+        Step("remove some") { try await $0.queue.remove(Stage.id("b2")) },
+        Step("start") { stage in
+            for name in ["b1", "b1-more", "b1-late", "b3", "b3-more", "b4", "b4-more", "b5"] { stage.server.close(name) }
+            try await stage.queue.start()
+            for name in ["b1", "b3", "b4", "b5"] { try await stage.server.reached(name) }
+        },
+        Step("complete a part") { stage in
+            stage.server.open("b1")
+            try await stage.server.reached("b1-more")
+        },
+        Step("remove a running one") { try await $0.queue.remove(Stage.id("b3")) },
+        Step("cancel") { stage in
+            try await stage.queue.cancel(Stage.id("b4"))
+            try await stage.settle()
+        },
+        Step("complete", isGradual: true) { stage in
+            for name in ["b1-more", "b1-late", "b5"] { stage.server.open(name) }
+            await stage.queue.waitUntilIdle()
+        },
+    ]
+
+    static let strictly = [
+        Step("save a") { try await $0.queue.save($0.account("a")) },
+        Step("enqueue") { stage in _ = try await stage.queue.enqueue((1...6).map { try stage.upload("o\($0)") }) },
+        Step("start") { stage in
+            for number in 1...6 { stage.server.close("o\(number)") }
+            try await stage.queue.start()
+            try await stage.server.reached("o1")
+        },
+        Step("run, which displaces") { stage in
+            try await stage.queue.run(Stage.id("o4"))
+            try await stage.server.reached("o4")
+        },
+        Step("complete, which lets go") { stage in
+            stage.server.close("o1")
+            stage.server.open("o4")
+            try await stage.wait(for: "o4", .completed)
+            try await stage.server.reached("o1")
+        },
+        Step("put another before it") { try await $0.queue.move(Stage.id("o6"), to: .front) },
+        Step("hold it, and the first goes") { stage in
+            try await stage.queue.hold(Stage.id("o1"))
+            try await stage.server.reached("o6")
+        },
+        Step("fail, and what is held stands in the way") { stage in
+            stage.server.open("o6", failingWith: TransferError(.permanent, .rejected, "The server refused it."))
+            try await stage.wait(for: "o6", .failed)
+        },
+        Step("cancel what stands in the way") { stage in
+            try await stage.queue.cancel(Stage.id("o1"))
+            try await stage.server.reached("o2")
+        },
+        Step("interrupt") { _ = try await $0.queue.stopAndWait() },
+        Step("retry") { try await $0.queue.retry(Stage.id("o6")) },
+        Step("start again", isGradual: true) { stage in
+            for number in 1...6 { stage.server.open("o\(number)") }
+            try await stage.queue.start()
+            await stage.queue.waitUntilIdle()
+        },
+    ]
+
+    // MARK: Automatic actions of the queue
+
+    static let leftToItself = [
+        Step("save a") { try await $0.queue.save($0.account("a")) },
+        Step("enqueue") { stage in
+            // A data item's bytes are deleted once they have arrived, so a repeated run has none.
+            _ = try await stage.queue.enqueue(
+                (1...5).map { try stage.request("r\($0)", [stage.item("r\($0)")] + ($0 == 2 ? [] : [stage.blob("r\($0)-blob")])) })
+        },
+        Step("enqueue after the first") { stage in
+            var request = try stage.upload("r6")
+            request.dependency = .after(Stage.id("r1"))
+            _ = try await stage.queue.enqueue(request, held: true)
+        },
+        Step("start") { stage in
+            for number in 1...5 { stage.server.close("r\(number)") }
+            try await stage.queue.start()
+            try await stage.server.reached("r1")
+        },
+        Step("complete the first") { stage in
+            stage.server.open("r1")
+            try await stage.wait(for: "r1", .completed)
+            try await stage.server.reached("r2")
+        },
+        Step("complete the second") { stage in
+            stage.server.open("r2")
+            try await stage.wait(for: "r2", .completed)
+            try await stage.server.reached("r3")
+        },
+        Step("complete the third, and the first goes") { stage in
+            stage.server.open("r3")
+            try await stage.wait { sessions in !sessions.contains { $0.name == "r1" } }
+            try await stage.server.reached("r4")
+        },
+        Step("run a completed one again") { stage in
+            stage.server.close("r2")
+            try await stage.queue.run(Stage.id("r2"), again: true)
+            try await stage.server.reached("r2")
+        },
+        Step("complete it, and the displaced one resumes") { stage in
+            stage.server.close("r4")
+            stage.server.open("r2")
+            try await stage.wait(for: "r2", .completed)
+            try await stage.server.reached("r4")
+        },
+        Step("drain with a deadline, and reach it") { stage in
+            let events = stage.queue.events
+            try await stage.queue.stop(.drain, deadline: .seconds(10))
+            stage.clock.advance(by: .seconds(10))
+            // Any call makes the queue check the time.
+            _ = await stage.queue.status()
+            for await event in events { if case .queueStopped = event.kind { break } }
+        },
+        Step("edit the account of what was interrupted") { try await $0.queue.save($0.account("a", hosts: ["a", "b"])) },
+        Step("release") { _ = try await $0.queue.release(.all) },
+        Step("start again") { stage in
+            for number in 4...6 { stage.server.close("r\(number)") }
+            try await stage.queue.start()
+            try await stage.server.reached("r4")
+        },
+    ]
+}
+
+extension Stage {
+    /// A request with a data item that equals any other such request.
+    fileprivate func wordedBlob(_ name: String) throws -> SessionRequest {
+        var request = try request(name, [blob(name)])
+        request.deduplicationKey = "bytes"
+        return request
+    }
+}

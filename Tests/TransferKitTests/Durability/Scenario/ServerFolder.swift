@@ -1,0 +1,157 @@
+import Foundation
+import Locking
+import SystemPackage
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// A transport whose server is a folder, so that uploads survive a killed client, as with a real server.
+///
+/// An upload is a file named after the transfer ID. Its suffix is `.part` until it is complete, and then `.done`.
+final class ServerFolder: PartialDiscarding {
+    let id: TransportID = "folder"
+    let folder: FilePath
+
+    private struct State {
+        var gates: [String: Gate] = [:]
+        var failures: [String: TransferError] = [:]
+        var refusesDiscards = false
+        var departures: [SessionID: Latch] = [:]
+    }
+
+    private struct Gate {
+        let arrival = Latch()
+        let opening = Latch()
+    }
+
+    private static let chunkSize = 4_000
+    /// Opened by the first refused discard, and by the first successful one.
+    let discardRefused = Latch()
+    let discardDone = Latch()
+    private let state = Locked(State())
+
+    init(_ folder: FilePath) throws {
+        self.folder = folder
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+    }
+
+    func endpoint(_ host: String) -> Endpoint { Endpoint(transport: id, address: "folder://\(host)/") }
+
+    // MARK: Scripting
+
+    /// Holds attempts with a name after their first chunk until ``open(_:failingWith:)``.
+    func close(_ name: String) { state.withLock { $0.gates[name] = Gate() } }
+
+    /// - Parameter error: The error of the held attempt, or nil to let it continue.
+    func open(_ name: String, failingWith error: TransferError? = nil) {
+        state.withLock { state -> Gate? in
+            state.failures[name] = error
+            defer { state.gates[name] = nil }
+            return state.gates[name]
+        }?.opening.open()
+    }
+
+    /// Returns when an attempt with the name is held. Earlier attempts do not count.
+    func reached(_ name: String) async throws {
+        try await state.withLock { $0.gates[name] }?.arrival.wait()
+    }
+
+    /// Loses the files of a session. For the test, they are kept with the suffix `.lost`.
+    func lose(_ session: SessionID) throws {
+        for upload in try uploads(".part") where upload.hasPrefix("\(session)") {
+            let lost = String(upload.dropLast(5)) + ".lost"
+            try FileManager.default.moveItem(atPath: folder.appending(upload).string, toPath: folder.appending(lost).string)
+        }
+    }
+
+    /// Returns when no unfinished upload of a session remains.
+    func gone(_ session: SessionID) async throws {
+        let departure = state.withLock { state in
+            let departure = state.departures[session] ?? Latch()
+            state.departures[session] = departure
+            return departure
+        }
+        try tellDepartures()
+        try await departure.wait()
+    }
+
+    private func tellDepartures() throws {
+        let left = try uploads(".part")
+        let departures = state.withLock { $0.departures }
+        for (session, departure) in departures where !left.contains(where: { $0.hasPrefix("\(session)") }) { departure.open() }
+    }
+
+    func refuseDiscards(_ refuses: Bool) { state.withLock { $0.refusesDiscards = refuses } }
+
+    // MARK: Received uploads
+
+    /// The names of the uploads with a suffix.
+    func uploads(_ suffix: String) throws -> Set<String> {
+        Set(try FileManager.default.contentsOfDirectory(atPath: folder.string).filter { $0.hasSuffix(suffix) })
+    }
+
+    /// - Parameter isLost: Whether lost files also count.
+    func size(of upload: String, evenIfLost isLost: Bool = false) -> Int64? {
+        for suffix in isLost ? [".part", ".done", ".lost"] : [".part", ".done"] {
+            guard let identity = try? SourceIdentity(ofFileAt: folder.appending(upload + suffix)) else { continue }
+            return identity.size
+        }
+        return nil
+    }
+
+    // MARK: The transport
+
+    func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+        let name = attempt.remotePath.description
+        let content = try Data(contentsOf: URL(fileURLWithPath: try attempt.source.path.string))
+        let upload: String
+        if let checkpoint = attempt.checkpoint {
+            upload = String(decoding: checkpoint.data, as: UTF8.self)
+            guard let size = size(of: upload), size >= checkpoint.confirmed else {
+                throw TransferError(.resumeLost, .uploadGone, "What was sent of \(name) is gone.")
+            }
+        } else {
+            upload = "\(attempt.transferID)-\(UUID().uuidString.prefix(8))"
+            try Data().write(to: URL(fileURLWithPath: folder.appending(upload + ".part").string))
+            try await reporter.save(Checkpoint(data: Data(upload.utf8), confirmed: 0))
+        }
+        let part = folder.appending(upload + ".part")
+        var position = size(of: upload) ?? 0
+        reporter.report(sent: position, confirmed: position)
+        while position < content.count {
+            if position > 0 { try await pass(name) }
+            try Task.checkCancellation()
+            let chunk = content[Int(position)..<min(Int(position) + Self.chunkSize, content.count)]
+            let descriptor = try FileDescriptor.open(part, .writeOnly, options: [.append])
+            _ = try descriptor.closeAfter { try descriptor.writeAll(chunk) }
+            position += Int64(chunk.count)
+            try await reporter.save(Checkpoint(data: Data(upload.utf8), confirmed: position))
+            reporter.report(sent: position, confirmed: position)
+        }
+        if FileManager.default.fileExists(atPath: part.string) {
+            try FileManager.default.moveItem(atPath: part.string, toPath: folder.appending(upload + ".done").string)
+        }
+        return TransferReceipt(bytes: position)
+    }
+
+    private func pass(_ name: String) async throws {
+        guard let gate = state.withLock({ $0.gates[name] }) else { return }
+        gate.arrival.open()
+        try await gate.opening.wait()
+        if let error = state.withLock({ $0.failures.removeValue(forKey: name) }) { throw error }
+    }
+
+    func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
+        guard !state.withLock({ $0.refusesDiscards }) else {
+            discardRefused.open()
+            throw TransferError(.transient, .serverError, "The server is busy.")
+        }
+        defer { discardDone.open() }
+        let part = folder.appending(String(decoding: checkpoint.data, as: UTF8.self) + ".part")
+        guard FileManager.default.fileExists(atPath: part.string) else { return }
+        try FileManager.default.removeItem(atPath: part.string)
+        try tellDepartures()
+    }
+
+    func shutdown() async {}
+}

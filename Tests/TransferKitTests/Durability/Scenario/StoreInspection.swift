@@ -1,0 +1,98 @@
+import Foundation
+import GRDB
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+
+/// Reads a store while a queue has it open.
+struct StoreInspection {
+    private let database: DatabaseQueue
+
+    init(_ folder: FilePath) throws {
+        var configuration = Configuration()
+        configuration.readonly = true
+        database = try DatabaseQueue(path: folder.appending("queue.sqlite").string, configuration: configuration)
+    }
+
+    /// Folders that have not been read count as one file each.
+    private static let isRead = "NOT EXISTS (SELECT 1 FROM item WHERE session = key)"
+
+    /// The result of each query is an error.
+    private static let contradictions = [
+        "a session without its place": "SELECT key FROM session WHERE key NOT IN (SELECT session FROM schedule)",
+        "a place without its session": "SELECT session FROM schedule WHERE session NOT IN (SELECT key FROM session)",
+        "an identity twice": "SELECT id FROM schedule GROUP BY id HAVING count(*) > 1",
+        "a rank twice": "SELECT rank FROM schedule GROUP BY rank HAVING count(*) > 1",
+        "files that are not counted":
+            "SELECT key FROM session WHERE files != (SELECT count(*) FROM file WHERE session = key AND state != 'skipped') AND \(isRead)",
+        "bytes that are not counted":
+            "SELECT key FROM session WHERE bytes_total != (SELECT sum(size) FROM file WHERE session = key) AND \(isRead)",
+        "completed files that are not counted":
+            "SELECT key FROM session WHERE files_done != (SELECT count(*) FROM file WHERE session = key AND state = 'completed')",
+        "failed files that are not counted":
+            "SELECT key FROM session WHERE files_failed != (SELECT count(*) FROM file WHERE session = key AND state = 'failed')",
+        "a completed session with files to do": """
+        SELECT key FROM session JOIN schedule ON session = key
+        WHERE state = 'completed' AND (completed_at IS NULL OR files_done != files)
+        """,
+        "totals that are not those of the sessions": """
+        SELECT state, sum(files), sum(done), sum(failed), sum(bytes) FROM (
+            SELECT state, files, files_done AS done, files_failed AS failed, bytes_total AS bytes
+            FROM session JOIN schedule ON session = key
+            UNION ALL SELECT state, -files, -files_done, -files_failed, -bytes_total FROM total
+        ) GROUP BY state HAVING sum(files) != 0 OR sum(done) != 0 OR sum(failed) != 0 OR sum(bytes) != 0
+        """,
+        "a running session": "SELECT session FROM schedule WHERE state = 'running'",
+        "a checkpoint of a cancelled session":
+            "SELECT session FROM checkpoint JOIN schedule USING (session) WHERE state = 'cancelled' AND NOT keeps_partial",
+        "a checkpoint of a completed file":
+            "SELECT session FROM checkpoint JOIN file USING (session, position) WHERE state = 'completed'",
+        "a checkpoint of another life of its file":
+            "SELECT session FROM checkpoint JOIN file USING (session, position) WHERE checkpoint.generation != file.generation",
+        "a displaced session whose preemptor is gone, or let it go": """
+        SELECT session FROM schedule AS displaced WHERE displaced_by IS NOT NULL AND NOT EXISTS
+        (SELECT 1 FROM schedule WHERE session = displaced.displaced_by AND state IN ('waiting', 'running', 'paused'))
+        """,
+        "a session that comes after one that is gone":
+            "SELECT session FROM schedule WHERE after_id IS NOT NULL AND after_id NOT IN (SELECT id FROM schedule)",
+        "something that is due for removal before its server wants to be asked":
+            "SELECT key FROM discard WHERE next_attempt_at < left_alone_until",
+    ]
+
+    func expectNoContradictions(_ comment: Comment) throws {
+        let verdict = try database.read { try String.fetchOne($0, sql: "PRAGMA integrity_check") }
+        #expect(verdict == "ok", comment)
+        for (what, sql) in Self.contradictions {
+            let rows = try database.read { try Row.fetchAll($0, sql: sql) }
+            #expect(rows.isEmpty, "\(what); \(comment)")
+        }
+    }
+
+    /// The remote content of checkpoints, and the number of confirmed bytes.
+    func checkpoints() throws -> [(upload: String, confirmed: Int64)] {
+        try database.read { db in
+            try Row.fetchAll(db, sql: "SELECT data, confirmed FROM checkpoint").map {
+                (String(decoding: $0[0] as Data, as: UTF8.self), $0[1])
+            }
+        }
+    }
+
+    /// The names of the files with unsent bytes of data items.
+    func spooled() throws -> Set<String> {
+        try database.read { db in
+            Set(
+                try Data.fetchAll(
+                    db,
+                    sql: """
+                        SELECT source FROM file WHERE kind = 'blob' AND state <> 'completed'
+                        UNION ALL SELECT source FROM item WHERE kind = 'blob'
+                        """
+                ).map { String(decoding: $0, as: UTF8.self) })
+        }
+    }
+
+    func count(_ table: String) throws -> Int? {
+        try database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM \(table)") }
+    }
+}

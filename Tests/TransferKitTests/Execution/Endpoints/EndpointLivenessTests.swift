@@ -1,0 +1,83 @@
+import Locking
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// A file that fails at an endpoint while another one moves there.
+@Suite struct EndpointLivenessTests {
+    private let options = SessionOptions(retry: RetryPolicy(maximumDelay: .seconds(1)), filesInFlight: 2)
+    private let broken = TransferError(.transient, .connectionLost, "The connection broke.")
+
+    /// The first file fails six times. Before each further attempt, a thousand bytes of the second one move.
+    private func play(_ memory: MemoryTransport, _ clock: TestClock, _ begin: () async throws -> Void) async throws {
+        memory.failNext(6, with: broken, for: "1")
+        let gates = (0...6).map { memory.gate("2", atByte: $0 * 1_000) }
+        try await begin()
+        for index in 0..<6 {
+            try await gates[index].reached()
+            await clock.sleeps(for: .seconds(1))
+            gates[index].open()
+            try await gates[index + 1].reached()
+            clock.advance(by: .seconds(1))
+        }
+        try await memory.attemptsStarted(8)
+        gates[6].open()
+    }
+
+    @Test func movingByteResetsFailures() async throws {
+        let fixture = try await RunFixture(["1": 10, "2": 10_000], options: options)
+        let run = Locked<Task<RunOutcome?, any Error>?>(nil)
+        try await play(fixture.memory, fixture.clock) {
+            let task = try await fixture.start()
+            run.withLock { $0 = task }
+        }
+        #expect(try await run.withLock { $0 }?.value?.isFinished == true)
+        let reports = fixture.story.filter { $0.hasPrefix("endpoint") }
+        #expect(reports == (0..<6).flatMap { _ in ["endpointFailed", "endpointWorks"] }, "once for each failure, not for each byte")
+        await fixture.close()
+    }
+
+    @Test func byteOfAnySessionCounts() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        try await queue.setSessionLimit(2)
+        let first = try await queue.enqueue(try fixture.upload("1", options: options))
+        let second = try await queue.enqueue(try fixture.upload("2", options: options))
+        try await play(fixture.memory, fixture.clock) { try await queue.start() }
+        #expect(try await first.value.state == .completed)
+        #expect(try await second.value.state == .completed)
+        #expect(fixture.memory.attempts.count == 8, "no endpoint was skipped")
+        await queue.shutdown()
+    }
+
+    /// No byte of the file has moved yet.
+    @Test func authenticatedRequestCounts() async throws {
+        let transport = ServingTransport()
+        let fixture = try await RunFixture(["1": 10], options: SessionOptions(retry: RetryPolicy(base: .zero)), transport: transport)
+        let run = try await fixture.start()
+        try await transport.served.wait()
+        _ = try await fixture.mailbox.send(.tick)
+        #expect(fixture.story == ["endpointFailed", "attemptFailed", "endpointWorks"])
+        transport.mayEnd.open()
+        #expect(try await run.value?.isFinished == true)
+        await fixture.close()
+    }
+
+    /// Fails once. Then its server accepts the credentials.
+    private final class ServingTransport: Transport {
+        let id: TransportID = "memory"
+        let served = Latch()
+        let mayEnd = Latch()
+
+        func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+            guard attempt.number > 1 else { throw TransferError(.transient, .connectionLost, "The connection broke.") }
+            reporter.reportAnswer()
+            served.open()
+            try await mayEnd.wait()
+            return TransferReceipt(bytes: 10)
+        }
+
+        func shutdown() async {}
+    }
+}

@@ -1,0 +1,108 @@
+import Testing
+import TransferCore
+import TransferKit
+
+@Suite struct FileHistoryTests {
+    private let endpoint = Endpoint(transport: "memory", address: "memory://a/")
+    private let other = Endpoint(transport: "memory", address: "memory://b/")
+    private let step: Int64 = 400 << 10
+
+    @Test func addsSmallGainsOfSeveralAttempts() {
+        var history = FileHistory()
+        var rows: [Int] = []
+        for attempt in 0..<Int64(9) {
+            history.progressed(to: (attempt + 1) * step, of: nil, at: endpoint, from: attempt * step)
+            history.failed(.broken, at: endpoint, uptime: .seconds(attempt))
+            rows.append(history.failures)
+        }
+        // Each third attempt completes a MiB.
+        #expect(rows == [1, 2, 1, 2, 3, 1, 2, 3, 1])
+    }
+
+    @Test func countsConfirmedBytesOnce() {
+        var history = FileHistory()
+        history.progressed(to: 2 << 20, of: nil, at: endpoint, from: 0)
+        history.failed(.broken, at: endpoint, uptime: .zero)
+        // The server lost a part of it: the same bytes are not progress.
+        history.progressed(to: 2 << 20, of: nil, at: endpoint, from: 0)
+        history.failed(.broken, at: endpoint, uptime: .zero)
+        history.progressed(to: step, of: nil, at: other, from: 0)
+        #expect(history.failures == 2)
+        history.startedOver(becauseSourceChanged: false)
+        history.progressed(to: step, of: nil, at: endpoint, from: 0)
+        #expect(history.failures == 2)
+        history.progressed(to: 3 * step, of: nil, at: endpoint, from: step)
+        #expect(history.failures == 0)
+    }
+
+    /// Each upload gets as far as the first one, which is progress on its own.
+    @Test func limitsRestarts() {
+        var history = FileHistory()
+        var restarts = 0
+        for _ in 0..<100 {
+            history.progressed(to: 2 << 20, of: nil, at: endpoint, from: 0)
+            guard history.mayRestart else { break }
+            history.startedOver(becauseSourceChanged: false)
+            restarts += 1
+        }
+        #expect(restarts == 5)
+        #expect(!history.mayRestart)
+        // Further than ever.
+        history.progressed(to: 4 << 20, of: nil, at: endpoint, from: 2 << 20)
+        #expect(history.mayRestart)
+    }
+
+    private let unavailable = TransferError(.transient, .serverUnavailable, "503")
+
+    private func fail(_ history: inout FileHistory, answers: Int, isShared: Bool = false, with error: TransferError? = nil) {
+        var row = EndpointLiveness.Row()
+        (row.answers, row.isShared) = (answers, isShared)
+        history.failed(error ?? unavailable, at: endpoint, uptime: .zero, liveness: row)
+    }
+
+    @Test func outageIsFailureOfFileOnlyIfOthersAreServed() {
+        var history = FileHistory()
+        fail(&history, answers: 4)
+        #expect(history.failures == 0)
+        fail(&history, answers: 5)
+        #expect(history.failures == 1, "another file was served since")
+        for _ in 0..<20 { fail(&history, answers: 5) }
+        #expect(history.failures == 1)
+        fail(&history, answers: 6, isShared: true)
+        #expect(history.failures == 1)
+    }
+
+    /// The responses that a file received itself do not show whether the server serves others.
+    @Test(arguments: [true, false]) func responsesToSameFileDoNotCount(isBroken: Bool) {
+        var history = FileHistory()
+        fail(&history, answers: 0)
+        history.began()
+        history.ended(at: endpoint, isAnswered: true, moved: 50 << 20)
+        history.progressed(to: 50 << 20, of: nil, at: endpoint, from: 0)
+        if isBroken { fail(&history, answers: 0, with: .broken) }
+        let failures = history.failures
+        for _ in 0..<20 {
+            history.began()
+            fail(&history, answers: 1)
+        }
+        #expect(history.failures == failures)
+    }
+
+    @Test(arguments: [0, 1 << 20, 1 << 20 + 1]) func moreThanAMebibyteIsCostly(moved: Int64) {
+        var history = FileHistory()
+        history.ended(at: endpoint, isAnswered: false, moved: moved)
+        #expect(history.isCostly == (moved > 1 << 20))
+        history.began()
+        #expect(!history.isCostly)
+    }
+
+    @Test func responseInAttemptExcludesOutage() {
+        var history = FileHistory()
+        for _ in 0..<3 {
+            history.began()
+            history.ended(at: endpoint, isAnswered: true, moved: 0)
+            fail(&history, answers: 1)
+        }
+        #expect(history.failures == 3)
+    }
+}

@@ -1,0 +1,106 @@
+import Dispatch
+import Foundation
+import Locking
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// The removal of part files from the local disk.
+@Suite struct LocalPartsTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private func parts(_ sync: @escaping @Sendable (FileDescriptor) -> CInt) -> LocalParts {
+        LocalParts(sources: SourceFolders(base: nil, spool: folder.path), sync: sync)
+    }
+
+    private func isThere(_ name: String) -> Bool { FileManager.default.fileExists(atPath: folder.path.appending(name).string) }
+
+    @Test func partFilesInOneFolderShareSync() async throws {
+        let syncs = Locked(0)
+        let parts = parts { _ in
+            syncs.withLock { $0 += 1 }
+            return 0
+        }
+        let names = (0..<64).map { ".\($0).part" }
+        for name in names.dropFirst() { _ = try folder.file(name, size: 1) }
+        // A missing part file counts as removed.
+        let failures = await parts.remove(names.map { parts.checkpoint(of: FilePath($0), below: folder.path) })
+        #expect(failures.isEmpty && syncs.withLock { $0 } == 1)
+        #expect(!names.contains(where: isThere))
+        #expect(await parts.remove([parts.checkpoint(of: ".a.part", below: folder.path.appending("gone"))]).isEmpty)
+    }
+
+    /// The download folder has two subfolders.
+    @Test func syncsEachFolder() async throws {
+        let syncs = Locked(0)
+        let parts = parts { _ in
+            syncs.withLock { $0 += 1 }
+            return 0
+        }
+        let names = try ["a", "b"].flatMap { name in
+            try FileManager.default.createDirectory(atPath: folder.path.appending(name).string, withIntermediateDirectories: false)
+            return try (0..<3).map { number in
+                _ = try folder.file("\(name)/.\(number).part", size: 1)
+                return "\(name)/.\(number).part"
+            }
+        }
+        #expect(await parts.remove(names.map { parts.checkpoint(of: FilePath($0), below: folder.path) }).isEmpty)
+        #expect(syncs.withLock { $0 } == 2 && !names.contains(where: isThere))
+    }
+
+    /// Otherwise each attempt on a hanging share would use another thread.
+    @Test func hangingFolderUsesOneThread() async throws {
+        let (entered, exit, hangs) = (Latch(), DispatchSemaphore(value: 0), Locked(true))
+        let parts = parts { _ in
+            let hangs = hangs.withLock { hangs in
+                defer { hangs = false }
+                return hangs
+            }
+            guard hangs else { return 0 }
+            entered.open()
+            exit.wait()
+            return 0
+        }
+        let other = folder.path.appending("other")
+        try FileManager.default.createDirectory(atPath: other.string, withIntermediateDirectories: false)
+        for name in [".a.part", ".b.part", "other/.c.part"] { _ = try folder.file(name, size: 1) }
+        let (first, second) = (parts.checkpoint(of: ".a.part", below: folder.path), parts.checkpoint(of: ".b.part", below: folder.path))
+        async let hung = parts.remove([first])
+        try await entered.wait()
+        #expect(await parts.remove([second])[0]?.code == .timedOut)
+        #expect(isThere(".b.part"))
+        #expect(await parts.remove([parts.checkpoint(of: ".c.part", below: other)]).isEmpty)
+        #expect(!isThere("other/.c.part"))
+        exit.signal()
+        #expect(await hung.isEmpty)
+        #expect(await parts.remove([second]).isEmpty)
+        #expect(!isThere(".b.part"))
+    }
+
+    /// A folder can't be removed as a file.
+    @Test func unremovablePartFileDoesNotAffectOthers() async throws {
+        let parts = parts { _ in 0 }
+        for name in [".a.part", ".c.part"] { _ = try folder.file(name, size: 1) }
+        try FileManager.default.createDirectory(atPath: folder.path.appending(".b.part").string, withIntermediateDirectories: false)
+        let failures = await parts.remove([".a.part", ".b.part", ".c.part"].map { parts.checkpoint(of: $0, below: folder.path) })
+        #expect(Array(failures.keys) == [1] && failures[1]?.message.contains(".b.part") == true)
+        #expect(!isThere(".a.part") && isThere(".b.part") && !isThere(".c.part"))
+    }
+
+    /// A power loss may restore their names, so the store must remember them.
+    @Test func unsyncedRemovalDoesNotCount() async throws {
+        let parts = parts { _ in
+            errno = EIO
+            return -1
+        }
+        for name in [".a.part", ".b.part"] { _ = try folder.file(name, size: 1) }
+        let failures = await parts.remove([".a.part", ".b.part"].map { parts.checkpoint(of: $0, below: folder.path) })
+        #expect(failures.count == 2 && failures.values.allSatisfy { !$0.message.isEmpty })
+    }
+}

@@ -1,0 +1,167 @@
+import Locking
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// Files whose next attempt is due later, while their run continues.
+@Suite struct WaitingFileTests {
+    private let busy = TransferError(.transient, .serverError, "The server is busy.", retryAfter: .seconds(30))
+
+    @Test func triesDueFileOnceEndpointIsAvailable() async throws {
+        let fixture = try await RunFixture(["1": 10, "2": 10], options: SessionOptions(filesInFlight: 2))
+        fixture.memory.failNext(with: busy, for: "1")
+        let gate = fixture.memory.gate("2")
+        let run = try await fixture.start()
+        try await gate.reached()
+        await fixture.clock.sleeps(for: .seconds(30))
+        fixture.unavailable.withLock { $0[fixture.endpoint("a")] = .zero }
+        fixture.clock.advance(by: .seconds(30))
+        for _ in 0..<3 {
+            await fixture.clock.sleeps(for: .seconds(1))
+            #expect(fixture.memory.attempts.count == 2)
+            fixture.clock.advance(by: .seconds(1))
+        }
+        await fixture.clock.sleeps(for: .seconds(1))
+        fixture.unavailable.withLock { $0 = [:] }
+        fixture.clock.advance(by: .seconds(1))
+        #expect(try await fixture.memory.attemptsStarted(3).map(\.path.description) == ["1", "2", "1"], "the other one still runs")
+        gate.open()
+        #expect(try await run.value?.isFinished == true)
+        await fixture.close()
+    }
+
+    @Test func earlierRunWaitsForSameTime() async throws {
+        let fixture = try await RunFixture(["1": 10])
+        fixture.memory.failNext(with: busy)
+        #expect(try await fixture.run()?.delay == .seconds(30))
+        fixture.clock.advance(by: .seconds(10))
+        guard case .backoff(.seconds(20), busy) = try await fixture.run() else { throw busy }
+        #expect(fixture.memory.attempts.count == 1)
+        fixture.clock.advance(by: .seconds(20))
+        #expect(try await fixture.run()?.isFinished == true)
+        await fixture.close()
+    }
+
+    /// The first file waits for a long time after a failure, and the second one moves.
+    private func halfWaiting(_ fixture: QueueFixture, _ queue: TransferQueue) async throws -> (TransferSession, MemoryGate) {
+        let options = SessionOptions(retry: RetryPolicy(base: .seconds(100)), filesInFlight: 2)
+        fixture.memory.failNext(with: TransferError(.transient, .serverError, "Not now."), for: "1")
+        let gate = fixture.memory.gate("2")
+        let session = try await queue.enqueue(try fixture.upload("1", "2", options: options))
+        try await queue.start()
+        try await gate.reached()
+        await fixture.clock.sleeps(for: .seconds(100))
+        return (session, gate)
+    }
+
+    @Test func automaticRestartKeepsWait() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        let (session, gate) = try await halfWaiting(fixture, queue)
+        try await queue.setNetworkCondition(.unavailable)
+        try await queue.setNetworkCondition(.unconstrained)
+        try await fixture.memory.attemptsStarted(3)
+        await fixture.clock.sleeps(for: .seconds(100))
+        gate.open()
+        await queue.waitUntilIdle(scheduled: false)
+        guard case .retry = try await session.status.why else { throw busy }
+        #expect(try await session.status.error?.code == .serverError)
+        fixture.clock.advance(by: .seconds(100))
+        #expect(try await session.value.state == .completed)
+        #expect(fixture.memory.attempts.map(\.path.description) == ["1", "2", "2", "1"])
+        await queue.shutdown()
+    }
+
+    @Test func resumeEndsWait() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        let (session, gate) = try await halfWaiting(fixture, queue)
+        try await session.pause()
+        try await session.resume()
+        gate.open()
+        #expect(try await session.value.state == .completed)
+        #expect(fixture.memory.attempts.map(\.path.description).sorted() == ["1", "1", "2", "2"])
+        await queue.shutdown()
+    }
+
+    @Test func runNowEndsWait() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        let (session, gate) = try await halfWaiting(fixture, queue)
+        gate.open()
+        await queue.waitUntilIdle(scheduled: false)
+        try await session.run()
+        #expect(try await session.value.state == .completed)
+        #expect(fixture.memory.attempts.map(\.path.description) == ["1", "2", "1"])
+        await queue.shutdown()
+    }
+
+    @Test func fileWaitsForHost() async throws {
+        let fixture = try await RunFixture(["1": 10])
+        fixture.memory.failNext(with: busy)
+        // The back-off of the host is computed after the failure of the attempt.
+        fixture.whenReported.withLock {
+            $0 = { [clock = fixture.clock] in if case .hostBusy = $0 { clock.advance(by: .seconds(5)) } }
+        }
+        #expect(try await fixture.run()?.delay == .seconds(30))
+        await fixture.close()
+    }
+
+    /// Reports when a run looks for a transport, which it does before each file.
+    private struct WatchedTransport: Transport {
+        let id = TransportID(rawValue: "memory")
+        let memory: MemoryTransport
+        let looked: @Sendable () -> Void
+
+        var smallFilesInFlight: Int {
+            looked()
+            return memory.smallFilesInFlight
+        }
+
+        func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+            try await memory.perform(attempt, reporting: reporter)
+        }
+
+        func shutdown() async {}
+    }
+
+    /// The store already knows the part file of the first one, so its second attempt is ready immediately.
+    @Test(.timeLimit(.minutes(1))) func startsDueFileDuringPreparation() async throws {
+        let count = Locked(0)
+        let (looks, look) = AsyncStream.makeStream(of: Int.self)
+        let memory = MemoryTransport(chunkSize: 1_000)
+        let transport = WatchedTransport(memory: memory) {
+            look.yield(
+                count.withLock { count in
+                    count += 1
+                    return count
+                })
+        }
+        let fixture = try await RunFixture(
+            ["1": 10, "2": 10, "3": 10], .download, options: SessionOptions(filesInFlight: 2), memory: memory, transport: transport)
+        let (prepared, prepare) = AsyncStream.makeStream(of: Void.self)
+        let (answers, answer) = AsyncStream.makeStream(of: Void.self)
+        fixture.delay.withLock {
+            $0 = { report in
+                guard case .file(2, .checkpoint) = report else { return nil }
+                prepare.yield()
+                return { for await _ in answers { break } }
+            }
+        }
+        memory.failNext(with: busy, for: "1")
+        let gate = memory.gate("2")
+        let run = try await fixture.start()
+        try await gate.reached()
+        for await _ in prepared { break }
+        let before = count.withLock { $0 }
+        gate.open()
+        await fixture.clock.sleeps(for: .seconds(30))
+        fixture.clock.advance(by: .seconds(30))
+        for await count in looks where count > before { break }
+        answer.finish()
+        #expect(try await run.value?.isFinished == true)
+        #expect(memory.attempts.map(\.path.description).sorted() == ["1", "1", "2", "3"])
+        await fixture.close()
+    }
+}

@@ -1,0 +1,142 @@
+import Locking
+import Testing
+import TransferKit
+
+@Suite struct RateMeterTests {
+    @Test func findsSteadyRate() throws {
+        var meter = RateMeter()
+        #expect(meter.rate == nil)
+        for tick in 0..<100 { meter.sample(bytes: Int64(tick) * 100, at: .milliseconds(100 * tick)) }
+        let rate = try #require(meter.rate)
+        #expect(abs(rate - 1_000) < 1e-6)
+    }
+
+    @Test func forgetsOldRate() throws {
+        var meter = RateMeter()
+        for tick in 0...10 { meter.sample(bytes: Int64(tick) * 1_000, at: .milliseconds(100 * tick)) }
+        for tick in 11...310 { meter.sample(bytes: 10_000, at: .milliseconds(100 * tick)) }
+        #expect(try #require(meter.rate) < 1)
+    }
+}
+
+@Suite struct StallWatchTests {
+    private func watch(_ file: ActiveFile) -> StallWatch {
+        StallWatch(file, stallTimeout: .seconds(60), responseTimeout: .seconds(300), at: .zero)
+    }
+
+    private func hangs(_ watch: inout StallWatch, _ file: ActiveFile, _ uptime: Duration) -> Bool {
+        watch.sample(file, at: uptime)
+    }
+
+    /// Until then it waits for this process, whose store may be slow.
+    @Test func attemptBeforeStartDoesNotHang() {
+        let file = ActiveFile(position: 0, size: 10, start: 0)
+        let ends = Locked(0)
+        var watch = StallWatch(file, stallTimeout: .seconds(60), responseTimeout: .seconds(300), at: .zero)
+        if watch.sample(file, at: .seconds(100)) { file.stall() }
+        #expect(!file.isStalled)
+        file.whenStalled { ends.withLock { $0 += 1 } }
+        if watch.sample(file, at: .seconds(100)) { file.stall() }
+        #expect(!file.isStalled && ends.withLock { $0 } == 0)
+        if watch.sample(file, at: .seconds(160)) { file.stall() }
+        #expect(file.isStalled && ends.withLock { $0 } == 1)
+    }
+
+    @Test func fileWithoutProgressHangs() {
+        let file = ActiveFile(position: 0, size: 100, start: 0)
+        var watch = watch(file)
+        #expect(!hangs(&watch, file, .seconds(59)))
+        #expect(hangs(&watch, file, .seconds(60)))
+    }
+
+    @Test func slowFileDoesNotHang() {
+        let file = ActiveFile(position: 0, size: 100, start: 0)
+        var watch = watch(file)
+        for minute in 1...10 {
+            file.report(sent: Int64(minute), confirmed: 0)
+            #expect(!hangs(&watch, file, .seconds(59 * minute)))
+        }
+        #expect(hangs(&watch, file, .seconds(59 * 10 + 60)))
+    }
+
+    /// Also after the last byte of a request with a part of the file, until bytes move again.
+    @Test(arguments: [true, false]) func awaitedResponseMayTakeLonger(moves: Bool) {
+        let file = ActiveFile(position: 0, size: 100, start: 0)
+        var watch = watch(file)
+        file.report(sent: 50, confirmed: 0)
+        file.awaitsAnswer()
+        #expect(!hangs(&watch, file, .seconds(1)))
+        #expect(!hangs(&watch, file, .seconds(300)))
+        if moves { file.report(sent: 51, confirmed: 50) }
+        #expect(hangs(&watch, file, .seconds(301)) == !moves)
+        if moves { #expect(!hangs(&watch, file, .seconds(302)) && hangs(&watch, file, .seconds(361))) }
+    }
+
+    @Test func responseToLastByteMayTakeLonger() {
+        let file = ActiveFile(position: 0, size: 2 << 20, start: 0)
+        var watch = watch(file)
+        file.report(sent: 2 << 20, confirmed: 0)
+        #expect(!hangs(&watch, file, .seconds(1)))
+        #expect(!hangs(&watch, file, .seconds(300)))
+        #expect(hangs(&watch, file, .seconds(301)))
+    }
+
+    /// An empty file has no bytes for the server to process.
+    @Test(arguments: [0, 1 << 20]) func responseToSmallFileMayNotTakeLonger(size: Int64) {
+        let file = ActiveFile(position: 0, size: size, start: 0)
+        var watch = watch(file)
+        file.report(sent: size, confirmed: 0)
+        #expect(!hangs(&watch, file, .seconds(1)))
+        #expect(!hangs(&watch, file, .seconds(59)))
+        #expect(hangs(&watch, file, .seconds(61)))
+    }
+
+    /// Until all bytes are sent again, the server is not expected to respond.
+    @Test(arguments: [true, false]) func repeatedContentAfterLastByteMustMove(isAllSent: Bool) {
+        let file = ActiveFile(position: 0, size: 2 << 20, start: 0)
+        var watch = watch(file)
+        file.report(sent: 2 << 20, confirmed: 0)
+        #expect(!hangs(&watch, file, .seconds(100)))
+        file.isActive()
+        #expect(!hangs(&watch, file, .seconds(101)))
+        if isAllSent { file.awaitsAnswer() }
+        #expect(hangs(&watch, file, .seconds(162)) == !isAllSent)
+    }
+
+    @Test func rateLimitedFileDoesNotHang() {
+        let file = ActiveFile(position: 0, size: 100, start: 0)
+        var watch = watch(file)
+        for minute in 1...10 {
+            file.heldBack()
+            #expect(!hangs(&watch, file, .seconds(60 * minute)))
+        }
+        #expect(hangs(&watch, file, .seconds(660)))
+    }
+
+    @Test func activeFileDoesNotHang() {
+        let file = ActiveFile(position: 0, size: 100, start: 0)
+        var watch = watch(file)
+        for minute in 1...10 {
+            file.isActive()
+            #expect(!hangs(&watch, file, .seconds(60 * minute)))
+        }
+        #expect(hangs(&watch, file, .seconds(660)))
+    }
+
+    @Test func repeatedBytesAreProgress() {
+        let file = ActiveFile(position: 0, size: 100, start: 0, floor: 50)
+        var watch = watch(file)
+        file.report(sent: 10, confirmed: 0)
+        #expect(!hangs(&watch, file, .seconds(60)))
+    }
+
+    @Test func numbersNeverDecrease() {
+        let file = ActiveFile(position: 0, size: 100, start: 10)
+        #expect(file.sent == 10 && file.confirmed == 10)
+        file.report(sent: 50, confirmed: 20)
+        file.report(sent: 5, confirmed: 5)
+        #expect(file.sent == 50 && file.confirmed == 20)
+        file.report(sent: 1_000, confirmed: 1_000)
+        #expect(file.sent == 100 && file.confirmed == 100)
+    }
+}

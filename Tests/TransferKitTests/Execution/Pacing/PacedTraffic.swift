@@ -1,0 +1,119 @@
+import Foundation
+import Locking
+import TransferCore
+import TransferKit
+
+/// Transports that use a pacer, simulated in virtual time.
+struct PacedTraffic {
+    /// One file in flight.
+    struct File {
+        var session: SessionKey = 1
+        var account: AccountKey = 1
+        /// The number of bytes of each request to the pacer.
+        var read = 65_536
+        /// The rate of the network in bytes per second.
+        var network = 4_294_967_296.0
+        /// The maximum delay in milliseconds after the time that the pacer set.
+        var lateness = 3.0
+        /// For a transport that asks again after this many seconds, whatever the pacer returned.
+        var impatience: Double?
+    }
+
+    struct Answers: Equatable {
+        var granted = 0
+        var refused = 0
+        var smallest = Int.max
+        var longestWait = Duration.zero
+    }
+
+    /// The number of ledger entries per second.
+    static let resolution = 100
+
+    let pacer: Pacer
+    private let clock = Locked(Duration.zero)
+    private let files: [File]
+    private var nextAsk: [Double]
+    private(set) var now = 0.0
+    private(set) var answers: [Answers]
+    /// The bytes of each file, by hundredths of a second.
+    private(set) var ledger: [[Int]]
+    private var random = UInt64(1)
+
+    init(_ files: [File]) {
+        self.files = files
+        let clock = clock
+        pacer = Pacer(clock: EngineClock(now: { clock.withLock { $0 } }, date: { .distantPast }, sleep: { _ in }))
+        nextAsk = files.indices.map { Double($0) * 1e-6 }
+        answers = files.map { _ in Answers() }
+        ledger = files.map { _ in [] }
+    }
+
+    /// No file requests bytes for this many seconds.
+    mutating func idle(seconds: Double) {
+        for file in files.indices { nextAsk[file] += seconds }
+        run(until: now + seconds)
+    }
+
+    mutating func run(until end: Double) {
+        while let file = files.indices.min(by: { nextAsk[$0] < nextAsk[$1] }), nextAsk[file] < end {
+            move(to: nextAsk[file])
+            ask(file)
+        }
+        move(to: end)
+    }
+
+    private mutating func ask(_ file: Int) {
+        let settings = files[file]
+        let allowance = pacer.allowance(upTo: settings.read, session: settings.session, account: settings.account)
+        guard allowance.bytes > 0 else {
+            answers[file].refused += 1
+            answers[file].longestWait = max(answers[file].longestWait, allowance.retryAfter)
+            if let impatience = settings.impatience { return nextAsk[file] = now + impatience }
+            // Like libcurl: whole milliseconds, and some more.
+            nextAsk[file] = now + ((allowance.retryAfter.inSeconds * 1_000).rounded(.up) + settings.lateness * fraction()) / 1_000
+            return
+        }
+        answers[file].granted += 1
+        answers[file].smallest = min(answers[file].smallest, allowance.bytes)
+        let slot = Int(now * Double(Self.resolution))
+        if ledger[file].count <= slot { ledger[file] += Array(repeating: 0, count: slot + 1 - ledger[file].count) }
+        ledger[file][slot] += allowance.bytes
+        nextAsk[file] = now + Double(allowance.bytes) / settings.network
+    }
+
+    private mutating func move(to time: Double) {
+        now = max(now, time)
+        clock.withLock { $0 = .seconds(now) }
+    }
+
+    private mutating func fraction() -> Double {
+        random = random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+        return Double(random >> 40) / Double(1 << 24)
+    }
+}
+
+extension PacedTraffic {
+    /// The bytes of all files in a span of time.
+    func bytes(of isCounted: (File) -> Bool = { _ in true }, from start: Double, to end: Double) -> Int {
+        let slots = Int(start * Double(Self.resolution))..<Int(end * Double(Self.resolution))
+        return files.indices.filter { isCounted(files[$0]) }.reduce(0) { sum, file in
+            sum + ledger[file][min(slots.lowerBound, ledger[file].count)..<min(slots.upperBound, ledger[file].count)].reduce(0, +)
+        }
+    }
+
+    /// The minimum and the maximum in any ten seconds, relative to the permitted bytes.
+    func extremes(rate: Int64, from start: Double = 0, of isCounted: (File) -> Bool = { _ in true }) -> ClosedRange<Double> {
+        let window = 10 * Self.resolution
+        let first = Int(start * Double(Self.resolution))
+        let last = Int(now * Double(Self.resolution))
+        var sums = [0]
+        for slot in first..<last {
+            let moved = files.indices.reduce(0) {
+                $0 + (isCounted(files[$1]) && slot < ledger[$1].count ? ledger[$1][slot] : 0)
+            }
+            sums.append(sums[sums.count - 1] + moved)
+        }
+        let windows = (window..<sums.count).map { Double(sums[$0] - sums[$0 - window]) / Double(rate * 10) }
+        return (windows.min() ?? 0)...(windows.max() ?? .infinity)
+    }
+}

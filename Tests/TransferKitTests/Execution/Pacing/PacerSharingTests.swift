@@ -1,0 +1,78 @@
+import Testing
+import TransferCore
+import TransferKit
+
+/// No session starves, and no bandwidth is wasted.
+@Suite struct PacerSharingTests {
+    private func part(_ traffic: PacedTraffic, _ session: SessionKey) -> Double {
+        Double(traffic.bytes(of: { $0.session == session }, from: 2, to: traffic.now)) / Double(traffic.bytes(from: 2, to: traffic.now))
+    }
+
+    @Test(arguments: [1 << 10, 100_000, 1 << 20, 50 << 20] as [Int64])
+    func sessionsGetEqualShares(rate: Int64) {
+        let many = Array(repeating: PacedTraffic.File(session: 1, read: 65_536, lateness: 0), count: 6)
+        var traffic = PacedTraffic(many + [.init(session: 2, read: 16_384, lateness: 10), .init(session: 3, account: 2, read: 32_768)])
+        traffic.pacer.setQueueRate(rate)
+        traffic.run(until: 12)
+        for session in [1, 2, 3] as [SessionKey] {
+            #expect(abs(part(traffic, session) - 1.0 / 3) < 0.03, "\(session): \(part(traffic, session))")
+        }
+    }
+
+    @Test(arguments: [1 << 10, 100_000, 1 << 20, 100 << 20] as [Int64], [2, 6, 16])
+    func filesOfSessionTakeTurns(rate: Int64, count: Int) {
+        // The first file is always slightly faster than the others.
+        let files = (0..<count).map { PacedTraffic.File(lateness: $0 == 0 ? 0 : 2) }
+        var traffic = PacedTraffic(files)
+        traffic.pacer.setRate(rate, session: 1)
+        traffic.run(until: 12)
+        let total = traffic.bytes(from: 2, to: 12)
+        for file in files.indices {
+            let moved = traffic.ledger[file].dropFirst(200).reduce(0, +)
+            let fair = Double(total) / Double(count)
+            #expect((0.5...2).contains(Double(moved) / fair), "file \(file): \(moved) of \(fair)")
+        }
+    }
+
+    @Test(arguments: [20_000, 2_000_000] as [Int64])
+    func unusedShareGoesToOthers(rate: Int64) {
+        let slow = PacedTraffic.File(session: 1, read: 16_384, network: Double(rate) / 10)
+        var traffic = PacedTraffic([slow, .init(session: 2), .init(session: 3)])
+        traffic.pacer.setQueueRate(rate)
+        traffic.run(until: 42)
+        #expect(traffic.extremes(rate: rate).lowerBound >= 0.95)
+        #expect(abs(part(traffic, 2) - 0.45) < 0.06, "\(part(traffic, 2))")
+        #expect(abs(part(traffic, 3) - 0.45) < 0.06, "\(part(traffic, 3))")
+    }
+
+    @Test func limitOfSessionLeavesRestToOthers() {
+        var traffic = PacedTraffic([.init(session: 1), .init(session: 2), .init(session: 2), .init(session: 3)])
+        traffic.pacer.setQueueRate(1_000_000)
+        traffic.pacer.setRate(100_000, session: 1)
+        traffic.run(until: 22)
+        #expect(abs(part(traffic, 1) - 0.1) < 0.01)
+        #expect(abs(part(traffic, 2) - 0.45) < 0.03)
+        #expect(abs(part(traffic, 3) - 0.45) < 0.03)
+    }
+
+    @Test func endedSessionReleasesShareImmediately() {
+        let pacer = PacedTraffic([]).pacer
+        pacer.setQueueRate(1_000)
+        pacer.setRate(10, session: 1)
+        #expect(pacer.allowance(upTo: 100, session: 1, account: 1).bytes == 0)
+        pacer.forget(session: 1)
+        pacer.setQueueRate(nil)
+        #expect(pacer.allowance(upTo: 100, session: 1, account: 1).bytes == 100)
+    }
+
+    @Test func limitOfOtherAccountHasNoEffect() {
+        let pacer = PacedTraffic([]).pacer
+        pacer.setRate(10, account: 2)
+        pacer.setRate(10, session: 7)
+        #expect(pacer.allowance(upTo: 65_536, session: 1, account: 1) == Allowance(bytes: 65_536))
+        #expect(pacer.allowance(upTo: 65_536, session: 1, account: 2).bytes < 65_536)
+        #expect(pacer.allowance(upTo: 65_536, session: 7, account: 1).bytes < 65_536)
+        pacer.forget(account: 2)
+        #expect(pacer.allowance(upTo: 65_536, session: 1, account: 2) == Allowance(bytes: 65_536))
+    }
+}

@@ -1,0 +1,66 @@
+import Foundation
+import Locking
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// The options of a session arrive at its transport.
+@Suite struct AttemptOptionTests {
+    private let attempts = Locked<[FileAttempt]>([])
+
+    private var seen: [AttemptOptions] { attempts.withLock { $0.map(\.options) } }
+
+    private func fixture(_ options: SessionOptions) async throws -> RunFixture {
+        let memory = MemoryTransport(chunkSize: 1_000)
+        return try await RunFixture(
+            ["1": 3_000, "2": 10], options: options, memory: memory, transport: NotingTransport(memory: memory, seen: attempts))
+    }
+
+    @Test func usesDefaults() async throws {
+        let fixture = try await fixture(SessionOptions())
+        #expect(try await fixture.run()?.isFinished == true)
+        #expect(seen == [AttemptOptions(), AttemptOptions()])
+        await fixture.close()
+    }
+
+    @Test func laterFilesUseChange() async throws {
+        var options = SessionOptions(
+            metadata: ["a": "b"], filesInFlight: 1, verification: Verification.none, creation: .separate,
+            headers: ["X-Tier": "cold"], chunkSize: 5, parallel: 3, settings: ["upload": "form"])
+        let fixture = try await fixture(options)
+        let gate = fixture.memory.gate("1", atByte: 1_000)
+        let run = try await fixture.start()
+        try await gate.reached()
+        options.verification = .checksum
+        try #require(fixture.live.withLock { $0 }).update(options)
+        gate.open()
+        #expect(try await run.value?.isFinished == true)
+        #expect(
+            seen == [
+                AttemptOptions(
+                    metadata: ["a": "b"], headers: ["X-Tier": "cold"], verification: Verification.none, creation: .separate,
+                    chunkSize: 5, parallel: 3, settings: ["upload": "form"]),
+                AttemptOptions(
+                    metadata: ["a": "b"], headers: ["X-Tier": "cold"], verification: .checksum, creation: .separate, chunkSize: 5,
+                    parallel: 3, settings: ["upload": "form"]),
+            ])
+        await fixture.close()
+    }
+
+    @Test func storesAndChangesOptions() async throws {
+        let fixture = try await fixture(SessionOptions(verification: Verification.none, creation: .separate))
+        #expect(try await fixture.store.sessions([1]).first?.options.verification == Verification.none)
+        try await fixture.store.commit([.updateSession(1, SessionUpdate(verification: .checksum))])
+        let options = try #require(try await fixture.store.sessions([1]).first?.options)
+        #expect(options.verification == .checksum && options.creation == .separate)
+        try await fixture.store.commit([.updateSession(1, SessionUpdate(rateLimit: 5))])
+        #expect(try await fixture.store.sessions([1]).first?.options.verification == .checksum)
+        await fixture.close()
+    }
+
+    @Test func usesDefaultsForOptionsOfOlderVersion() throws {
+        let options = try JSONDecoder().decode(SessionOptions.self, from: Data(#"{"metadata":{"a":"b"}}"#.utf8))
+        #expect(options == SessionOptions(metadata: ["a": "b"]))
+    }
+}

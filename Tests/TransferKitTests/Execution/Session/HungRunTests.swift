@@ -1,0 +1,165 @@
+import Locking
+import Logging
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// Runs that do not end when they are stopped.
+@Suite struct HungRunTests {
+    /// Hangs in each attempt for certain files until it is released, despite cancellation. Other files go to a memory transport.
+    private final class HangingTransport: Transport {
+        let id: TransportID = "memory"
+        let memory: MemoryTransport
+        private let isHung: @Sendable (String) -> Bool
+        private let released = Locked(false)
+        private let waiting = Locked<[CheckedContinuation<Void, Never>]>([])
+        private let begun = AsyncStream<Void>.makeStream()
+        private let hangsInShutdown: Bool
+
+        init(_ memory: MemoryTransport, hangsInShutdown: Bool = false, isHung: @escaping @Sendable (String) -> Bool) {
+            self.memory = memory
+            self.hangsInShutdown = hangsInShutdown
+            self.isHung = isHung
+        }
+
+        func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+            guard isHung(attempt.remotePath.description), !released.withLock({ $0 }) else {
+                return try await memory.perform(attempt, reporting: reporter)
+            }
+            await hang()
+            let size = try attempt.source.size
+            reporter.report(sent: size, confirmed: size)
+            return TransferReceipt(bytes: size)
+        }
+
+        private func hang() async {
+            await withCheckedContinuation { continuation in
+                waiting.withLock { $0.append(continuation) }
+                begun.continuation.yield()
+            }
+        }
+
+        /// Returns when this many attempts hang.
+        func hangs(_ count: Int = 1) async {
+            var left = count
+            for await _ in begun.stream {
+                left -= 1
+                if left == 0 { return }
+            }
+        }
+
+        func release() {
+            released.withLock { $0 = true }
+            let continuations = waiting.withLock { waiting in
+                defer { waiting = [] }
+                return waiting
+            }
+            for continuation in continuations { continuation.resume() }
+        }
+
+        func shutdown() async {
+            if hangsInShutdown { await hang() }
+            await memory.shutdown()
+        }
+    }
+
+    @Test func anInterruptedRunThatHangsFreesItsSlotAndItsReportsAreDropped() async throws {
+        let fixture = try QueueFixture()
+        let transport = HangingTransport(fixture.memory) { $0 == "1" }
+        let log = CountingLog(warnings: Locked(0))
+        let queue = try await fixture.open(transports: [transport], logger: Logger(label: "test") { _ in log })
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        let hung = try await queue.enqueue(try fixture.upload("1"))
+        let other = try await queue.enqueue(try fixture.upload("2"))
+        try await queue.start()
+        await transport.hangs()
+        let stop = Task { try await queue.stopAndWait() }
+        await fixture.clock.sleeps(for: .seconds(30))
+        fixture.clock.advance(by: .seconds(30))
+        #expect(try await stop.value == .interrupted)
+        #expect(log.errors.withLock { $0 }.contains { $0.contains("has not ended within") })
+
+        try await queue.start()
+        #expect(try await other.value.state == .completed)
+        #expect(try await hung.status.why == .lastRunNotEnded)
+        try await hung.run()
+        #expect(try await hung.status.why == .lastRunNotEnded, "not even a person can run it")
+
+        transport.release()
+        #expect(try await hung.value.state == .completed)
+        // The late result of the first run did not count: a second run sent the file.
+        #expect(fixture.memory.contents(of: "1") == (try fixture.content("1")))
+        await queue.shutdown()
+    }
+
+    @Test(arguments: [false, true]) func aShutdownEnds(_ hangsInShutdown: Bool) async throws {
+        let fixture = try QueueFixture()
+        let transport = HangingTransport(fixture.memory, hangsInShutdown: hangsInShutdown) { $0 == "1" }
+        let queue = try await fixture.open(transports: [transport])
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        let session = try await queue.enqueue(try fixture.upload("1"))
+        try await queue.start()
+        await transport.hangs()
+        let shutdown = Task { await queue.shutdown() }
+        await fixture.clock.sleeps(for: .seconds(30))
+        fixture.clock.advance(by: .seconds(30))
+        if hangsInShutdown {
+            await transport.hangs()
+            await fixture.clock.sleeps(for: .seconds(30))
+            fixture.clock.advance(by: .seconds(30))
+        }
+        await shutdown.value
+
+        // The next owner finds the session unchanged.
+        let next = try await fixture.open()
+        try await next.start()
+        #expect(try await next.status(of: session.id).state != .completed)
+        let events = next.events
+        if try await next.status(of: session.id).state != .completed {
+            _ = await events.first { if case .completed = $0 { true } else { nil } }
+        }
+        transport.release()
+        await next.shutdown()
+    }
+
+    @Test func runsThatHangAreLimited() async throws {
+        let fixture = try QueueFixture()
+        let transport = HangingTransport(fixture.memory) { _ in true }
+        let queue = try await fixture.open(transports: [transport])
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        try await queue.setSessionLimit(16)
+        var hung: [TransferSession] = []
+        for index in 0..<16 { hung.append(try await queue.enqueue(try fixture.upload("\(index)"))) }
+        let last = try await queue.enqueue(try fixture.upload("last"))
+        try await queue.start()
+        await transport.hangs(16)
+        let stop = Task { try await queue.stopAndWait() }
+        await fixture.clock.sleeps(for: .seconds(30), count: 16)
+        fixture.clock.advance(by: .seconds(30))
+        #expect(try await stop.value == .interrupted)
+        try await queue.start()
+        #expect(try await last.status.why == .runsNotEnded(16))
+        #expect(await queue.status().isIdle)
+        transport.release()
+        for session in hung + [last] { #expect(try await session.value.state == .completed) }
+        await queue.shutdown()
+    }
+
+    @Test func theRunOfARemovedSessionIsAbandoned() async throws {
+        let fixture = try QueueFixture()
+        let transport = HangingTransport(fixture.memory) { $0 == "1" }
+        let queue = try await fixture.open(transports: [transport])
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        let hung = try await queue.enqueue(try fixture.upload("1"))
+        let other = try await queue.enqueue(try fixture.upload("2"))
+        try await queue.start()
+        await transport.hangs()
+        try await queue.remove(hung.id)
+        await fixture.clock.sleeps(for: .seconds(30))
+        fixture.clock.advance(by: .seconds(30))
+        #expect(try await other.value.state == .completed)
+        transport.release()
+        await queue.shutdown()
+    }
+}

@@ -1,0 +1,72 @@
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// A group that needs several transactions.
+@Suite struct GroupTests {
+    private let count = 10_003
+
+    @Test func aGroupInSeveralTransactionsIsOneAllTheSame() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        let request = try fixture.upload("1")
+        let ids = try await queue.enqueue(
+            (0..<count).map { _ in
+                var copy = request
+                copy.id = SessionID()
+                return copy
+            }
+        ).map(\.id)
+        try await whatMakesNoSenseForOneChangesNone(queue, ids)
+        try await allOfThemDecideOnTheirPlace(queue, ids)
+        let gate = fixture.memory.gate("1", atByte: 1_000)
+        try await marksKeepTheOrder(queue, ids) { try await gate.reached() }
+        try await dependentsInTheGroupAreNoObstacle(queue, ids, fixture)
+        await queue.shutdown()
+    }
+
+    private func whatMakesNoSenseForOneChangesNone(_ queue: TransferQueue, _ ids: [SessionID]) async throws {
+        let revision = await queue.status().orderRevision
+        await #expect(throws: QueueError.self) { try await queue.hold(.sessions(ids + [SessionID()])) }
+        #expect(await queue.status().held == 0)
+        let error = await #expect(throws: QueueError.self) { try await queue.move(.sessions(Array(ids.dropFirst(2))), to: .index(3)) }
+        #expect(error?.code == .indexOutOfRange)
+        #expect(await queue.status().orderRevision == revision)
+    }
+
+    private func allOfThemDecideOnTheirPlace(_ queue: TransferQueue, _ ids: [SessionID]) async throws {
+        let moved = Array(ids.prefix(count - 2))
+        try await queue.move(.sessions(moved), to: .index(1))
+        #expect(await queue.sessionIDs() == [ids[count - 2]] + moved + [ids[count - 1]])
+        try await queue.move(.sessions(moved), to: .before(moved[count - 3]))
+        #expect(await queue.sessionIDs() == [ids[count - 2]] + moved + [ids[count - 1]])
+        try await queue.move(ids[count - 2], to: .index(count - 2))
+        #expect(await queue.sessionIDs() == ids)
+    }
+
+    private func marksKeepTheOrder(_ queue: TransferQueue, _ ids: [SessionID], isRunning: () async throws -> Void) async throws {
+        #expect(try await queue.runNext(.all) == ids)
+        try await queue.start()
+        try await isRunning()
+        #expect(try await queue.status(of: ids[0]).state == .running, "not the first of the last transaction")
+        #expect(try await queue.status(of: ids[count - 1]).why == .order(behind: ids[count - 2]))
+        try await queue.stopAndWait()
+    }
+
+    private func dependentsInTheGroupAreNoObstacle(_ queue: TransferQueue, _ ids: [SessionID], _ fixture: QueueFixture) async throws {
+        var inside = try fixture.upload("1")
+        inside.dependency = .after(ids[0])
+        try await queue.enqueue(inside)
+        var outside = try fixture.upload("1", to: "b")
+        outside.dependency = .after(ids[1])
+        let other = try await queue.enqueue(outside)
+        let error = await #expect(throws: QueueError.self) { try await queue.remove(.account("a")) }
+        #expect(error?.code == .hasDependents)
+        #expect(await queue.status().sessions == count + 2)
+        try await queue.remove(other.id)
+        try await queue.deleteAccount("a", cascades: true)
+        #expect(await queue.status().sessions == 0)
+        #expect(await queue.account("a") == nil)
+    }
+}

@@ -1,0 +1,148 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// Sessions that an account's endpoints can't perform are rejected when they are enqueued, not when they run.
+@Suite struct SessionRequirementsTests {
+    private let fixture: QueueFixture
+    private let transport: PickyTransport
+
+    init() throws {
+        fixture = try QueueFixture()
+        transport = PickyTransport(memory: fixture.memory)
+    }
+
+    private func open(_ hosts: String...) async throws -> TransferQueue {
+        let queue = try await fixture.open(transports: [transport])
+        try await queue.save(Account("a", endpoints: hosts.map(endpoint)))
+        return queue
+    }
+
+    private func endpoint(_ host: String) -> Endpoint {
+        host == "absent" ? Endpoint(transport: "absent", address: "absent://host/") : fixture.memory.endpoint(host: host)
+    }
+
+    private static let odd = SessionOptions(metadata: ["odd": "1"])
+
+    @Test(
+        arguments: [
+            (["wrong"], "wrong"), (["wrong", "able"], "wrong"), (["able", "wrong"], "wrong"), (["unable", "wrong"], "wrong"),
+            (["unable"], "unable"), (["unable", "unable2"], "unable"), (["unable", "able"], nil), (["able", "unable"], nil),
+            (["unable", "absent"], nil),
+        ] as [([String], String?)])
+    func oneThatFindsItWrongOrNoneThatIsAble(hosts: [String], refusing: String?) async throws {
+        let queue = try await fixture.open(transports: [transport])
+        try await queue.save(Account("a", endpoints: hosts.map(endpoint)))
+        let request = try fixture.upload("1", options: Self.odd)
+        if let refusing {
+            let error = try await #require(throws: QueueError.self) { try await queue.enqueue(request) }
+            #expect(error.code == .invalidRequest && error.message == "\(refusing) can't carry odd; leave it out.")
+            #expect(await queue.status().sessions == 0)
+        } else {
+            try await queue.enqueue(request)
+        }
+        try await queue.enqueue(fixture.upload("1"))
+        await queue.shutdown()
+    }
+
+    /// No session of the call is stored, and no data item.
+    @Test func oneOfMany() async throws {
+        let queue = try await open("wrong")
+        var blob = try SessionRequest.upload(items: [.data(Data("x".utf8), as: RemotePath("blob"))], to: "a")
+        blob.options = Self.odd
+        let requests = [try fixture.upload("1"), try fixture.upload("2"), blob]
+        await #expect(throws: QueueError.self) { try await queue.enqueue(requests, at: 0, held: true) }
+        await #expect(throws: QueueError.self) { try await queue.enqueue(requests, at: 0, expecting: nil) }
+        #expect(await queue.status().sessions == 0)
+        let spool = fixture.folder.path.appending("store").appending("spool").string
+        #expect(((try? FileManager.default.contentsOfDirectory(atPath: spool)) ?? []) == [])
+        await queue.shutdown()
+    }
+
+    /// An existing session is not rejected, whatever its account has become. It does not permit other sessions, either.
+    @Test func oneThatIsThereAlready() async throws {
+        let queue = try await open("able")
+        func request(_ key: String) throws -> SessionRequest {
+            var request = try SessionRequest.upload(items: [.data(Data("x".utf8), as: RemotePath("blob"))], to: "a", options: Self.odd)
+            request.deduplicationKey = key
+            return request
+        }
+        let known = try await queue.enqueue(request("known")).id
+        try await queue.save(Account("a", endpoints: [endpoint("wrong")]))
+        #expect(try await queue.enqueue(request("known")).id == known)
+        let plain = try fixture.upload("1")
+        #expect(try await queue.enqueue([request("known"), plain, request("known")]).map(\.id) == [known, plain.id, known])
+        for requests in [[try request("new")], [try request("known"), try request("new")], [try request("new"), try request("known")]] {
+            let error = try await #require(throws: QueueError.self) { try await queue.enqueue(requests) }
+            #expect(error.code == .invalidRequest && error.message == "wrong can't carry odd; leave it out.")
+        }
+        #expect(await queue.sessionIDs() == [known, plain.id])
+        let spool = fixture.folder.path.appending("store").appending("spool").string
+        #expect(try FileManager.default.contentsOfDirectory(atPath: spool).count == 1, "that of the session that is there")
+        try await queue.remove(known)
+        await #expect(throws: QueueError.self) { try await queue.enqueue(request("known")) }
+        await queue.shutdown()
+    }
+
+    /// An upload URL belongs to a single item.
+    @Test func aPlaceAtTheServer() async throws {
+        let queue = try await open("able")
+        var item = TransferItem(try fixture.folder.file("1", size: 10))
+        item.uploadURL = "ftp://host/capability-4711"
+        let error = try await #require(throws: QueueError.self) { try await queue.enqueue(.upload(items: [item], to: "a")) }
+        #expect(error.code == .invalidRequest && error.message.contains("ftp") && !error.message.contains("4711"))
+        let session = try await queue.enqueue(fixture.upload("2"))
+        await #expect(throws: QueueError.self) { try await queue.addItems([item], to: .id(session.id)) }
+        #expect(try await queue.items(of: session.id).count == 1)
+        item.uploadURL = "memory://host/place"
+        try await queue.addItems([item], to: .id(session.id))
+        #expect(try await queue.items(of: session.id).count == 2)
+        await queue.shutdown()
+    }
+
+    @Test func aVerificationThatIsAskedForLater() async throws {
+        let queue = try await open("able")
+        var requests = [try fixture.upload("1"), try fixture.upload("2")]
+        requests[0].tags = ["t"]
+        let ids = try await queue.enqueue(requests).map(\.id)
+        let update = SessionUpdate(tags: ["new"], verification: .checksum)
+        let error = try await #require(throws: QueueError.self) { try await queue.update(ids[0], update) }
+        #expect(error.code == .invalidRequest && error.message.contains("checksums"))
+        for group in [SessionGroup.all, .account("a"), .tag("t"), .sessions(ids)] {
+            await #expect(throws: QueueError.self) { try await queue.update(group, update) }
+        }
+        #expect(try await queue.sessions().map(\.tags) == [["t"], []])
+        try await queue.update(.all, SessionUpdate(tags: ["new"], verification: Verification.none))
+        #expect(try await queue.sessions().map(\.tags) == [["new"], ["new"]])
+        await queue.shutdown()
+    }
+}
+
+/// A transport that rejects requests depending on the host.
+private struct PickyTransport: SessionValidating {
+    let memory: MemoryTransport
+
+    var id: TransportID { memory.id }
+
+    func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
+        if let place = options.uploadURL, place.hasPrefix("ftp:") {
+            throw TransferError(.permanent, .invalidEndpoint, "A file can't be sent to a place of ftp; leave the place out.")
+        }
+        guard options.verification != .checksum else {
+            throw TransferError(.unsupported, .unsupported, "There are no checksums; ask for another verification.")
+        }
+        guard options.metadata["odd"] != nil else { return }
+        let host = try endpoint.validate().host() ?? ""
+        let failureClass: FailureClass? = host.hasPrefix("unable") ? .unsupported : host == "wrong" ? .permanent : nil
+        if let failureClass { throw TransferError(failureClass, .rejected, "\(host) can't carry odd; leave it out.") }
+    }
+
+    func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+        try await memory.perform(attempt, reporting: reporter)
+    }
+
+    func shutdown() async { await memory.shutdown() }
+}

@@ -1,0 +1,68 @@
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// The requests to a delegate for new credentials, and their frequency.
+@Suite struct CredentialsQuestionTests {
+    private let fixture: QueueFixture
+
+    init() throws {
+        fixture = try QueueFixture(memory: MemoryTransport(acceptedSecret: "good"))
+    }
+
+    /// The number of answered requests.
+    private actor Answers: TransferQueueDelegate {
+        private(set) var count = 0
+        private let answer: CredentialsAnswer
+
+        init(_ answer: CredentialsAnswer) {
+            self.answer = answer
+        }
+
+        func queue(_ queue: TransferQueue, needsCredentialsFor account: String, because error: TransferError) -> CredentialsAnswer {
+            count += 1
+            return answer
+        }
+    }
+
+    /// If a delegate always returns rejected credentials, it causes fewer and fewer requests to the server.
+    @Test func delaysUseOfRejectedCredentials() async throws {
+        let delegate = Answers(.retry)
+        let queue = try await fixture.open(delegate: delegate)
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        try await queue.enqueue(try fixture.upload("1"))
+        try await queue.start()
+        for (questions, delay) in [(2, Duration.seconds(1)), (3, .seconds(2)), (4, .seconds(4))] {
+            await fixture.clock.sleeps(for: delay)
+            #expect(await delegate.count == questions)
+            #expect(fixture.memory.attempts.count == questions)
+            #expect(await queue.account("a")?.block != nil)
+            fixture.clock.advance(by: delay)
+        }
+        await queue.shutdown()
+    }
+
+    /// A new process finds the account blocked, and has not called its delegate yet.
+    @Test func nextProcessAsksOnce() async throws {
+        var delegate = Answers(.later)
+        var queue = try await fixture.open(delegate: delegate)
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        try await queue.enqueue(try fixture.upload("1"))
+        try await queue.start()
+        await queue.waitUntilIdle()
+        try await queue.stopAndWait()
+        try await queue.start()
+        await queue.shutdown()
+        #expect(await delegate.count == 1)
+
+        delegate = Answers(.later)
+        queue = try await fixture.open(delegate: delegate)
+        try await queue.start()
+        try await queue.stopAndWait()
+        try await queue.start()
+        await queue.shutdown()
+        #expect(await delegate.count == 1)
+        #expect(fixture.memory.attempts.count == 1)
+    }
+}

@@ -1,0 +1,90 @@
+import Foundation
+import Locking
+import Logging
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// Nothing starts while the disk of the store is nearly full.
+@Suite struct DiskFloorTests {
+    @Test func startsNothingBelowFloorAndContinuesRuns() throws {
+        var queue = try Rehearsal(limit: 2)
+        try queue.add("A")
+        try queue.disk(free: 999)
+        try queue.add("B")
+        #expect(queue.line == "A=running B=waiting")
+        #expect(queue.why("B") == .diskBelowFloor(free: 999, floor: 1_000))
+        try queue.call(.run(), "B")
+        #expect(queue.line == "A=running B=waiting", "no session makes room for one that can't start")
+        try queue.end("A")
+        #expect(queue.isIdle)
+        try queue.disk(free: 1_000)
+        #expect(queue.line == "A=completed B=running")
+    }
+
+    @Test func pausedSessionWaits() throws {
+        var queue = try Rehearsal()
+        try queue.add("A")
+        try queue.call(.pause, "A")
+        try queue.letGo("A")
+        try queue.disk(free: 0)
+        try queue.call(.resume, "A")
+        #expect(queue.line == "A=waiting" && queue.why("A") == .diskBelowFloor(free: 0, floor: 1_000))
+    }
+
+    @Test func checksDiskRepeatedlyWhileSessionsWait() throws {
+        var queue = try Rehearsal()
+        try queue.disk(free: 5)
+        #expect(queue.run.scheduler.nextDue(after: queue.run.now) == nil, "no session waits")
+        try queue.add("A")
+        #expect(queue.run.scheduler.nextDue(after: queue.run.now) == .seconds(30))
+        try queue.pass(seconds: 30)
+        #expect(queue.run.scheduler.nextDue(after: queue.run.now) == .seconds(60))
+    }
+
+    private func open(_ fixture: QueueFixture, floor: Int64 = 1_000, _ freeSpace: @escaping @Sendable () -> Int64?) async throws
+        -> TransferQueue
+    {
+        var configuration = QueueConfiguration(diskFloor: floor)
+        configuration.logger.logLevel = .critical
+        configuration.clock = fixture.clock.engineClock
+        configuration.freeSpace = { _ in freeSpace() }
+        let queue = try await TransferQueue(
+            storage: .folder(fixture.folder.path.appending("store")), transports: [fixture.memory], configuration: configuration)
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        return queue
+    }
+
+    @Test func continuesOnceThereIsSpace() async throws {
+        let fixture = try QueueFixture()
+        let free = Locked<Int64?>(10)
+        let queue = try await open(fixture) { free.withLock { $0 } }
+        let session = try await queue.enqueue(try fixture.upload("1"))
+        try await queue.start()
+        #expect(try await session.status.why == .diskBelowFloor(free: 10, floor: 1_000))
+        await fixture.clock.sleeps(for: .seconds(30))
+        free.withLock { $0 = 1_000 }
+        fixture.clock.advance(by: .seconds(30))
+        #expect(try await session.value.state == .completed)
+        await queue.shutdown()
+    }
+
+    @Test(arguments: [(Int64(0), Int64?(0)), (1_000, nil)]) func startsWithoutFloorOrKnownSpace(floor: Int64, free: Int64?)
+        async throws
+    {
+        let fixture = try QueueFixture()
+        let queue = try await open(fixture, floor: floor) { free }
+        let session = try await queue.enqueue(try fixture.upload("1"))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        await queue.shutdown()
+    }
+
+    @Test func readsFreeSpaceOfDisks() throws {
+        let folder = try TemporaryFolder()
+        #expect(try #require(QueueConfiguration().freeSpace(folder.path)) > 0)
+        #expect(QueueConfiguration().freeSpace(folder.path.appending("nothing")) == nil)
+    }
+}

@@ -1,0 +1,106 @@
+import Foundation
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// A server whose outage lasts longer than the attempts of a file.
+@Suite struct LongOutageTests {
+    private let fixture: QueueFixture
+    /// The first delay exceeds the time for which a slot is kept, so that no run is active between two attempts.
+    private let options = SessionOptions(retry: RetryPolicy(base: .seconds(2)))
+
+    init() throws {
+        fixture = try QueueFixture()
+    }
+
+    private var now: Duration { fixture.clock.engineClock.now() }
+
+    /// Advances the time from one due moment to the next, until nothing is due.
+    private func pass(until end: Duration, _ queue: TransferQueue) async {
+        while now < end {
+            await queue.waitUntilIdle(scheduled: false)
+            guard let due = await queue.status().nextDue else { return }
+            let wait = Duration.seconds(due.timeIntervalSince(fixture.clock.engineClock.date()))
+            fixture.clock.advance(by: min(max(wait, .milliseconds(1)), end - now))
+        }
+        await queue.waitUntilIdle(scheduled: false)
+    }
+
+    /// The errors of attempts: no process listens, a proxy responds for a stopped server, or a server accepts connections and never
+    /// responds.
+    static let outages: [TransferError?] = [
+        nil, TransferError(.transient, .serverUnavailable, "502"), TransferError(.unreachable, .stalled, "Nothing moved."),
+    ]
+
+    private func open(sessions: Int, failing error: TransferError? = nil, options: SessionOptions? = nil) async throws -> TransferQueue {
+        let queue = try await fixture.openWithAccounts()
+        for number in 0..<sessions { try await queue.enqueue(try fixture.upload("\(number)", options: options ?? self.options)) }
+        fixture.memory.refuse(host: "a", with: error)
+        try await queue.start()
+        return queue
+    }
+
+    @Test(arguments: outages) func tenHoursFailNoSession(_ error: TransferError?) async throws {
+        let queue = try await open(sessions: 3, failing: error)
+        await pass(until: .seconds(36_000), queue)
+        #expect(try await queue.sessions().map(\.state) == [.waiting, .waiting, .waiting])
+        fixture.memory.accept(host: "a")
+        await pass(until: now + .seconds(15), queue)
+        #expect(try await queue.sessions().map(\.state) == [.completed, .completed, .completed])
+        await queue.shutdown()
+    }
+
+    @Test(arguments: outages) func allStartWithinFifteenSecondsAfterOutage(_ error: TransferError?) async throws {
+        let queue = try await open(sessions: 8, failing: error)
+        try await queue.setSessionLimit(3)
+        await pass(until: .seconds(1_800), queue)
+        fixture.memory.accept(host: "a")
+        let begun = fixture.memory.attempts.count
+        await pass(until: now + .seconds(15), queue)
+        #expect(try await queue.sessions().allSatisfy { $0.state == .completed })
+        #expect(fixture.memory.attempts.count == begun + 8)
+        await queue.shutdown()
+    }
+
+    private let unavailable = TransferError(.transient, .serverUnavailable, "503")
+
+    /// The server refuses one file, and serves each of the others that arrive from time to time.
+    @Test func outageForOneFileIsFailureOfThatFile() async throws {
+        let queue = try await fixture.openWithAccounts()
+        fixture.memory.failNext(10_000, with: unavailable, for: "bad")
+        let bad = try await queue.enqueue(try fixture.upload("bad", options: options))
+        try await queue.start()
+        for number in 1...12 {
+            try await queue.enqueue(try fixture.upload("\(number)", options: options))
+            await pass(until: .seconds(400 * number), queue)
+        }
+        let (states, why) = (try await queue.sessions().map(\.state), try await bad.status.why)
+        #expect(
+            states == [.failed] + Array(repeating: .completed, count: 12),
+            "\(fixture.memory.attempts.count) attempts, \(String(describing: why))")
+        await queue.shutdown()
+    }
+
+    /// Earlier responses to other files do not show the current state of the server.
+    @Test func singleFileWaitsForServer() async throws {
+        let queue = try await fixture.openWithAccounts()
+        fixture.memory.failNext(10_000, with: unavailable, for: "bad")
+        for name in ["bad", "1", "2"] { try await queue.enqueue(try fixture.upload(name, options: options)) }
+        try await queue.start()
+        await pass(until: .seconds(36_000), queue)
+        let states = try await queue.sessions().map(\.state)
+        #expect(states == [.waiting, .completed, .completed], "\(fixture.memory.attempts.count) attempts")
+        await queue.shutdown()
+    }
+
+    /// The proxy requires a delay that is longer than the interval of probes.
+    @Test func respectsDelayOfServerInOutage() async throws {
+        let busy = TransferError(.transient, .serverUnavailable, "503", retryAfter: .seconds(120))
+        let queue = try await open(sessions: 3, failing: busy)
+        await pass(until: .seconds(3_600), queue)
+        #expect(try await queue.sessions().map(\.state) == [.waiting, .waiting, .waiting])
+        #expect(fixture.memory.attempts.count <= 31 * 3)
+        await queue.shutdown()
+    }
+}

@@ -1,0 +1,124 @@
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// Sessions that wait for a permitted network.
+@Suite struct NetworkTests {
+    private func rehearsal(limit: Int = 1) throws -> Rehearsal {
+        var queue = try Rehearsal(limit: limit)
+        try queue.add("A B")
+        try queue.addFrugal("C")
+        return queue
+    }
+
+    @Test func withoutANetworkNothingStarts() throws {
+        var queue = try Rehearsal()
+        try queue.tell(.setNetwork(.unavailable))
+        try queue.add("A B")
+        #expect(queue.line == "A=waiting B=waiting")
+        #expect(queue.why("A") == .networkConstraint(.unavailable))
+        #expect(queue.isIdle, "an app has to say that it is back")
+        try queue.call(.run(), "B")
+        #expect(queue.why("B") == .networkConstraint(.unavailable), "not even what is run now")
+        try queue.tell(.setNetwork(.expensive))
+        #expect(queue.line == "A=waiting B=running")
+    }
+
+    @Test func whatMayNotUseItLetsOthersOfItsAccountPass() throws {
+        var queue = try Rehearsal()
+        try queue.tell(.setNetwork(.expensive))
+        try queue.addFrugal("A")
+        try queue.add("B")
+        #expect(queue.line == "A=waiting B=running")
+        #expect(queue.why("A") == .networkConstraint(.expensive))
+        try queue.end("B")
+        #expect(queue.line == "A=waiting B=completed" && queue.isIdle)
+        try queue.tell(.setNetwork(.unconstrained))
+        #expect(queue.line == "A=running B=completed")
+    }
+
+    @Test func whatRunsIsInterruptedAndComesBackFirst() throws {
+        var queue = try rehearsal(limit: 3)
+        #expect(queue.line == "A=running B=running C=running")
+        try queue.tell(.setNetwork(.expensive))
+        #expect(queue.line == "A=running B=running C=ending(waiting)")
+        try queue.letGo("C")
+        #expect(queue.why("C") == .networkConstraint(.expensive))
+        try queue.tell(.setSessionLimit(1, account: nil))
+        try queue.add("D")
+        try queue.call(.move(to: .front), "D")
+        try queue.end("A")
+        try queue.tell(.setNetwork(.unconstrained))
+        try queue.end("B")
+        #expect(queue.line == "D=running A=completed B=completed C=waiting", "something was put before it since")
+    }
+
+    @Test func aChangedOptionIsInForceAtOnce() throws {
+        var queue = try Rehearsal()
+        try queue.add("A")
+        try queue.tell(.setNetwork(.expensive))
+        #expect(queue.line == "A=running")
+        try queue.call(.update(SessionUpdate(allowsExpensiveNetwork: false)), "A")
+        #expect(queue.line == "A=ending(waiting)")
+        try queue.letGo("A")
+        #expect(queue.why("A") == .networkConstraint(.expensive))
+        try queue.call(.update(SessionUpdate(allowsExpensiveNetwork: true)), "A")
+        #expect(queue.line == "A=running")
+    }
+
+    @Test func theOptionOutlivesTheProcessAndTheNetworkDoesNot() throws {
+        var queue = try Rehearsal()
+        try queue.addFrugal("A")
+        try queue.tell(.setNetwork(.expensive))
+        try queue.letGo("A")
+        try queue.restart()
+        try queue.tell(.start)
+        #expect(queue.line == "A=running")
+        try queue.tell(.setNetwork(.expensive))
+        #expect(queue.line == "A=ending(waiting)")
+    }
+
+    @Test func aRunAgainStillSparesTheNetwork() throws {
+        var queue = try Rehearsal()
+        try queue.addFrugal("A")
+        try queue.end("A")
+        try queue.tell(.setNetwork(.expensive))
+        try queue.call(.run(again: true), "A")
+        #expect(queue.why("A") == .networkConstraint(.expensive))
+    }
+
+    @Test func aTransferGoesOnWhereItWasAndTheOptionIsStored() async throws {
+        let fixture = try QueueFixture()
+        var queue = try await fixture.openWithAccounts()
+        let gate = fixture.memory.gate("1", atByte: 4_000)
+        let session = try await queue.enqueue(try fixture.upload("1", options: SessionOptions(allowsExpensiveNetwork: false)))
+        try await queue.start()
+        try await gate.reached()
+        let events = queue.events
+        try await queue.setNetworkCondition(.expensive)
+        _ = await events.first { if case .changed([session.id], .waiting) = $0 { true } else { nil } }
+        #expect(try await session.status.why == .networkConstraint(.expensive))
+        #expect(await queue.status().network == .expensive)
+        await queue.shutdown()
+        gate.open()
+        queue = try await fixture.open()
+        try await queue.setNetworkCondition(.expensive)
+        try await queue.start()
+        #expect(try await queue.status(of: session.id).why == .networkConstraint(.expensive))
+        try await queue.setNetworkCondition(.unconstrained)
+        await queue.waitUntilIdle()
+        #expect(try await queue.status(of: session.id).state == .completed)
+        #expect(fixture.memory.attempts.map(\.startOffset) == [0, 4_000])
+        await queue.shutdown()
+    }
+}
+
+extension Rehearsal {
+    /// Adds a session that must not use an expensive network.
+    fileprivate mutating func addFrugal(_ name: String) throws {
+        var draft = SessionDraft.draft(id: SessionID(named: name))
+        draft.options.allowsExpensiveNetwork = false
+        try tell(.enqueue([draft]))
+    }
+}

@@ -1,0 +1,203 @@
+import GRDB
+import Locking
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// A store that temporarily accepts no changes, as on a full disk.
+@Suite struct StoreFailureTests {
+    private let fixture: QueueFixture
+    private let session: SessionRequest
+    private let blocker = Locked<DatabaseQueue?>(nil)
+
+    init() throws {
+        fixture = try QueueFixture()
+        session = try fixture.upload("1")
+    }
+
+    /// Makes the store unavailable, or available again: another connection holds the lock that each change needs.
+    private func refuseChanges(_ refuses: Bool) async throws {
+        if refuses {
+            var configuration = Configuration()
+            configuration.allowsUnsafeTransactions = true
+            // The queue may be in a transaction.
+            configuration.busyMode = .timeout(60)
+            let other = try DatabaseQueue(
+                path: fixture.folder.path.appending("store").appending("queue.sqlite").string, configuration: configuration)
+            try await other.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
+            blocker.withLock { $0 = other }
+        } else {
+            try await blocker.withLock { $0 }?.writeWithoutTransaction { try $0.execute(sql: "ROLLBACK") }
+            blocker.withLock { $0 = nil }
+        }
+    }
+
+    @Test func aCommandThatCannotBeStoredNeverHappened() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let handle = try await queue.enqueue(session)
+        try await refuseChanges(true)
+        #expect(try await #require(throws: QueueError.self) { try await queue.start() }.code == .storageUnavailable)
+        #expect(await queue.status().mode == .stopped)
+        #expect(fixture.memory.attempts.isEmpty)
+        try await refuseChanges(false)
+        try await queue.start()
+        #expect(try await handle.value.state == .completed)
+        await queue.shutdown()
+    }
+
+    /// Readers of the change log find a gap. The change itself is stored.
+    @Test func aChangeLogThatTakesNothingKeepsNothingElseFromTheStore() async throws {
+        let path = fixture.folder.path.appending("store").appending("queue.sqlite").string
+        try await fixture.openWithAccounts().shutdown()
+        let database = try DatabaseQueue(path: path)
+        try await database.write { db in
+            try db.execute(sql: "DELETE FROM setting WHERE name GLOB 'clock*'")
+            try db.execute(sql: "CREATE TRIGGER refusal BEFORE INSERT ON event BEGIN SELECT RAISE(ABORT, 'refused'); END")
+        }
+        try database.close()
+        let queue = try await fixture.openWithAccounts()
+        let handle = try await queue.enqueue(session)
+        try await queue.start()
+        #expect(try await handle.value.state == .completed)
+        await queue.shutdown()
+        let names = try await DatabaseQueue(path: path).read { try String.fetchAll($0, sql: "SELECT name FROM setting ORDER BY name") }
+        #expect(names.contains("clockSeen") && names.contains("clockSteady"))
+    }
+
+    @Test func whatARunReportsIsStoredOnceThatWorks() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let gate = fixture.memory.gate("1", atByte: 10_000)
+        let handle = try await queue.enqueue(session)
+        let events = queue.events
+        try await queue.start()
+        try await gate.reached()
+        try await refuseChanges(true)
+        gate.open()
+        let failure = await events.first { if case .storageFailed(let error) = $0 { error } else { nil } }
+        #expect(failure?.message.contains("database is locked") == true)
+        let status = await queue.status()
+        #expect(status.running + status.waiting == 1 && status.completed == 0)
+        try await refuseChanges(false)
+        await fixture.clock.sleeps(for: .seconds(1))
+        fixture.clock.advance(by: .seconds(1))
+        #expect(try await handle.value.statistics.filesDone == 1)
+        await queue.waitUntilIdle()
+        await queue.shutdown()
+    }
+
+    @Test func runsAreInterruptedWhenTheStoreRefusesForLong() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let first = fixture.memory.gate("1", atByte: 10_000)
+        let second = fixture.memory.gate("2", atByte: 4_000)
+        let handle = try await queue.enqueue(try fixture.upload("1", "2"))
+        let events = queue.events
+        try await queue.start()
+        try await first.reached()
+        try await refuseChanges(true)
+        first.open()
+        try await second.reached()
+        // The maximum delay of a small file's report.
+        await fixture.clock.sleeps(for: .milliseconds(20))
+        fixture.clock.advance(by: .milliseconds(20))
+        _ = await events.first { if case .storageFailed(let error) = $0 { error } else { nil } }
+        #expect(try await handle.status.state == .running)
+        for _ in 0..<10 {
+            await fixture.clock.sleeps(for: .seconds(1))
+            fixture.clock.advance(by: .seconds(1))
+        }
+        while try await handle.status.state == .running { await Task.yield() }
+        let status = try await handle.status
+        guard case .storageRefusesChanges(let problem) = status.why else {
+            Issue.record("\(status)")
+            return
+        }
+        #expect(status.state == .waiting && problem.contains("database is locked"))
+        let all = await queue.status()
+        #expect(all.running == 0 && all.waiting == 1)
+        try await refuseChanges(false)
+        second.open()
+        await fixture.clock.sleeps(for: .seconds(1))
+        fixture.clock.advance(by: .seconds(1))
+        #expect(try await handle.value.statistics.filesDone == 2)
+        #expect(fixture.memory.contents(of: "1") == (try fixture.content("1")))
+        #expect(fixture.memory.contents(of: "2") == (try fixture.content("2")))
+        await queue.shutdown()
+    }
+
+    /// A transport that saves nothing before a file is complete.
+    private final class InstantTransport: Transport {
+        let id: TransportID = "memory"
+        let begun = Latch()
+        let mayGoOn = Latch()
+        let attempts = Locked(0)
+
+        func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+            attempts.withLock { $0 += 1 }
+            begun.open()
+            try await mayGoOn.wait()
+            return TransferReceipt(bytes: try attempt.source.size)
+        }
+
+        func shutdown() async {}
+    }
+
+    /// A kill would lose all reports, and the received files would be sent again.
+    @Test func fewReportsWaitForAStoreThatRefuses() async throws {
+        let transport = InstantTransport()
+        let queue = try await fixture.open(transports: [transport])
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        let files = try (0..<3_000).map { try fixture.folder.file("\($0)", size: 1) }
+        let handle = try await queue.enqueue(try .upload(files, to: "a", options: SessionOptions(filesInFlight: 1)))
+        try await queue.start()
+        try await transport.begun.wait()
+        try await refuseChanges(true)
+        transport.mayGoOn.open()
+        while try await handle.status.state == .running { await Task.yield() }
+        #expect((900...1_200).contains(transport.attempts.withLock { $0 }))
+        try await refuseChanges(false)
+        await fixture.clock.sleeps(for: .seconds(1))
+        fixture.clock.advance(by: .seconds(1))
+        #expect(try await handle.value.statistics.filesDone == 3_000)
+        // Only the files in flight were sent again.
+        #expect(transport.attempts.withLock { $0 } <= 3_001)
+        await queue.shutdown()
+    }
+
+    @Test func whatIsDueWhileTheStoreRefusesIsNotForgotten() async throws {
+        let queue = try await fixture.openWithAccounts()
+        fixture.memory.failNext(with: TransferError(.transient, .serverError, "The server is busy.", retryAfter: .seconds(30)))
+        let handle = try await queue.enqueue(session)
+        let events = queue.events
+        try await queue.start()
+        await queue.waitUntilIdle(scheduled: false)
+        try await refuseChanges(true)
+        await fixture.clock.sleeps(for: .seconds(30))
+        fixture.clock.advance(by: .seconds(30))
+        _ = await events.first { if case .storageFailed(let error) = $0 { error } else { nil } }
+        try await refuseChanges(false)
+        await fixture.clock.sleeps(for: .seconds(1))
+        fixture.clock.advance(by: .seconds(1))
+        #expect(try await handle.value.state == .completed)
+        await queue.shutdown()
+    }
+
+    @Test func aQueueWhoseStoreRefusesCanBeShutDown() async throws {
+        var queue = try await fixture.openWithAccounts()
+        let gate = fixture.memory.gate("1", atByte: 4_000)
+        let handle = try await queue.enqueue(session)
+        try await queue.start()
+        try await gate.reached()
+        try await refuseChanges(true)
+        await queue.shutdown()
+        gate.open()
+        try await refuseChanges(false)
+        queue = try await fixture.open()
+        #expect(try await queue.status(of: handle.id).state == .waiting)
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(fixture.memory.attempts.map(\.startOffset) == [0, 4_000])
+        await queue.shutdown()
+    }
+}

@@ -1,0 +1,131 @@
+import Foundation
+import Logging
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A queue trusts its storage folder only if no other user can change it, and opens no link in it.
+@Suite struct StorageFolderTests {
+    private let fixture: QueueFixture
+    private let store: FilePath
+
+    init() throws {
+        fixture = try QueueFixture()
+        store = fixture.folder.path.appending("store")
+        try Self.make(store)
+    }
+
+    private static func make(_ folder: FilePath, mode: mode_t = 0o700) throws {
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+        #expect(unsafe chmod(folder.string, mode) == 0)
+    }
+
+    private func refusal(_ folder: FilePath? = nil) async throws -> String? {
+        var configuration = QueueConfiguration()
+        configuration.logger.logLevel = .critical
+        do {
+            let queue = try await TransferQueue(
+                storage: .folder(folder ?? store), transports: [fixture.memory], configuration: configuration)
+            await queue.shutdown()
+            return nil
+        } catch {
+            let error = try #require(error as? QueueError)
+            #expect(error.code == .storageUnavailable, "\(error)")
+            return error.message
+        }
+    }
+
+    @Test(arguments: ["owner.lock", "queue.sqlite", "queue.sqlite-wal", "queue.sqlite-shm", "queue.sqlite-journal"])
+    func linkedFiles(name: String) async throws {
+        let victim = try fixture.folder.file("victim", size: 10)
+        let before = try fixture.content("victim")
+        for target in [victim, fixture.folder.path.appending("missing")] {
+            let link = store.appending(name).string
+            try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: target.string)
+            let message = try #require(try await refusal())
+            #expect(message.contains(name) && message.contains("links"), "\(message)")
+            try FileManager.default.removeItem(atPath: link)
+        }
+        #expect(try fixture.content("victim") == before)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.folder.path.string).sorted() == ["store", "victim"])
+        #expect(try await refusal() == nil)
+    }
+
+    @Test func aLinkedSpool() async throws {
+        let other = fixture.folder.path.appending("other")
+        try Self.make(other)
+        try FileManager.default.createSymbolicLink(atPath: store.appending("spool").string, withDestinationPath: other.string)
+        let message = try #require(try await refusal())
+        #expect(message.contains("spool"), "\(message)")
+    }
+
+    /// No value in a store leads out of the spool.
+    @Test(arguments: ["../../victim", "/etc/passwd", "..", ".", "", "a/b"]) func namesInTheSpool(name: String) async throws {
+        let victim = try fixture.folder.file("victim", size: 10)
+        let queue = try await fixture.open()
+        await queue.shutdown()
+        let store = try await QueueStore.open(.folder(store), clock: .system)
+        var draft = ItemDraft(kind: .blob, source: Data(name.utf8), destination: Data("d".utf8), size: 1)
+        await store.discardBlobs(of: [draft])
+        draft.kind = .stream
+        await store.discardBlobs(of: [draft])
+        await store.close()
+        #expect(FileManager.default.fileExists(atPath: victim.string))
+    }
+
+    @Test(arguments: [(0o777, false), (0o722, false), (0o1777, false), (0o755, true), (0o700, true)] as [(mode_t, Bool)])
+    func modesOfTheFolder(mode: mode_t, isTrusted: Bool) async throws {
+        try Self.make(store, mode: mode)
+        let message = try await refusal()
+        #expect((message == nil) == isTrusted, "\(message ?? "")")
+        if let message { #expect(message.contains("chmod go-w"), "\(message)") }
+    }
+
+    @Test(arguments: [(0o777, false), (0o1777, true), (0o755, true)] as [(mode_t, Bool)])
+    func modesOfAParent(mode: mode_t, isTrusted: Bool) async throws {
+        let parent = fixture.folder.path.appending("parent")
+        try Self.make(parent.appending("queue"))
+        try Self.make(parent, mode: mode)
+        let message = try await refusal(parent.appending("queue"))
+        #expect((message == nil) == isTrusted, "\(message ?? "")")
+        // Also through a link from elsewhere, and with a link in the folder.
+        let link = fixture.folder.path.appending("link")
+        try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: parent.appending("queue").string)
+        #expect((try await refusal(link) == nil) == isTrusted)
+        try FileManager.default.createSymbolicLink(atPath: parent.appending("link").string, withDestinationPath: store.string)
+        #expect((try await refusal(parent.appending("link")) == nil) == isTrusted)
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "Only root can give a folder to another user")) func foldersOfAnotherUser() async throws {
+        #expect(unsafe chown(store.string, 65_534, 65_534) == 0)
+        let message = try #require(try await refusal())
+        #expect(message.contains("another user (user ID 65534)"), "\(message)")
+        let parent = fixture.folder.path.appending("parent")
+        try Self.make(parent.appending("queue"))
+        #expect(unsafe chown(parent.string, 65_534, 65_534) == 0)
+        #expect(try await refusal(parent.appending("queue"))?.contains("parent") == true)
+        // The other user could change the link at any time.
+        let mine = fixture.folder.path.appending("mine")
+        try Self.make(mine)
+        let link = fixture.folder.path.appending("link")
+        try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: mine.string)
+        #expect(try await refusal(link) == nil)
+        #expect(unsafe lchown(link.string, 65_534, 65_534) == 0)
+        #expect(try await refusal(link)?.contains("link of another user") == true)
+    }
+
+    /// A group with the number of its user belongs to that user alone.
+    @Test(.enabled(if: geteuid() == 0, "Only root can give a folder to another group")) func groups() async throws {
+        try Self.make(store, mode: 0o770)
+        #expect(try await refusal() == nil)
+        #expect(unsafe chown(store.string, 0, 65_534) == 0)
+        #expect(try await refusal()?.contains("chmod go-w") == true)
+    }
+}

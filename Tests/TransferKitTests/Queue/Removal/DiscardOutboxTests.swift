@@ -1,0 +1,95 @@
+import GRDB
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// The outbox worker while the store fails, the date changes, or a caller waits for it.
+@Suite(.timeLimit(.minutes(5))) struct DiscardOutboxTests {
+    private let fixture: QueueFixture
+    private let transport: StubbornTransport
+
+    init() throws {
+        fixture = try QueueFixture()
+        transport = StubbornTransport(fixture.memory)
+    }
+
+    /// Cancels sessions at a host, each with one partial upload.
+    private func cancel(_ names: [String], at host: String, in queue: TransferQueue) async throws {
+        try await queue.setSessionLimit(names.count)
+        try await queue.save(Account(host, endpoints: [fixture.memory.endpoint(host: host)]))
+        let gates = names.map { fixture.memory.gate($0, atByte: 4_000) }
+        var sessions: [SessionID] = []
+        for name in names { sessions.append(try await queue.enqueue(try fixture.upload(name, to: host)).id) }
+        try await queue.start()
+        for gate in gates { try await gate.reached() }
+        try await queue.cancel(.sessions(sessions))
+    }
+
+    /// Changes the store while the queue has it open.
+    private func changeStore<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(60)
+        let path = fixture.folder.path.appending("store").appending("queue.sqlite").string
+        return try await DatabaseQueue(path: path, configuration: configuration).write(body)
+    }
+
+    @Test func triesRemovalsOfEarlierProcessesDuringWork() async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
+        var queue = try await fixture.open(transports: [transport])
+        try await cancel(["1"], at: "a", in: queue)
+        await queue.waitUntilIdle()
+        #expect(try await queue.statistics().removalsDue == 1)
+        await queue.shutdown()
+
+        let hung = transport.hang(at: "b", ignoresCancellation: false)
+        queue = try await fixture.open(transports: [transport])
+        try await cancel(["2"], at: "b", in: queue)
+        try await hung.wait()
+        async let idle: Void = queue.waitUntilIdle()
+        await fixture.clock.sleeps(for: .seconds(30))
+        transport.release()
+        await idle
+        #expect(transport.asked == 3)
+        #expect(try await queue.statistics().removalsDue == 0)
+        await queue.shutdown()
+    }
+
+    /// Without one of its indexes, SQLite refuses each statement that reads the outbox.
+    @Test func retriesAfterReadFailure() async throws {
+        let hung = transport.hang(at: "a", ignoresCancellation: false)
+        let queue = try await fixture.open(transports: [transport])
+        try await cancel(["1"], at: "a", in: queue)
+        try await hung.wait()
+        let index = try await changeStore { db in
+            let sql = try String.fetchOne(db, sql: "SELECT sql FROM sqlite_master WHERE name = 'discard_due'")
+            try db.execute(sql: "DROP INDEX discard_due")
+            return sql
+        }
+        await queue.waitUntilIdle()
+        let sql = try #require(index)
+        try await changeStore { try $0.execute(sql: sql) }
+        transport.heal()
+        await fixture.clock.sleeps(for: .seconds(10))
+        fixture.clock.advance(by: .seconds(10))
+        while fixture.memory.partialCount > 0 { await Task.yield() }
+        await queue.waitUntilIdle()
+        #expect(try await queue.statistics().removalsDue == 0)
+        await queue.shutdown()
+    }
+
+    /// As on a machine that boots with a wrong date, and then corrects it.
+    @Test(arguments: [nil, Duration.seconds(3_000)])
+    func wrongDateAtOpeningKeepsRemovals(retryAfter: Duration?) async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: retryAfter))
+        fixture.clock.setDate(by: 10 * 365 * 24 * 3_600)
+        let queue = try await fixture.open(transports: [transport])
+        fixture.clock.setDate(by: -10 * 365 * 24 * 3_600)
+        try await cancel(["1", "2"], at: "a", in: queue)
+        await queue.waitUntilIdle()
+        #expect(transport.asked == (retryAfter == nil ? 2 : 1))
+        #expect(try await queue.statistics().removalsDue == 2)
+        await queue.shutdown()
+    }
+}

@@ -1,0 +1,301 @@
+import Foundation
+import Locking
+import Logging
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// Failing removals of unfinished uploads.
+@Suite struct DiscardTests {
+    private let fixture: QueueFixture
+    private let transport: StubbornTransport
+
+    init() throws {
+        fixture = try QueueFixture()
+        transport = StubbornTransport(fixture.memory)
+    }
+
+    /// Opens a queue with a cancelled session for each host, each with a partial upload.
+    ///
+    /// - Parameter hung: Opened when the discard at the first host hangs.
+    private func cancelled(_ hosts: [String], where hung: Latch) async throws -> TransferQueue {
+        let queue = try await fixture.open(transports: [transport])
+        try await queue.setSessionLimit(hosts.count)
+        var sessions: [TransferSession] = []
+        for host in hosts { try await queue.save(Account(host, endpoints: [fixture.memory.endpoint(host: host)])) }
+        for host in hosts {
+            let gate = fixture.memory.gate(host, atByte: 4_000)
+            sessions.append(try await queue.enqueue(try fixture.upload(host, to: host)))
+            try await queue.start()
+            try await gate.reached()
+        }
+        // The first discard begins before the others exist, because runs end in any order.
+        try await sessions.removeFirst().cancel()
+        try await hung.wait()
+        try await queue.cancel(.sessions(sessions.map(\.id)))
+        return queue
+    }
+
+    private func due(_ queue: TransferQueue) async throws -> Int {
+        let store = try StoreInspection(fixture.folder.path.appending("store"))
+        return try store.count("discard") ?? -1
+    }
+
+    /// Advances the time repeatedly, because a sleeper may have read the clock just before.
+    private func untilNoneIsDue(_ queue: TransferQueue) async throws {
+        while try await due(queue) > 0 {
+            fixture.clock.advance(by: .seconds(10))
+            await queue.waitUntilIdle()
+        }
+    }
+
+    @Test func hangingHostDelaysNoOther() async throws {
+        let hung = transport.hang(at: "a", ignoresCancellation: true)
+        let queue = try await cancelled(["a", "b", "c"], where: hung)
+        #expect(fixture.memory.partialCount == 3)
+        await fixture.clock.sleeps(for: .seconds(120))
+        fixture.clock.advance(by: .seconds(120))
+        await queue.waitUntilIdle()
+        #expect(fixture.memory.partialCount == 1)
+        #expect(try await due(queue) == 1)
+        transport.heal()
+        // The first delay is at most ten seconds.
+        try await untilNoneIsDue(queue)
+        #expect(fixture.memory.partialCount == 0)
+        await queue.shutdown()
+    }
+
+    @Test func othersAreNotDelayed() async throws {
+        let hung = transport.hang(at: "a", ignoresCancellation: true)
+        let queue = try await cancelled(["a", "b", "c"], where: hung)
+        while fixture.memory.partialCount > 1 { await Task.yield() }
+        await fixture.clock.sleeps(for: .seconds(120))
+        fixture.clock.advance(by: .seconds(120))
+        await queue.waitUntilDiscarded()
+        await queue.shutdown()
+    }
+
+    @Test func givesUpAfterWeek() async throws {
+        let hung = transport.hang(at: "a", ignoresCancellation: false)
+        let queue = try await cancelled(["a"], where: hung)
+        fixture.clock.advance(by: .seconds(8 * 24 * 3_600))
+        await queue.waitUntilIdle()
+        #expect(try await due(queue) == 0)
+        #expect(fixture.memory.partialCount == 1, "the server must remove it without a request")
+        await queue.shutdown()
+    }
+
+    @Test func shutsDownDespiteHangingHost() async throws {
+        let hung = transport.hang(at: "a", ignoresCancellation: true)
+        let queue = try await cancelled(["a"], where: hung)
+        let end = Task { await queue.shutdown() }
+        await fixture.clock.sleeps(for: .seconds(5))
+        fixture.clock.advance(by: .seconds(5))
+        await end.value
+        #expect(try await due(queue) == 1)
+    }
+}
+
+/// Hosts that ask to back off, and queues that do so.
+extension DiscardTests {
+    /// Opens a queue with cancelled sessions at one host, more than the worker handles at a time.
+    private func cancelled(at host: String, _ count: Int, logger: Logger? = nil) async throws -> TransferQueue {
+        let queue = try await fixture.open(transports: [transport], logger: logger)
+        try await queue.setSessionLimit(count)
+        try await queue.save(Account(host, endpoints: [fixture.memory.endpoint(host: host)]))
+        let gates = (0..<count).map { fixture.memory.gate("f\($0)", atByte: 4_000) }
+        var sessions: [SessionID] = []
+        for number in 0..<count { sessions.append(try await queue.enqueue(try fixture.upload("f\(number)", to: host)).id) }
+        try await queue.start()
+        for gate in gates { try await gate.reached() }
+        try await queue.cancel(.sessions(sessions))
+        return queue
+    }
+
+    @Test func sendsOneRequestToHangingHost() async throws {
+        let hung = transport.hang(at: "a", ignoresCancellation: true)
+        let queue = try await cancelled(at: "a", 40)
+        try await hung.wait()
+        await fixture.clock.sleeps(for: .seconds(120))
+        fixture.clock.advance(by: .seconds(120))
+        await queue.waitUntilIdle()
+        #expect(transport.asked == 1)
+        #expect(try await due(queue) == 40)
+        await queue.shutdown()
+    }
+
+    @Test func backsOffAsLongAsHostAsks() async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
+        let queue = try await cancelled(at: "a", 40)
+        await queue.waitUntilIdle()
+        #expect(transport.asked == 1)
+        transport.heal()
+        fixture.clock.advance(by: .seconds(2_990))
+        await queue.waitUntilIdle()
+        #expect(transport.asked == 1)
+        fixture.clock.advance(by: .seconds(3_600))
+        try await untilNoneIsDue(queue)
+        #expect(fixture.memory.partialCount == 0)
+        await queue.shutdown()
+    }
+
+    /// All expired removals end with the first response, and are not postponed forever.
+    @Test func givesUpIfHostPostponesForWeek() async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
+        let queue = try await cancelled(at: "a", 40)
+        await queue.waitUntilIdle()
+        fixture.clock.advance(by: .seconds(8 * 24 * 3_600))
+        while try await due(queue) > 0 { await queue.waitUntilIdle() }
+        #expect(transport.asked == 2)
+        await queue.shutdown()
+    }
+
+    /// A machine without a battery starts in 1970, and gets the correct date later.
+    @Test func changedDateKeepsRemovals() async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
+        var queue = try await cancelled(at: "a", 2)
+        await queue.waitUntilIdle()
+        fixture.clock.setDate(by: 50.0 * 365 * 24 * 3_600)
+        fixture.clock.advance(by: .seconds(3_600))
+        while transport.asked < 4 { await queue.waitUntilIdle() }
+        #expect(try await due(queue) == 2)
+        await queue.shutdown()
+
+        // A process with that date postponed it, and the next one, with another date, tries it.
+        fixture.clock.setDate(by: -50.0 * 365 * 24 * 3_600)
+        transport.heal()
+        queue = try await fixture.open(transports: [transport])
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(try await due(queue) == 0 && fixture.memory.partialCount == 0)
+        await queue.shutdown()
+    }
+
+    /// The queue does not ask again. It logs a warning, unless the server reports that it supports no removal.
+    @Test(arguments: [(TransferError.Code.credentialsRejected, 3), (.unsupported, 0)])
+    func warnsAboutAbandonedUploads(code: TransferError.Code, warned: Int) async throws {
+        let warnings = Locked(0)
+        transport.refuse(at: "a", TransferError(.unsupported, code, "No."))
+        let queue = try await cancelled(at: "a", 3, logger: Logger(label: "test") { _ in CountingLog(warnings: warnings) })
+        await queue.waitUntilIdle()
+        try await untilNoneIsDue(queue)
+        #expect(transport.asked == 3)
+        #expect(warnings.withLock { $0 } == warned)
+        await queue.shutdown()
+    }
+
+    /// A queue tries the postponed removals of an earlier process once before it is idle, whenever they are due.
+    @Test func nextProcessTriesPostponedRemovals() async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
+        var queue = try await cancelled(at: "a", 70)
+        await queue.waitUntilIdle()
+        #expect(transport.asked == 70)
+        #expect(try await queue.statistics().removalsDue == 70)
+        await queue.waitUntilIdle()
+        #expect(transport.asked == 70, "those have had their try")
+        await queue.shutdown()
+        for (asked, left) in [(140, 70), (210, 0)] {
+            if left == 0 { transport.heal() }
+            queue = try await fixture.open(transports: [transport])
+            await queue.waitUntilDiscarded()
+            try await queue.start()
+            await queue.waitUntilIdle()
+            #expect(transport.asked == asked)
+            #expect(try await queue.statistics().removalsDue == left)
+            await queue.shutdown()
+        }
+        #expect(fixture.memory.partialCount == 0)
+    }
+
+    /// The server's delay also applies after a restart and to all removals, but no longer than required.
+    @Test func nextProcessRespectsDelayOfServer() async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
+        var queue = try await cancelled(at: "a", 3)
+        await queue.waitUntilIdle()
+        #expect(transport.asked == 1)
+        await queue.shutdown()
+        transport.heal()
+        for (passed, asked, left) in [(2_990, 1, 3), (20, 4, 0)] {
+            fixture.clock.advance(by: .seconds(passed))
+            queue = try await fixture.open(transports: [transport])
+            await queue.waitUntilDiscarded()
+            try await queue.start()
+            await queue.waitUntilIdle()
+            #expect(transport.asked == asked)
+            #expect(try await queue.statistics().removalsDue == left)
+            await queue.shutdown()
+        }
+        #expect(fixture.memory.partialCount == 0)
+    }
+
+    /// The delay concerns the host, and not only the removal whose response contained it.
+    @Test(arguments: [true, false]) func laterRemovalsRespectDelay(restarts: Bool) async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
+        var queue = try await cancelled(at: "a", 1)
+        await queue.waitUntilIdle()
+        #expect(transport.asked == 1)
+        transport.heal()
+        if restarts {
+            await queue.shutdown()
+            queue = try await fixture.open(transports: [transport])
+            try await queue.start()
+        }
+        let gate = fixture.memory.gate("later", atByte: 4_000)
+        let session = try await queue.enqueue(try fixture.upload("later", to: "a"))
+        try await gate.reached()
+        try await session.cancel()
+        await queue.waitUntilIdle()
+        #expect(transport.asked == 1)
+        #expect(try await queue.statistics().removalsDue == 2)
+        fixture.clock.advance(by: .seconds(3_600))
+        try await untilNoneIsDue(queue)
+        #expect(fixture.memory.partialCount == 0)
+        await queue.shutdown()
+    }
+
+    /// After a restart, a short delay of a server is not extended to the longer one of the worker.
+    @Test func shortDelayOfServerStaysShort() async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(2)))
+        var queue = try await cancelled(at: "a", 1)
+        await queue.waitUntilIdle()
+        for (passed, asked) in [(1, 1), (2, 2)] {
+            await queue.shutdown()
+            fixture.clock.advance(by: .seconds(passed))
+            queue = try await fixture.open(transports: [transport])
+            try await queue.start()
+            await queue.waitUntilIdle()
+            #expect(transport.asked == asked)
+        }
+        await queue.shutdown()
+    }
+
+    @Test func doesNotWaitLongerForHangingServer() async throws {
+        let hung = transport.hang(at: "a", ignoresCancellation: true)
+        let queue = try await cancelled(at: "a", 2)
+        try await hung.wait()
+        async let idle: Void = queue.waitUntilIdle()
+        await fixture.clock.sleeps(for: .seconds(30))
+        #expect(try await queue.statistics().removalsDue == 2)
+        fixture.clock.advance(by: .seconds(30))
+        await idle
+        #expect(transport.asked == 1)
+        let end = Task { await queue.shutdown() }
+        await fixture.clock.sleeps(for: .seconds(5))
+        fixture.clock.advance(by: .seconds(5))
+        await end.value
+    }
+
+    @Test func stoppedQueueSendsNothing() async throws {
+        let hung = transport.hang(at: "a", ignoresCancellation: true)
+        let queue = try await cancelled(["a", "b", "c"], where: hung)
+        try await queue.stopAndWait()
+        await fixture.clock.sleeps(for: .seconds(120))
+        fixture.clock.advance(by: .seconds(120))
+        await queue.waitUntilDiscarded()
+        #expect(transport.asked == 1)
+        #expect(fixture.memory.partialCount == 3)
+        await queue.shutdown()
+    }
+}

@@ -1,0 +1,157 @@
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// Automatic removal of completed sessions.
+@Suite struct RetentionTests {
+    private let fixture: QueueFixture
+
+    init() throws {
+        fixture = try QueueFixture()
+    }
+
+    private func open(_ retention: Retention) async throws -> TransferQueue {
+        let queue = try await fixture.open(retention: retention)
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        return queue
+    }
+
+    /// Opens a queue that keeps sessions for an hour, and completes one.
+    private func completing(_ name: String) async throws -> TransferQueue {
+        let queue = try await open(.age(.seconds(3_600)))
+        try await queue.enqueue(try fixture.upload(name))
+        try await queue.start()
+        await queue.waitUntilIdle()
+        return queue
+    }
+
+    private func names(_ queue: TransferQueue) async throws -> [String] {
+        try await queue.sessions().map(\.name)
+    }
+
+    private func rows(_ table: String) throws -> Int? {
+        try StoreInspection(fixture.folder.path.appending("store")).count(table)
+    }
+
+    @Test func keepsLastSessions() async throws {
+        var queue = try await open(.count(2))
+        for name in ["1", "2", "3", "4"] { try await queue.enqueue(try fixture.upload(name)) }
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(try await names(queue) == ["3", "4"])
+        await queue.shutdown()
+        queue = try await open(.count(1))
+        await queue.deferredDeletion.waitUntilDone()
+        #expect(try await names(queue) == ["4"])
+        #expect(try rows("file") == 1 && rows("session") == 1 && rows("schedule") == 1)
+        await queue.shutdown()
+    }
+
+    @Test func keepsFailedAndCancelledSessions() async throws {
+        let queue = try await open(.count(0))
+        fixture.memory.failNext(with: TransferError(.permanent, .badAnswer, "No."), for: "1")
+        let failed = try await queue.enqueue(try fixture.upload("1"))
+        let cancelled = try await queue.enqueue(try fixture.upload("2"))
+        try await queue.enqueue(try fixture.upload("3"))
+        try await queue.cancel(cancelled.id)
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(await queue.sessionIDs() == [failed.id, cancelled.id])
+        await queue.shutdown()
+    }
+
+    @Test func removesOldSessions() async throws {
+        let queue = try await open(.age(.seconds(3_600)))
+        try await queue.enqueue(try fixture.upload("1"))
+        try await queue.start()
+        await queue.waitUntilIdle()
+        fixture.clock.advance(by: .seconds(3_599))
+        try await queue.enqueue(try fixture.upload("2"))
+        await queue.waitUntilIdle()
+        #expect(try await names(queue) == ["1", "2"])
+        fixture.clock.advance(by: .seconds(2))
+        for await event in queue.events { if case .removed = event.kind { break } }
+        #expect(try await names(queue) == ["2"])
+        await queue.shutdown()
+    }
+
+    /// A machine without a battery starts in 1970 and gets the correct date later, or starts in the far future.
+    @Test(arguments: [-50.0, 50.0]) func wrongDateRemovesNothing(_ years: Double) async throws {
+        let year = 365.0 * 24 * 3_600
+        fixture.clock.setDate(by: 60 * year)
+        var queue = try await completing("before")
+        await queue.shutdown()
+
+        fixture.clock.setDate(by: years * year)
+        queue = try await completing("wrong")
+        #expect(try await names(queue) == ["before", "wrong"])
+        fixture.clock.setDate(by: -years * year)
+        try await queue.enqueue(try fixture.upload("right"))
+        await queue.waitUntilIdle()
+        #expect(try await names(queue) == ["before", "wrong", "right"])
+        await queue.shutdown()
+
+        queue = try await open(.age(.seconds(3_600)))
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(try await names(queue) == ["before", "wrong", "right"])
+        fixture.clock.advance(by: .seconds(3_601))
+        for await event in queue.events { if case .removed = event.kind { break } }
+        #expect(try await names(queue).isEmpty)
+        await queue.shutdown()
+    }
+
+    /// A dependency may have been removed before the dependent session can start.
+    @Test func startsDependentsOfRemovedSessions() async throws {
+        let queue = try await open(.count(0))
+        let first = try await queue.enqueue(try fixture.upload("1"))
+        var request = try fixture.upload("2")
+        request.dependency = .after(first.id)
+        let second = try await queue.enqueue([request], held: true)[0]
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(await queue.sessionIDs() == [second.id])
+        try await queue.release(second.id)
+        await queue.waitUntilIdle()
+        #expect(await queue.sessionIDs() == [])
+        #expect(fixture.memory.contents(of: "2") != nil)
+        await queue.shutdown()
+    }
+
+    /// The clock of a virtual machine may be years ahead, even for several openings, and be corrected later.
+    @Test(arguments: [1.0, 5.0, 9.0]) func clockThatIsAheadRemovesNothing(_ years: Double) async throws {
+        let year = 365.0 * 24 * 3_600
+        fixture.clock.setDate(by: 50 * year)
+        var queue = try await completing("before")
+        await queue.shutdown()
+
+        fixture.clock.setDate(by: years * year)
+        for name in ["ahead", "again"] {
+            queue = try await completing(name)
+            fixture.clock.advance(by: .seconds(60))
+            await queue.shutdown()
+        }
+        fixture.clock.setDate(by: -years * year)
+        queue = try await open(.age(.seconds(3_600)))
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(try await names(queue) == ["before", "ahead", "again"])
+        // Their age depends on the real time.
+        fixture.clock.advance(by: .seconds(3_601 - 120))
+        for await event in queue.events { if case .removed = event.kind { break } }
+        #expect(try await names(queue) == ["again"])
+        await queue.shutdown()
+    }
+
+    /// If a machine is switched off for a day, its sessions age by a day.
+    @Test func countsTimeBetweenProcesses() async throws {
+        var queue = try await completing("1")
+        await queue.shutdown()
+        fixture.clock.advance(by: .seconds(24 * 3_600))
+        queue = try await open(.age(.seconds(3_600)))
+        #expect(try await names(queue).isEmpty)
+        await queue.shutdown()
+    }
+}

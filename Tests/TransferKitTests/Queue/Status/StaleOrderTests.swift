@@ -1,0 +1,44 @@
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// Indices in an order that is not current any longer.
+@Suite struct StaleOrderTests {
+    @Test func enqueuesAtIndexOfReadOrder() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        let request = try fixture.upload("1")
+        let first = try await queue.enqueue(request)
+        let revision = await queue.status().orderRevision
+        let second = try await queue.enqueue([try fixture.upload("2")], at: 0, expecting: revision)
+        let error = await #expect(throws: QueueError.self) {
+            try await queue.enqueue(try fixture.upload("3"), at: 0, expecting: revision, held: true)
+        }
+        #expect(error?.code == .staleOrder)
+        #expect(await queue.sessionIDs() == [second[0].id, first.id])
+        try await queue.enqueue(try fixture.upload("4"), at: 0, expecting: nil)
+        #expect(await queue.status().sessions == 3)
+        await queue.shutdown()
+    }
+
+    @Test func movesToIndexOfReadOrder() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        let ids = try await queue.enqueue(["1", "2", "3"].map { try fixture.upload($0) }).map(\.id)
+        let revision = await queue.status().orderRevision
+        try await queue.move(ids[2], to: .index(0, expecting: revision))
+        for stale in [MoveDestination.index(1, expecting: revision), .index(7, expecting: revision)] {
+            let error = await #expect(throws: QueueError.self) { try await queue.move(ids[0], to: stale) }
+            #expect(error?.code == .staleOrder)
+        }
+        let error = await #expect(throws: QueueError.self) {
+            try await queue.move(.sessions([ids[0], ids[1]]), to: .index(1, expecting: revision))
+        }
+        #expect(error?.code == .staleOrder)
+        #expect(await queue.sessionIDs() == [ids[2], ids[0], ids[1]])
+        try await queue.move(ids[2], to: .index(1))
+        #expect(await queue.sessionIDs() == [ids[0], ids[2], ids[1]])
+        await queue.shutdown()
+    }
+}

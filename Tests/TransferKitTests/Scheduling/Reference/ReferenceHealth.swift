@@ -1,0 +1,132 @@
+import Foundation
+import TransferCore
+import TransferKit
+
+/// Which endpoints and hosts are unavailable. Not stored.
+struct ReferenceHealth {
+    struct Breaker {
+        let transport: TransportID
+        let address: String
+        var failures = 0
+        var openFor = Duration.zero
+        var openUntil: Duration?
+        /// The run that probes the endpoint.
+        var probe: UInt64?
+        /// When that run asked the endpoint; nil while it has only begun.
+        var askedAt: Duration?
+        /// From then on another run may probe.
+        var probedUntil = Duration.zero
+
+        func isOf(_ endpoint: Endpoint) -> Bool { transport == endpoint.transport && address == endpoint.address }
+    }
+
+    private(set) var breakers: [Breaker] = []
+    private(set) var busyUntil: [String: Duration] = [:]
+
+    static let longestBusy = Duration.seconds(24 * 3_600)
+    static let firstOpen = Duration.seconds(30)
+    static let longestOpen = Duration.seconds(600)
+
+    func isAvailable(_ endpoint: Endpoint, to run: UInt64? = nil, at now: DualInstant) -> Bool {
+        if let until = busyUntil[host(endpoint)], until > now.uptime { return false }
+        guard let breaker = breakers.first(where: { $0.isOf(endpoint) }), let until = breaker.openUntil else { return true }
+        return until <= now.uptime && (breaker.probe == nil || breaker.probe == run || breaker.probedUntil <= now.uptime)
+    }
+
+    /// Until when an unavailable endpoint stays so.
+    func unavailable(_ endpoint: Endpoint, at now: DualInstant) -> Duration {
+        let busy = busyUntil[host(endpoint)] ?? .zero
+        guard let breaker = breakers.first(where: { $0.isOf(endpoint) }), let until = breaker.openUntil else { return busy }
+        return max(busy, until > now.uptime ? until : breaker.probe == nil ? .zero : breaker.probedUntil)
+    }
+
+    /// A run begins at this endpoint. If a probe is due, this run is the probe.
+    mutating func begin(_ run: UInt64, at endpoint: Endpoint, _ now: DualInstant) {
+        guard let index = breakers.firstIndex(where: { $0.isOf(endpoint) }), let until = breakers[index].openUntil, until <= now.uptime
+        else { return }
+        breakers[index].probe = run
+        breakers[index].askedAt = nil
+        breakers[index].probedUntil = now.uptime + .seconds(5)
+    }
+
+    /// A run is about to ask this endpoint. For 30 s, no other run does.
+    mutating func probe(_ endpoint: Endpoint, _ run: UInt64, _ now: DualInstant) {
+        guard isAvailable(endpoint, to: run, at: now), let index = breakers.firstIndex(where: { $0.isOf(endpoint) }),
+            breakers[index].openUntil != nil
+        else { return }
+        let breaker = breakers[index]
+        if breaker.probe == run, breaker.askedAt != nil, breaker.probedUntil > now.uptime { return }
+        breakers[index].probe = run
+        breakers[index].askedAt = now.uptime
+        breakers[index].probedUntil = now.uptime + .seconds(30)
+    }
+
+    /// A run asks this endpoint: it probes no other one.
+    mutating func uses(_ endpoint: Endpoint, _ run: UInt64) {
+        for index in breakers.indices where breakers[index].probe == run && !breakers[index].isOf(endpoint) { breakers[index].probe = nil }
+    }
+
+    /// A user acted: no endpoint is unavailable any longer, and one run may probe.
+    mutating func retry(_ endpoint: Endpoint, _ now: DualInstant) {
+        if let until = busyUntil.removeValue(forKey: host(endpoint)), until > now.uptime {
+            if !breakers.contains(where: { $0.isOf(endpoint) }) {
+                breakers.append(Breaker(transport: endpoint.transport, address: endpoint.address, failures: 5, openFor: Self.firstOpen))
+            }
+            for index in breakers.indices where breakers[index].isOf(endpoint) {
+                breakers[index].openUntil = now.uptime
+                breakers[index].openFor = max(breakers[index].openFor, Self.firstOpen)
+            }
+        }
+        for index in breakers.indices where breakers[index].isOf(endpoint) { retry(index, now) }
+    }
+
+    mutating func retryAll(_ now: DualInstant) {
+        for index in breakers.indices { retry(index, now) }
+    }
+
+    private mutating func retry(_ index: Int, _ now: DualInstant) {
+        guard let until = breakers[index].openUntil else { return }
+        breakers[index].openUntil = min(until, now.uptime)
+        breakers[index].probe = nil
+    }
+
+    mutating func end(_ run: UInt64) {
+        for index in breakers.indices where breakers[index].probe == run { breakers[index].probe = nil }
+    }
+
+    mutating func works(_ endpoint: Endpoint) {
+        breakers.removeAll { $0.isOf(endpoint) }
+    }
+
+    /// - Parameter isOutage: Whether the endpoint was unreachable.
+    mutating func failed(_ endpoint: Endpoint, isOutage: Bool, by run: UInt64, at now: DualInstant) {
+        if !breakers.contains(where: { $0.isOf(endpoint) }) {
+            breakers.append(Breaker(transport: endpoint.transport, address: endpoint.address))
+        }
+        guard let index = breakers.firstIndex(where: { $0.isOf(endpoint) }) else { return }
+        if let until = breakers[index].openUntil {
+            // A run that began earlier reports nothing new.
+            guard until <= now.uptime else { return }
+            if !isOutage { breakers[index].openFor = min(breakers[index].openFor * 2, Self.longestOpen) }
+        } else {
+            breakers[index].failures += 1
+            guard breakers[index].failures >= 5 else { return }
+            breakers[index].openFor = Self.firstOpen
+        }
+        var pause = breakers[index].openFor
+        if isOutage {
+            pause = .seconds(10)
+            if breakers[index].probe == run, let askedAt = breakers[index].askedAt { pause = max(pause, now.uptime - askedAt) }
+        }
+        breakers[index].openUntil = now.uptime + pause
+        breakers[index].probe = nil
+    }
+
+    mutating func busy(_ endpoint: Endpoint, for duration: Duration, at now: DualInstant) {
+        busyUntil[host(endpoint)] = max(busyUntil[host(endpoint)] ?? .zero, now.uptime + min(duration, Self.longestBusy))
+    }
+
+    private func host(_ endpoint: Endpoint) -> String {
+        URLComponents(string: endpoint.address)?.host ?? endpoint.address
+    }
+}

@@ -1,0 +1,179 @@
+import Foundation
+import TransferKit
+
+extension ReferenceQueue {
+    mutating func handle(_ command: Command) throws(QueueError) -> Answer {
+        switch command {
+        case .saveAccount(let account): save(account)
+        case .replaceAccount(let previous, let account):
+            guard accounts.first(where: { $0.account.name == account.name })?.account == previous else { return Answer() }
+            save(account)
+            var answer = Answer()
+            answer.isGranted = true
+            return answer
+        case .deleteAccount(let name, let cascade): return try deleteAccount(name, cascade: cascade)
+        case .unblockAccount(let name): unblock(try requireAccount(name))
+        case .retryEndpoints(let name): retryEndpoints(of: accounts[try requireAccount(name)].number)
+        case .setSessionLimit(let limit, let account?): accounts[try requireAccount(account)].account.sessionLimit = limit
+        case .setSessionLimit(let limit, nil): self.limit = limit ?? self.limit
+        case .setRateLimit(let rate, let account?): accounts[try requireAccount(account)].account.rateLimit = rate
+        case .setRateLimit(_, nil): break
+        case .enqueue(let drafts, let index, let expecting, let isHeld):
+            guard index == nil || expecting == nil || expecting == orderRevision else { throw QueueError(.staleOrder, "") }
+            return try enqueue(drafts, at: index, isHeld: isHeld)
+        case .addItems(let reference, let items): return try add(items, to: reference)
+        case .perform(let operation, let target): return try perform(operation, on: target)
+        case .quarantine(let id, _): return try quarantine(resolve(.id(id)))
+        case .setNetwork(let condition):
+            if condition != network, condition != .unavailable { health.retryAll(now) }
+            network = condition
+            interruptWhatMayNotUseTheNetwork()
+        case .start: mode = .running
+        case .stop(let how, let deadline): stop(how, deadline: deadline)
+        }
+        return Answer()
+    }
+
+    // MARK: Accounts
+
+    private mutating func save(_ account: Account) {
+        if let index = accounts.firstIndex(where: { $0.account.name == account.name }) {
+            accounts[index].account = account
+            accounts[index].isBlocked = false
+            accounts[index].answeredAt = runNumbers
+        } else {
+            accountNumbers += 1
+            accounts.append(ReferenceAccount(number: accountNumbers, account: account))
+        }
+        for endpoint in account.endpoints { health.retry(endpoint, now) }
+    }
+
+    mutating func retryEndpoints(of number: Int) {
+        for endpoint in account(number)?.account.endpoints ?? [] { health.retry(endpoint, now) }
+    }
+
+    private mutating func unblock(_ index: Int) {
+        retryEndpoints(of: accounts[index].number)
+        guard accounts[index].isBlocked else { return }
+        accounts[index].isBlocked = false
+        accounts[index].answeredAt = runNumbers
+    }
+
+    private mutating func deleteAccount(_ name: String, cascade: Bool) throws(QueueError) -> Answer {
+        let index = try requireAccount(name)
+        let ids = sessions.filter { $0.account == accounts[index].number }.map(\.id)
+        guard ids.isEmpty || cascade else { throw QueueError(.accountInUse, "") }
+        guard !sessions.contains(where: { !ids.contains($0.id) && $0.dependency.map { ids.contains($0.session) } ?? false }) else {
+            throw QueueError(.hasDependents, "")
+        }
+        removeNow(ids)
+        accounts.remove(at: index)
+        return Answer(sessions: ids)
+    }
+
+    // MARK: Adding
+
+    private mutating func enqueue(_ drafts: [SessionDraft], at index: Int?, isHeld: Bool) throws(QueueError) -> Answer {
+        let index = index ?? sessions.count
+        guard (0...sessions.count).contains(index) else { throw QueueError(.indexOutOfRange, "") }
+        var answer = Answer()
+        var added: [ReferenceSession] = []
+        // What a draft's own identity refers to if its key was already taken.
+        var identities: [SessionID: SessionID] = [:]
+        for draft in drafts {
+            let account = accounts[try requireAccount(draft.account)].number
+            let same = (sessions + added).first {
+                $0.deduplicationKey != nil && $0.deduplicationKey == draft.deduplicationKey && $0.state != .completed
+            }
+            identities[draft.id] = same?.id ?? draft.id
+            answer.sessions.append(same?.id ?? draft.id)
+            guard same == nil else { continue }
+            sessionNumbers += 1
+            added.append(ReferenceSession(draft, account: account, number: sessionNumbers, isHeld: isHeld))
+        }
+        let dependencies = added.map(\.dependency)
+        for number in added.indices { added[number].dependency = nil }
+        sessions.insert(contentsOf: added, at: index)
+        for (number, dependency) in dependencies.enumerated() {
+            guard var dependency else { continue }
+            dependency.session = identities[dependency.session] ?? dependency.session
+            let other = sessions[try requireIndex(of: dependency.session)]
+            sessions[index + number].dependency = isSatisfied(dependency, by: other) ? nil : dependency
+            try requireOrderOfDependencies()
+        }
+        try requireNoCycle()
+        if !added.isEmpty {
+            orderRevision += 1
+            for later in sessions.indices where later > index { loseInterruption(later) }
+        }
+        return answer
+    }
+
+    func isSatisfied(_ dependency: SessionDependency, by other: ReferenceSession) -> Bool {
+        other.state == .completed || (dependency.acceptsAnyEnd && other.state.isEnded && !other.isEnding)
+    }
+
+    private func requireNoCycle() throws(QueueError) {
+        for session in sessions {
+            var next = session.dependency
+            var steps = 0
+            while let dependency = next, steps <= sessions.count {
+                next = sessions.first { $0.id == dependency.session }?.dependency
+                steps += 1
+            }
+            guard steps <= sessions.count else { throw QueueError(.impossibleOrder, "") }
+        }
+    }
+
+    /// In a strict queue, no session may depend on a later one.
+    func requireOrderOfDependencies() throws(QueueError) {
+        guard isStrict else { return }
+        for (place, session) in sessions.enumerated() {
+            if let other = session.dependency?.session, let otherPlace = index(of: other), otherPlace > place {
+                throw QueueError(.impossibleOrder, "")
+            }
+        }
+    }
+
+    mutating func loseInterruption(_ index: Int) {
+        guard sessions[index].startPriority == .interrupted else { return }
+        sessions[index].clearLane()
+        letGo(ownedBy: sessions[index].id)
+    }
+
+    private mutating func add(_ items: [ItemDraft], to reference: SessionReference) throws(QueueError) -> Answer {
+        let index = try requireIndex(of: resolve(reference))
+        guard !sessions[index].state.isEnded else { throw QueueError(.invalidTransition, "") }
+        sessions[index].hasNewItems = sessions[index].run != nil
+        return Answer(sessions: [sessions[index].id])
+    }
+
+    // MARK: Stopping
+
+    private mutating func stop(_ how: StopMode, deadline: Duration?) {
+        guard mode == .running || mode == .draining else { return }
+        switch how {
+        case .interrupt: interruptAll()
+        case .drain:
+            mode = .draining
+            drainDeadline = deadline.map { now.uptime + $0 }
+        }
+    }
+
+    mutating func interruptWhatMayNotUseTheNetwork() {
+        for index in sessions.indices where sessions[index].state == .running && !mayUseTheNetwork(sessions[index]) {
+            sessions[index].state = .waiting
+            sessions[index].startPriority = .interrupted
+            tellToEnd(index)
+        }
+    }
+
+    mutating func interruptAll() {
+        mode = .stopping
+        for index in sessions.indices where sessions[index].state == .running {
+            sessions[index].state = .waiting
+            sessions[index].startPriority = .interrupted
+            tellToEnd(index)
+        }
+    }
+}

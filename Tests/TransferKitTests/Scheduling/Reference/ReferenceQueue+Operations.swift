@@ -1,0 +1,235 @@
+import Foundation
+import TransferKit
+
+extension ReferenceQueue {
+    mutating func perform(_ operation: SessionOperation, on target: SessionTarget) throws(QueueError) -> Answer {
+        marks += 1
+        switch target {
+        case .one(let reference):
+            let id = try resolve(reference)
+            switch operation {
+            case .move(let destination): return try move([id], to: destination)
+            case .remove(let isForced): return try remove([id], isForced: isForced)
+            default: return try change(id, by: operation)
+            }
+        case .found(let found, let group), .more(let found, let group, _):
+            let members = sessions.filter { found.contains($0.id) && isMember($0, of: group) }.map(\.id)
+            return try perform(operation, on: .group(.sessions(members)))
+        case .group(let group):
+            let ids = try resolve(group)
+            switch operation {
+            case .move(let destination): return try move(ids, to: destination)
+            case .remove(let isForced): return try remove(ids, isForced: isForced)
+            default: return changeAll(ids, by: operation)
+            }
+        }
+    }
+
+    /// The outcome of the session is unknown from now on, so sessions that depend on it are held.
+    mutating func quarantine(_ id: SessionID) throws(QueueError) -> Answer {
+        let dependents = sessions.filter { $0.dependency?.session == id && $0.state == .waiting }.map(\.id)
+        let answer = try remove([id], isForced: true)
+        for other in dependents { _ = try change(other, by: .hold) }
+        return answer
+    }
+
+    /// Skips sessions in a state for which the operation is not valid.
+    private mutating func changeAll(_ ids: [SessionID], by operation: SessionOperation) -> Answer {
+        var answer = Answer()
+        for id in ids {
+            guard let one = try? change(id, by: operation) else { continue }
+            answer.sessions += one.sessions
+            answer.held += one.held
+        }
+        return answer
+    }
+
+    func resolve(_ reference: SessionReference) throws(QueueError) -> SessionID {
+        switch reference {
+        case .id(let id): return sessions[try requireIndex(of: id)].id
+        case .index(let index, let expecting):
+            guard expecting == nil || expecting == orderRevision else { throw QueueError(.staleOrder, "") }
+            guard sessions.indices.contains(index) else { throw QueueError(.indexOutOfRange, "") }
+            return sessions[index].id
+        }
+    }
+
+    private func resolve(_ group: SessionGroup) throws(QueueError) -> [SessionID] {
+        switch group {
+        case .all: return sessions.map(\.id)
+        case .account(let name):
+            let number = accounts[try requireAccount(name)].number
+            return sessions.filter { $0.account == number }.map(\.id)
+        case .tag(let tag): return sessions.filter { $0.tags.contains(tag) }.map(\.id)
+        case .failed: return sessions.filter { $0.state == .failed }.map(\.id)
+        case .sessions(let ids):
+            for id in ids { _ = try requireIndex(of: id) }
+            return sessions.map(\.id).filter { ids.contains($0) }
+        }
+    }
+
+    private func isMember(_ session: ReferenceSession, of group: SessionGroup) -> Bool {
+        switch group {
+        case .all, .sessions: true
+        case .account(let name): account(session.account)?.account.name == name
+        case .tag(let tag): session.tags.contains(tag)
+        case .failed: session.shownState == .failed
+        }
+    }
+
+    private mutating func change(_ id: SessionID, by operation: SessionOperation) throws(QueueError) -> Answer {
+        let index = try requireIndex(of: id)
+        let state = sessions[index].state
+        switch (operation, state) {
+        case (.run, .running): return Answer()
+        case (.run(let again), _): try run(index, again: again)
+        case (.runNext, .waiting): markNext(index)
+        case (.pause, .running): pause(index)
+        case (.pause, .waiting):
+            hold(index)
+            return Answer(sessions: [id], held: [id])
+        case (.resume, .paused): resume(index)
+        case (.hold, .waiting), (.hold, .running), (.hold, .paused): hold(index)
+        case (.release, .held): sessions[index].state = .waiting
+        case (.yield, .waiting), (.yield, .running), (.yield, .paused): yield(index)
+        case (.cancel, .waiting), (.cancel, .running), (.cancel, .paused), (.cancel, .held), (.cancel, .failed): cancel(index)
+        case (.retry, .failed), (.retry, .cancelled):
+            try retry(index)
+            retryEndpoints(of: sessions[index].account)
+        case (.update(let update), _) where !state.isEnded:
+            if let tags = update.tags {
+                sessions[index].tags = Set(tags)
+                sessions[index].earlierTags.formUnion(tags)
+            }
+            if let allows = update.allowsExpensiveNetwork { sessions[index].allowsExpensiveNetwork = allows }
+            interruptWhatMayNotUseTheNetwork()
+        default: throw QueueError(.invalidTransition, "")
+        }
+        return Answer(sessions: [id])
+    }
+
+    // MARK: One session
+
+    private mutating func run(_ index: Int, again: Bool) throws(QueueError) {
+        switch sessions[index].state {
+        case .paused where sessions[index].displacedBy == nil:
+            retryEndpoints(of: sessions[index].account)
+            resume(index)
+            if sessions[index].state == .waiting { makeRoom(for: index) }
+            return
+        case .completed where !again: throw QueueError(.alreadyCompleted, "")
+        case .completed, .failed, .cancelled: try retry(index)
+        default: break
+        }
+        retryEndpoints(of: sessions[index].account)
+        sessions[index].state = .waiting
+        sessions[index].retryAt = nil
+        sessions[index].notBefore = nil
+        sessions[index].dependency = nil
+        sessions[index].yieldedAt = nil
+        sessions[index].displacedBy = nil
+        sessions[index].startPriority = .now
+        sessions[index].mark = marks
+        makeRoom(for: index)
+    }
+
+    private mutating func markNext(_ index: Int) {
+        sessions[index].startPriority = .next
+        sessions[index].mark = marks
+    }
+
+    private mutating func pause(_ index: Int) {
+        sessions[index].state = .paused
+        tellToEnd(index)
+    }
+
+    private mutating func resume(_ index: Int) {
+        if sessions[index].displacedBy == nil, mode == .running, isAble(sessions[index]), mayRunBesideOthers(sessions[index]) {
+            sessions[index].state = .running
+            if sessions[index].run == nil { beginRun(index) }
+        } else {
+            sessions[index].state = .waiting
+            sessions[index].startPriority = .now
+            sessions[index].mark = marks
+        }
+    }
+
+    /// However many slots are in use: no more runs than the limits allow.
+    private func mayRunBesideOthers(_ session: ReferenceSession) -> Bool {
+        let ofAccount = runsAtWork.count { $0 == session.account }
+        return session.run != nil || runsAtWork.count < queueLimit && ofAccount < limit(ofAccount: session.account)
+    }
+
+    private mutating func hold(_ index: Int) {
+        sessions[index].state = .held
+        sessions[index].displacedBy = nil
+        sessions[index].yieldedAt = nil
+        sessions[index].clearLane()
+        letGo(ownedBy: sessions[index].id)
+        tellToEnd(index)
+    }
+
+    private mutating func yield(_ index: Int) {
+        sessions[index].state = .waiting
+        sessions[index].yieldedAt = now.uptime
+        letGo(ownedBy: sessions[index].id)
+        tellToEnd(index)
+    }
+
+    private mutating func cancel(_ index: Int) {
+        tellToEnd(index)
+        end(index, as: .cancelled)
+    }
+
+    private mutating func retry(_ index: Int) throws(QueueError) {
+        if let key = sessions[index].deduplicationKey {
+            let others = sessions.filter { $0.id != sessions[index].id && $0.deduplicationKey == key && $0.state != .completed }
+            guard others.isEmpty else { throw QueueError(.duplicate, "") }
+        }
+        sessions[index].state = .waiting
+        // A run that has yet to end does not know which items must be repeated.
+        if sessions[index].run != nil { sessions[index].hasNewItems = true }
+        sessions[index].retryAt = nil
+        sessions[index].endedAt = nil
+        sessions[index].keptSince = nil
+    }
+
+    // MARK: Displacing
+
+    /// What `run` does without free slots: at most one session gives its slot up.
+    private mutating func makeRoom(for index: Int) {
+        let session = sessions[index]
+        guard isStartableButForSlots(session) else { return }
+        let ofAccount = sessions.filter { $0.account == session.account }
+        let allClaims = claims(among: sessions, besides: session)
+        let accountClaims = claims(among: ofAccount, besides: session)
+        let isAccountShort = accountClaims >= limit(ofAccount: session.account)
+        guard isAccountShort || allClaims >= queueLimit else { return }
+        guard allClaims - 1 < queueLimit, accountClaims - 1 < limit(ofAccount: session.account) else { return }
+        let candidates = isAccountShort ? ofAccount : sessions
+        let running = candidates.last { $0.state == .running && !$0.isEnding }
+        let paused = candidates.last { $0.state == .paused && $0.holdsSlot && !$0.freesSlot }
+        guard let victim = (running ?? paused).flatMap({ self.index(of: $0.id) }) else { return }
+        sessions[victim].displacedBy = session.id
+        if sessions[victim].state == .running {
+            sessions[victim].state = .waiting
+            tellToEnd(victim)
+        }
+    }
+
+    /// The slots that are in use or promised.
+    private func claims(among sessions: [ReferenceSession], besides one: ReferenceSession) -> Int {
+        sessions.count { $0.holdsSlot && !$0.freesSlot }
+            + sessions.count { $0.id != one.id && $0.startPriority == .now && isStartableButForSlots($0) }
+    }
+
+    /// The sessions that it displaced may resume.
+    mutating func letGo(ownedBy owner: SessionID) {
+        for index in sessions.indices where sessions[index].displacedBy == owner {
+            sessions[index].displacedBy = nil
+            if sessions[index].state == .waiting, sessions[index].startPriority.rawValue > ReferenceSession.StartPriority.letGo.rawValue {
+                sessions[index].startPriority = .letGo
+            }
+        }
+    }
+}

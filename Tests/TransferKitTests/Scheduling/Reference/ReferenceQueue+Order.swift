@@ -1,0 +1,91 @@
+import Foundation
+import TransferKit
+
+extension ReferenceQueue {
+    // MARK: Moving
+
+    /// The moved sessions become neighbors, in list order: each one is put directly after the previous one.
+    mutating func move(_ ids: [SessionID], to destination: MoveDestination) throws(QueueError) -> Answer {
+        guard !ids.isEmpty else { return Answer() }
+        let moved = sessions.map(\.id).filter { ids.contains($0) }
+        let others = sessions.map(\.id).filter { !ids.contains($0) }
+        let place: Int
+        switch destination {
+        case .index(let index, let expecting):
+            guard expecting == nil || expecting == orderRevision else { throw QueueError(.staleOrder, "") }
+            place = index
+        case .front: place = 0
+        case .end: place = others.count
+        case .before(let other), .after(let other):
+            let index = try requireIndex(of: other)
+            place = sessions[..<index].count { !ids.contains($0.id) } + (ids.contains(other) || destination == .before(other) ? 0 : 1)
+        }
+        guard (0...others.count).contains(place) else { throw QueueError(.indexOutOfRange, "") }
+        var previous = place == 0 ? nil : others[place - 1]
+        var answer = Answer()
+        for id in moved {
+            if try move(id, behind: previous) { answer.sessions.append(id) }
+            previous = id
+        }
+        try requireOrderOfDependencies()
+        return answer
+    }
+
+    /// Returns whether that changed anything.
+    private mutating func move(_ id: SessionID, behind previous: SessionID?) throws(QueueError) -> Bool {
+        let before = sessions.map(\.id)
+        let session = sessions.remove(at: try requireIndex(of: id))
+        var place = 0
+        if let previous { place = try requireIndex(of: previous) + 1 }
+        sessions.insert(session, at: place)
+        guard sessions.map(\.id) != before else { return false }
+        orderRevision += 1
+        for index in sessions.indices where index > place { loseInterruption(index) }
+        return true
+    }
+
+    // MARK: Removing
+
+    mutating func remove(_ ids: [SessionID], isForced: Bool) throws(QueueError) -> Answer {
+        if !isForced {
+            for session in sessions where !ids.contains(session.id) {
+                if let other = session.dependency?.session, ids.contains(other) { throw QueueError(.hasDependents, "") }
+            }
+        }
+        removeNow(ids)
+        return Answer(sessions: ids)
+    }
+
+    /// A run that has not ended yet uses its slot until it does.
+    mutating func removeNow(_ ids: [SessionID]) {
+        guard !ids.isEmpty else { return }
+        for id in ids {
+            guard let index = index(of: id) else { continue }
+            tellToEnd(index)
+            if let run = sessions[index].run { leftovers.append(Leftover(id: id, account: sessions[index].account, run: run)) }
+            sessions.remove(at: index)
+            letGo(ownedBy: id)
+        }
+        for index in sessions.indices {
+            if let other = sessions[index].dependency?.session, ids.contains(other) { sessions[index].dependency = nil }
+        }
+        orderRevision += 1
+    }
+
+    /// Removes completed sessions that are too many or too old, oldest first.
+    mutating func applyRetention() {
+        let completed = sessions.filter { $0.state == .completed }.sorted { isOlder($0, $1) }
+        switch settings.retention {
+        case .keepAll: break
+        case .count(let count): removeNow(completed.dropLast(count).map(\.id))
+        case .age(let age):
+            let old = completed.filter { steadyDate.timeIntervalSince($0.keptSince ?? .distantPast) >= age.inSeconds }
+            removeNow(old.map(\.id))
+        }
+    }
+
+    private func isOlder(_ one: ReferenceSession, _ other: ReferenceSession) -> Bool {
+        let (end, otherEnd) = (one.keptSince ?? .distantPast, other.keptSince ?? .distantPast)
+        return end == otherEnd ? one.number < other.number : end < otherEnd
+    }
+}

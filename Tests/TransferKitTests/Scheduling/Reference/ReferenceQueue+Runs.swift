@@ -1,0 +1,186 @@
+import TransferCore
+import TransferKit
+
+extension ReferenceQueue {
+    // MARK: Starting
+
+    /// Follows every handled input.
+    mutating func schedule(at now: DualInstant) {
+        self.now = now
+        // A time that has passed stays passed, even if the clock is set back.
+        for index in sessions.indices where !isTooEarly(sessions[index]) { sessions[index].notBefore = nil }
+        if mode == .draining, let drainDeadline, drainDeadline <= now.uptime { interruptAll() }
+        repeat {
+            letGoOfOwnersThatCannotStart()
+        } while activateNext() || forgetStops()
+        applyRetention()
+        if mode == .draining || mode == .stopping, !isAnythingRunning { mode = .stopped }
+        if mode != .draining { drainDeadline = nil }
+    }
+
+    private mutating func letGoOfOwnersThatCannotStart() {
+        guard mode == .running else { return }
+        while let owner = sessions.first(where: { isIdleOwner($0) }) { letGo(ownedBy: owner.id) }
+    }
+
+    private func isIdleOwner(_ owner: ReferenceSession) -> Bool {
+        owner.state == .waiting && owner.displacedBy == nil && !isStartableButForSlots(owner)
+            && sessions.contains { $0.displacedBy == owner.id }
+    }
+
+    private mutating func activateNext() -> Bool {
+        guard let next = precedence.first(where: { isStartable($0) }), let index = index(of: next.id) else { return false }
+        sessions[index].state = .running
+        sessions[index].clearLane()
+        sessions[index].retryAt = nil
+        sessions[index].spaceAt = nil
+        for other in sessions.indices where other != index { sessions[other].yieldedAt = nil }
+        beginRun(index)
+        return true
+    }
+
+    /// Stopped sessions resume after some time if no other session does.
+    private mutating func forgetStops() -> Bool {
+        guard mode == .running else { return false }
+        let due = sessions.indices.filter { index in
+            guard let yieldedAt = sessions[index].yieldedAt, yieldedAt + settings.yieldDelay <= now.uptime else { return false }
+            return !sessions.contains {
+                $0.id != sessions[index].id && $0.run == nil && isStartableButForSlots($0)
+                    && slotsInUse(ofAccount: $0.account) < limit(ofAccount: $0.account)
+            }
+        }
+        for index in due { sessions[index].yieldedAt = nil }
+        return !due.isEmpty
+    }
+
+    mutating func beginRun(_ index: Int) {
+        runNumbers += 1
+        sessions[index].run = runNumbers
+        sessions[index].isToldToEnd = false
+        sessions[index].hasNewItems = false
+        runs[sessions[index].id, default: []].append(runNumbers)
+        started.append(sessions[index].id)
+        if let account = account(sessions[index].account), let endpoint = firstAvailableEndpoint(account) {
+            health.begin(runNumbers, at: endpoint, now)
+        }
+    }
+
+    mutating func tellToEnd(_ index: Int) {
+        guard sessions[index].run != nil, !sessions[index].isToldToEnd else { return }
+        sessions[index].isToldToEnd = true
+        toldToEnd.append(sessions[index].id)
+    }
+
+    // MARK: Reports
+
+    mutating func handle(_ content: RunEvent.Content, of id: SessionID, runsAgo: Int) {
+        guard let numbers = runs[id], numbers.count > runsAgo else { return }
+        let run = numbers[numbers.count - 1 - runsAgo]
+        if let leftover = leftovers.firstIndex(where: { $0.run == run }) {
+            if case .ended = content {
+                leftovers.remove(at: leftover)
+                health.end(run)
+            }
+            return
+        }
+        guard let index = index(of: id), sessions[index].run == run else { return }
+        switch content {
+        case .endpointWorks(let endpoint): works(endpoint)
+        case .endpointFailed(let endpoint, let error):
+            health.failed(endpoint, isOutage: isOutage(error), by: run, at: now)
+        case .hostBusy(let endpoint, let duration): health.busy(endpoint, for: duration, at: now)
+        case .ended(let outcome):
+            health.end(run)
+            ended(index, run, outcome)
+        case .file(_, .completed(_, let endpoint)): works(endpoint)
+        case .endpoint(let endpoint): health.uses(endpoint, run)
+        case .probe(let endpoint): health.probe(endpoint, run, now)
+        case .connected, .file, .expansion, .endpointChanged, .attemptFailed, .abandoned: break
+        }
+    }
+
+    private mutating func works(_ endpoint: Endpoint) {
+        if health.breakers.contains(where: { $0.isOf(endpoint) && $0.openUntil != nil }) {
+            for index in sessions.indices where account(sessions[index].account)?.account.endpoints.contains(endpoint) == true {
+                if sessions[index].retryAt != nil { sessions[index].retryAt = sessions[index].ownRetryAt }
+            }
+        }
+        health.works(endpoint)
+    }
+
+    private mutating func ended(_ index: Int, _ run: UInt64, _ outcome: RunOutcome) {
+        let wasToldToEnd = sessions[index].isToldToEnd
+        let hasNewItems = sessions[index].hasNewItems
+        sessions[index].run = nil
+        sessions[index].isToldToEnd = false
+        sessions[index].hasNewItems = false
+        if case .accountBlocked(_, let refused) = outcome { block(refused, ifOf: sessions[index].account, run: run) }
+        if case .finished(let failure, _) = outcome, !hasNewItems, sessions[index].state != .cancelled {
+            return end(index, as: failure == nil ? .completed : .failed)
+        }
+        if case .finished = outcome, !wasToldToEnd { return goOn(index) }
+        if !wasToldToEnd { return giveUpSlot(index, outcome) }
+        if sessions[index].state == .running { return goOn(index) }
+        satisfyDependents(of: sessions[index])
+    }
+
+    /// Another run in the same activation, if the queue and the account still allow it.
+    private mutating func goOn(_ index: Int) {
+        if mode == .running || mode == .draining, isAble(sessions[index]) { beginRun(index) } else { giveUpSlot(index, .interrupted) }
+    }
+
+    private mutating func block(_ refused: Account, ifOf number: Int, run: UInt64) {
+        for index in accounts.indices where accounts[index].number == number && run > accounts[index].answeredAt {
+            let present = accounts[index].account
+            if present.name == refused.name, present.endpoints == refused.endpoints { accounts[index].isBlocked = true }
+        }
+    }
+
+    private func isOutage(_ error: TransferError) -> Bool { error.failureClass == .unreachable || error.code == .serverUnavailable }
+
+    /// How long a session waits for its endpoints while they are unavailable, and for the sessions that may probe them first.
+    private func turn(of session: ReferenceSession) -> Duration {
+        guard let account = account(session.account), !account.isBlocked, firstAvailableEndpoint(account) == nil,
+            let until = usableEndpoints(account).map({ health.unavailable($0, at: now) }).min()
+        else { return .zero }
+        let others = sessions.count { $0.id != session.id && $0.account == session.account && isEligible($0) }
+        return until - now.uptime + .seconds(10) * min(others, 29)
+    }
+
+    /// The run ended without a request, and files remain.
+    private mutating func giveUpSlot(_ index: Int, _ outcome: RunOutcome) {
+        sessions[index].state = .waiting
+        switch outcome {
+        case .interrupted, .finished:
+            sessions[index].startPriority = .interrupted
+            return
+        case .backoff(let delay, let error):
+            sessions[index].retryAt = now + (isOutage(error) ? max(delay, turn(of: sessions[index])) : delay)
+            sessions[index].ownRetryAt = now + delay
+        case .endpointsUnavailable, .accountBlocked: break
+        case .noSpace: sessions[index].spaceAt = now.uptime + .seconds(30)
+        }
+        letGo(ownedBy: sessions[index].id)
+    }
+
+    mutating func end(_ index: Int, as state: SessionState) {
+        sessions[index].state = state
+        sessions[index].retryAt = nil
+        sessions[index].spaceAt = nil
+        sessions[index].displacedBy = nil
+        sessions[index].yieldedAt = nil
+        sessions[index].endedAt = now.date
+        sessions[index].keptSince = steadyDate
+        sessions[index].clearLane()
+        letGo(ownedBy: sessions[index].id)
+        satisfyDependents(of: sessions[index])
+    }
+
+    mutating func satisfyDependents(of session: ReferenceSession) {
+        for other in sessions.indices {
+            if let dependency = sessions[other].dependency, dependency.session == session.id, isSatisfied(dependency, by: session) {
+                sessions[other].dependency = nil
+            }
+        }
+    }
+}

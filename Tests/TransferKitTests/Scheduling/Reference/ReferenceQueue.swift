@@ -1,0 +1,119 @@
+import Foundation
+import TransferCore
+import TransferKit
+
+/// The queue's rules a second time, as plainly as possible: one list, and every question is answered by searching it.
+/// It predicts what the scheduler must decide. It stores nothing, reports nothing, and is slow.
+struct ReferenceQueue {
+    enum Mode: String {
+        case stopped, running, draining, stopping
+    }
+
+    /// A run of a removed session that has not ended yet.
+    struct Leftover {
+        let id: SessionID
+        let account: Int
+        let run: UInt64
+    }
+
+    var settings: Scheduler.Settings
+    var now = DualInstant.start
+    /// When the process got its first input.
+    var opening: DualInstant?
+    var mode = Mode.stopped
+    var drainDeadline: Duration?
+    var network: NetworkCondition
+    /// The bytes available on the disk, if too few.
+    var scarceSpace: Int64?
+    var limit: Int
+    var accounts: [ReferenceAccount] = []
+    /// In list order.
+    var sessions: [ReferenceSession] = []
+    var leftovers: [Leftover] = []
+    var health = ReferenceHealth()
+    var orderRevision: UInt64 = 0
+    var marks = 0
+    var accountNumbers = 0
+    var sessionNumbers = 0
+    var runNumbers: UInt64 = 0
+    /// All runs of each session since the process began, oldest first.
+    var runs: [SessionID: [UInt64]] = [:]
+    /// What the last step did.
+    var started: [SessionID] = []
+    var toldToEnd: [SessionID] = []
+
+    init(_ settings: Scheduler.Settings) {
+        self.settings = settings
+        limit = settings.sessionLimit
+        network = settings.network
+    }
+
+    /// A refused command changes nothing, so it is tried on a copy.
+    mutating func handle(_ event: ModelEvent, at now: DualInstant) throws(QueueError) -> Answer {
+        var copy = self
+        copy.now = now
+        if copy.opening == nil { copy.opening = now }
+        let answer = try copy.decide(event)
+        self = copy
+        return answer
+    }
+
+    private mutating func decide(_ event: ModelEvent) throws(QueueError) -> Answer {
+        switch event {
+        case .command(let command): return try handle(command)
+        case .report(let id, let runsAgo, let content): handle(content, of: id, runsAgo: runsAgo)
+        case .disk(let free): scarceSpace = free < settings.diskFloor ? free : nil
+        case .tick: break
+        }
+        return Answer()
+    }
+
+    func index(of id: SessionID) -> Int? {
+        sessions.firstIndex { $0.id == id }
+    }
+
+    func requireIndex(of id: SessionID) throws(QueueError) -> Int {
+        guard let index = index(of: id) else { throw QueueError(.noSuchSession, "") }
+        return index
+    }
+
+    func account(_ number: Int) -> ReferenceAccount? {
+        accounts.first { $0.number == number }
+    }
+
+    func requireAccount(_ name: String) throws(QueueError) -> Int {
+        guard let index = accounts.firstIndex(where: { $0.account.name == name }) else { throw QueueError(.noSuchAccount, "") }
+        return index
+    }
+
+    /// What remains when the process is killed and the store is opened again.
+    func restarted() -> ReferenceQueue {
+        var queue = ReferenceQueue(settings)
+        queue.limit = limit
+        queue.accounts = accounts
+        // Run numbers start again.
+        for index in accounts.indices { queue.accounts[index].answeredAt = 0 }
+        queue.accountNumbers = accountNumbers
+        queue.sessionNumbers = sessionNumbers
+        queue.orderRevision = orderRevision
+        queue.marks = marks
+        queue.sessions = sessions.map { session in
+            var session = session
+            session.run = nil
+            session.earlierTags = session.tags
+            session.isToldToEnd = false
+            session.hasNewItems = false
+            session.yieldedAt = nil
+            session.spaceAt = nil
+            session.retryAt = nil
+            if session.state == .running {
+                session.state = .waiting
+                session.startPriority = .interrupted
+            }
+            return session
+        }
+        // A cancelled session whose run had not ended has ended now.
+        for session in queue.sessions { queue.satisfyDependents(of: session) }
+        return queue
+    }
+}

@@ -1,0 +1,77 @@
+import Locking
+import Testing
+import TransferKit
+
+/// Reads of clients, of which only a limited number run in parallel.
+@Suite struct ClientReadsTests {
+    @Test func limitsParallelReadsAndServesAll() async {
+        let reads = ClientReads(limit: 2)
+        let counts = Locked((present: 0, most: 0, all: 0))
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<100 {
+                group.addTask {
+                    await reads.run {
+                        counts.withLock {
+                            $0.present += 1
+                            $0.most = max($0.most, $0.present)
+                            $0.all += 1
+                        }
+                        for _ in 0..<10 { await Task.yield() }
+                        counts.withLock { $0.present -= 1 }
+                    }
+                }
+            }
+        }
+        let (most, all) = counts.withLock { ($0.most, $0.all) }
+        #expect(most <= 2 && all == 100)
+    }
+
+    /// A hanging read keeps only its own place.
+    @Test func hangingReadKeepsOnlyItsPlace() async {
+        let reads = ClientReads(limit: 2)
+        let (end, continuation) = AsyncStream.makeStream(of: Void.self)
+        let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+        let hung = Task {
+            await reads.run {
+                beginning.finish()
+                for await _ in end {}
+            }
+        }
+        for await _ in begun {}
+        for number in 0..<10 { #expect(await reads.run { number } == number) }
+        continuation.finish()
+        await hung.value
+    }
+
+    /// It looks sessions up like a listing.
+    @Test func operationOnTagHasItsTurn() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        var request = try fixture.upload("1")
+        request.tags = ["red"]
+        try await queue.enqueue([request])
+        let (end, continuation) = AsyncStream.makeStream(of: Void.self)
+        let begun = Locked(0)
+        let others = (0..<2).map { _ in
+            Task { [reads = queue.clientReads] in
+                await reads.run {
+                    begun.withLock { $0 += 1 }
+                    for await _ in end {}
+                }
+            }
+        }
+        while begun.withLock({ $0 }) < 2 { await Task.yield() }
+        let isDone = Locked(false)
+        let operation = Task {
+            _ = try await queue.hold(.tag("red"))
+            isDone.withLock { $0 = true }
+        }
+        for _ in 0..<100 { _ = await queue.status() }
+        #expect(!isDone.withLock { $0 })
+        continuation.finish()
+        try await operation.value
+        for other in others { await other.value }
+        #expect(await queue.status().held == 1)
+        await queue.shutdown()
+    }
+}

@@ -1,0 +1,119 @@
+import CurlEngine
+import Foundation
+import Locking
+import Logging
+import ScriptedHTTP
+import SystemPackage
+import TransferCore
+import TransportHTTP
+import TransportSupport
+
+/// Records the reports of an attempt.
+final class Recorder: Sendable {
+    /// The reported positions.
+    let positions = AsyncStream.makeStream(of: Int64.self)
+    private let state = Locked<(checkpoints: [Checkpoint], progress: [(sent: Int64, confirmed: Int64)], activity: Int)>(([], [], 0))
+
+    var checkpoints: [Checkpoint] { state.withLock { $0.checkpoints } }
+    /// The number of reports of activity without progress.
+    var activity: Int { state.withLock { $0.activity } }
+    var progress: [(sent: Int64, confirmed: Int64)] { state.withLock { $0.progress } }
+
+    func reporter() -> AttemptReporter {
+        AttemptReporter(
+            progress: { sent, confirmed in
+                self.state.withLock { $0.progress.append((sent, confirmed)) }
+                self.positions.continuation.yield(sent)
+            },
+            checkpoint: { checkpoint in self.state.withLock { $0.checkpoints.append(checkpoint) } },
+            activity: { self.state.withLock { $0.activity += 1 } })
+    }
+}
+
+/// A transfer of one file to or from a scripted server.
+struct TestTransfer {
+    let transport: HTTPTransport
+    let server: ScriptedServer
+    let folder: FilePath
+    let recorder: Recorder
+    /// The file to upload, or nil for a download.
+    let file: TemporaryFile?
+    var endpoint: Endpoint
+    var credentials = FixedCredentials()
+    var options = AttemptOptions()
+    var remotePath = "a.bin"
+    /// The local name of a download.
+    var localName: FilePath = "file"
+    var overwrite = OverwritePolicy.never
+    /// Replaces ``remotePath``, for names that are not text.
+    var remoteBytes: [UInt8]?
+    var number = 1
+    /// Replaces ``file``.
+    var source: UploadSource?
+
+    /// - Parameters:
+    ///   - mode: `put`, `form` or `get`.
+    ///   - size: The size of the file to upload, or nil for a download.
+    ///   - wait: Waits for the given duration.
+    init(
+        _ mode: String, _ path: String = "/files/", size: Int? = nil, recorder: Recorder = Recorder(),
+        headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4),
+        wait: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) },
+        _ script: @escaping ScriptedServer.Script
+    ) throws {
+        transport = HTTPTransport(headers: headers, disks: disks, wait: wait)
+        self.recorder = recorder
+        server = try ScriptedServer(script)
+        file = try size.map { try TemporaryFile(size: $0) }
+        endpoint = .http("http+\(mode)://127.0.0.1:\(server.port)\(path)")
+        folder = FilePath(FileManager.default.temporaryDirectory.path).appending("http-transfer-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+    }
+
+    init(
+        _ mode: String, _ path: String = "/files/", size: Int? = nil, recorder: Recorder = Recorder(),
+        wait: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }, answers: [[ServerStep]]
+    ) throws {
+        try self.init(mode, path, size: size, recorder: recorder, wait: wait) { _, number in
+            number < answers.count ? answers[number] : [.silence]
+        }
+    }
+
+    /// Runs one attempt.
+    func run(from checkpoint: Checkpoint? = nil) async throws -> TransferReceipt {
+        let destination = DownloadDestination(root: folder, name: localName, partName: ".file.part", overwrite: overwrite)
+        let payload = try (source ?? file?.source).map { FileAttempt.Payload.upload($0) } ?? .download(destination)
+        let attempt = FileAttempt(
+            transferID: "t-1", number: number, endpoint: endpoint, payload: payload,
+            remotePath: try RemotePath(bytes: remoteBytes ?? Array(remotePath.utf8)),
+            checkpoint: checkpoint, options: options, origin: AttemptOrigin(session: "s-1", item: 3, context: Data("{}".utf8)),
+            credentials: credentials, logger: Logger(label: "test"))
+        return try await transport.perform(attempt, reporting: recorder.reporter())
+    }
+
+    /// Runs one attempt that fails.
+    func failure(from checkpoint: Checkpoint? = nil) async -> TransferError? {
+        do {
+            _ = try await run(from: checkpoint)
+            return nil
+        } catch {
+            return error as? TransferError
+        }
+    }
+
+    /// The content of the downloaded file, or of its part file.
+    var content: String? {
+        for name in [".file.part", "file"] {
+            if let data = FileManager.default.contents(atPath: folder.appending(name).string) {
+                return String(decoding: data, as: UTF8.self)
+            }
+        }
+        return nil
+    }
+
+    func end() async {
+        await transport.shutdown()
+        server.stop()
+        try? FileManager.default.removeItem(atPath: folder.string)
+    }
+}
