@@ -211,6 +211,19 @@ import TransportTesting
         }
     }
 
+    /// The folder was moved, and another one is at its path. The old queue must not answer the clients of the new one.
+    @Test func leavesSocketToSuccessor() async throws {
+        try await ControlFixture.with { fixture in
+            let store = fixture.store
+            try FileManager.default.moveItem(atPath: store.string, toPath: store.string + ".old")
+            try FileManager.default.createDirectory(atPath: store.string, withIntermediateDirectories: false)
+            fixture.server.restoreSocket()
+            #expect(!FileManager.default.fileExists(atPath: store.appending("control.sock").string))
+            try FileManager.default.removeItem(atPath: store.string)
+            try FileManager.default.moveItem(atPath: store.string + ".old", toPath: store.string)
+        }
+    }
+
     /// Longer than the address of a socket can be.
     @Test func acceptsLongPath() async throws {
         let fixture = try await ControlFixture(name: String(repeating: "long-name/", count: 20) + UUID().uuidString)

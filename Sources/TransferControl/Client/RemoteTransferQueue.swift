@@ -20,8 +20,8 @@ public struct RemoteTransferQueue: ControllableQueue {
     /// - Parameters:
     ///   - folder: The storage folder of the queue.
     ///   - timeout: How long the owner may stay silent while a call waits for it. A busy owner sends a heartbeat every two seconds.
-    public init(folder: FilePath, timeout: Duration = .seconds(10)) {
-        self.folder = folder
+    public init(folder: some LocalPathConvertible, timeout: Duration = .seconds(10)) {
+        self.folder = folder.filePath
         self.timeout = timeout
     }
 

@@ -140,10 +140,11 @@ public final class ControlServer: Sendable {
         }
     }
 
-    /// Opens the socket again if its file was removed, such as by a cleanup job. Otherwise no client could reach the queue.
-    private func restoreSocket() {
+    /// Opens the socket again if its file was removed, such as by a cleanup job. Otherwise no client could reach the queue. A queue whose folder
+    /// was moved leaves the path to the queue that is there now.
+    package func restoreSocket() {
         listener.withLock { listener in
-            guard let present = listener, !present.isPresent, let opened = try? SocketListener(at: address) else { return }
+            guard let present = listener, !present.isPresent, queue.store.isInPlace, let opened = try? SocketListener(at: address) else { return }
             logger.warning("The socket of the queue was removed. Created it again.")
             start(opened)
             listener = opened

@@ -98,6 +98,11 @@ struct ItemRecord: Codable, Sendable {
 
     /// - Throws: ``QueueError`` with the code `invalidRequest` for a stream.
     init(_ item: TransferItem, in workingFolder: FilePath) throws(QueueError) {
+        do throws(TransferError) {
+            if let name = item.invalidDestination { _ = try RemotePath(name) }
+        } catch {
+            throw QueueError(.invalidRequest, error.message)
+        }
         destination = item.destination.map { Data($0.bytes) }
         uploadURL = item.uploadURL
         switch item.content {

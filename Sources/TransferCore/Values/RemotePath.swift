@@ -44,3 +44,23 @@ public struct RemotePath: Hashable, Sendable, CustomStringConvertible {
     /// The path as text. Invalid UTF-8 is replaced with U+FFFD.
     public var description: String { String(decoding: bytes, as: UTF8.self) }
 }
+
+/// A name below an endpoint's folder: a ``RemotePath``, or a `String`, which the call that takes it checks.
+public protocol RemotePathConvertible: Sendable {
+    /// The path.
+    ///
+    /// - Throws: The errors of ``RemotePath/init(_:)``.
+    func remotePath() throws(TransferError) -> RemotePath
+    /// The name as text, for errors.
+    var description: String { get }
+}
+
+extension RemotePath: RemotePathConvertible {
+    /// The path itself.
+    public func remotePath() -> RemotePath { self }
+}
+
+extension String: RemotePathConvertible {
+    /// The text as a path.
+    public func remotePath() throws(TransferError) -> RemotePath { try RemotePath(self) }
+}

@@ -15,8 +15,10 @@ public struct Storage: Sendable {
     ///     below it again after a move. nil for the last base that the storage folder was opened with, if any.
     ///   - ownerTimeout: How long to wait until another owner releases the folder. If a third process then takes it first, the wait starts
     ///     again. Default: no wait.
-    public static func folder(_ folder: FilePath, base: FilePath? = nil, ownerTimeout: Duration = .zero) -> Storage {
-        Storage(folder: folder, base: base, ownerTimeout: ownerTimeout)
+    public static func folder(
+        _ folder: some LocalPathConvertible, base: (some LocalPathConvertible)? = FilePath?.none, ownerTimeout: Duration = .zero
+    ) -> Storage {
+        Storage(folder: folder.filePath, base: base?.filePath, ownerTimeout: ownerTimeout)
     }
 }
 

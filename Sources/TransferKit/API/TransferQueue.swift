@@ -290,7 +290,8 @@ public actor TransferQueue: ControllableQueue {
     /// attempts.
     private func storeRefused(_ answers: [(envelope: Mailbox.Envelope, result: Result<Answer, QueueError>)], _ error: QueueError) {
         diskLookedAt = nil
-        tell(storageFailed: error)
+        // The store is retried every second.
+        if refusal?.problem == error.message { tellOfDamage(error) } else { tell(storageFailed: error) }
         var again: [Mailbox.Envelope] = []
         for (envelope, result) in answers {
             envelope.reply?(result.flatMap { _ in .failure(error) })

@@ -47,6 +47,7 @@ struct ItemDrafting {
     /// - Returns: Nil if the item has a problem, which ``finish()`` throws.
     mutating func draft(of item: TransferItem) -> ItemDraft? {
         do throws(TransferError) {
+            if let name = item.invalidDestination { _ = try RemotePath(name) }
             try check(item.uploadPlace)
             if direction == .download, !item.isReceived {
                 throw TransferError(.permanent, .unsupported, "\(item.shownName) is an upload, but its session downloads.")
@@ -190,7 +191,7 @@ extension QueueStore {
 extension TransferItem {
     /// The item's name for messages.
     var shownName: String {
-        source.map { $0.lastComponent?.string ?? $0.string } ?? destination.map { String(decoding: $0.lastComponent, as: UTF8.self) } ?? ""
+        source.map { $0.lastComponent?.string ?? $0.string } ?? destination.map { String(decoding: $0.lastComponent, as: UTF8.self) } ?? invalidDestination ?? ""
     }
 
     /// Whether the item is a single remote file.

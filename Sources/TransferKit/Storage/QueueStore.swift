@@ -15,6 +15,8 @@ package final class QueueStore: Sendable {
     private let lock: OwnerLock
     private let walGuard: WALGuard?
     let place: StorePlace
+    /// Whether the database is still the file at its path. Blocks.
+    package var isInPlace: Bool { place.problem == nil }
 
     /// Opens or creates the store in a folder, once no other process owns it.
     ///
@@ -44,6 +46,7 @@ package final class QueueStore: Sendable {
             throw QueueError(.storageUnavailable, "The path of the storage folder \(folder) is not UTF-8. Choose another folder.")
         }
         try StorageFolder.inspect(path, notesStore: lock.notesStore)
+        try StorageFolder.checkSpace(in: folder)
         StorageFolder.makePrivate(path)
         var configuration = Configuration()
         configuration.label = "transferkit"

@@ -36,6 +36,32 @@ import TransferKit
         #expect(try FileManager.default.attributesOfItem(atPath: home.string)[.posixPermissions] as? Int == 0o700)
     }
 
+    /// SQLite maps the index of its log into memory, and allocates one block in each page of it.
+    @Test(arguments: [1_024, 2_048, 4_096]) func reportsFullDisk(blockSize: Int) async throws {
+        let program = try TransferQ()
+        let script = """
+            set -e
+            trap 'umount mounted 2>/dev/null || true' EXIT
+            truncate -s 12M image && mkfs.ext4 -q -b \(blockSize) image && mkdir mounted && mount -o loop image mounted || exit 77
+            "$0" account add studio http://127.0.0.1:9/ --store mounted/store
+            "$0" list --store mounted/store
+            # All blocks, also those that are reserved for root.
+            dd if=/dev/zero of=mounted/filler bs=64k 2>/dev/null || true
+            dd if=/dev/zero of=mounted/filler2 bs=1k 2>/dev/null || true
+            for command in list "queue status" "remove --all" run; do
+                status=0
+                "$0" $command --store mounted/store || status=$?
+                test $status = 3 || exit 1
+            done
+            rm mounted/filler mounted/filler2
+            "$0" account show studio --store mounted/store
+            """
+        let shell = try program.start("/bin/sh", ["-c", script].map { Array($0.utf8) } + [TransferQ.executable.bytes])
+        let result = await shell.result()
+        guard result.status != 77 else { return Issue.record("No file system can be mounted here.", severity: .warning) }
+        #expect(result.status == 0, "\(result.testDescription)")
+    }
+
     @Test func rejectsNewerSchema() async throws {
         let program = try TransferQ()
         try await program.succeed("list")

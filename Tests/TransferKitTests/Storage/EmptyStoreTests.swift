@@ -66,6 +66,22 @@ import TransferKit
         try await expectDamage()
     }
 
+    /// The log may be all that is left of the store. SQLite would delete it.
+    @Test func keepsLogWithoutDatabase() async throws {
+        let store = try await open()
+        try await store.commit([.saveAccount(1, .memory("a"))])
+        await store.abandon()
+        let log = try Data(contentsOf: URL(fileURLWithPath: database + "-wal"))
+        #expect(!log.isEmpty)
+        try FileManager.default.removeItem(atPath: database)
+        for _ in 0..<2 {
+            let error = try await #require(throws: QueueError.self) { _ = try await open() }
+            #expect(error.code == .storageDamaged)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: database + "-wal")) == log)
+            #expect(!FileManager.default.fileExists(atPath: database))
+        }
+    }
+
     @Test func createsStoreAfterOldOneWasMovedAway() async throws {
         var store = try await open()
         await store.close()

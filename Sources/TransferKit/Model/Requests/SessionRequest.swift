@@ -52,7 +52,7 @@ public struct SessionRequest: Sendable {
     ///
     /// Parameters and errors as for ``upload(items:to:name:tags:context:options:)``.
     public static func upload(
-        _ paths: [FilePath], to account: String, name: String? = nil, tags: [String] = [], context: (any Encodable)? = nil,
+        _ paths: [some LocalPathConvertible], to account: String, name: String? = nil, tags: [String] = [], context: (any Encodable)? = nil,
         options: SessionOptions = SessionOptions()
     ) throws -> SessionRequest {
         try upload(
@@ -77,11 +77,11 @@ public struct SessionRequest: Sendable {
     ///   - options: The options of the session.
     /// - Throws: The errors of encoding the context.
     public static func download(
-        items: [TransferItem], from account: String, to folder: FilePath, name: String? = nil, tags: [String] = [],
+        items: [TransferItem], from account: String, to folder: some LocalPathConvertible, name: String? = nil, tags: [String] = [],
         context: (any Encodable)? = nil, options: SessionOptions = SessionOptions()
     ) throws -> SessionRequest {
         SessionRequest(
-            account: account, direction: .download, items: items, folder: folder, name: name, tags: tags,
+            account: account, direction: .download, items: items, folder: folder.filePath, name: name, tags: tags,
             context: try context.map { try JSONEncoder().encode($0) }, options: options)
     }
 
@@ -89,7 +89,7 @@ public struct SessionRequest: Sendable {
     ///
     /// Parameters and errors as for ``download(items:from:to:name:tags:context:options:)``.
     public static func download(
-        _ paths: [RemotePath], from account: String, to folder: FilePath, name: String? = nil, tags: [String] = [],
+        _ paths: [some RemotePathConvertible], from account: String, to folder: some LocalPathConvertible, name: String? = nil, tags: [String] = [],
         context: (any Encodable)? = nil, options: SessionOptions = SessionOptions()
     ) throws -> SessionRequest {
         try download(

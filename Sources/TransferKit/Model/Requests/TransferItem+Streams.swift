@@ -21,7 +21,7 @@ extension TransferItem {
     ///   - length: The length in bytes, if it is known. The item fails if the sequence has another length.
     ///   - ahead: The maximum number of bytes on the disk that the other end has not confirmed, at least 1.
     public static func stream<Chunks: AsyncSequence & Sendable>(
-        _ chunks: Chunks, as destination: RemotePath, length: Int64? = nil, ahead: Int64 = defaultAhead
+        _ chunks: Chunks, as destination: some RemotePathConvertible, length: Int64? = nil, ahead: Int64 = defaultAhead
     ) -> TransferItem where Chunks.Element: DataProtocol {
         let producer = StreamProducer(length: length, ahead: ahead) { write in
             for try await chunk in chunks { try await write(chunk as? Data ?? Data(chunk)) }
@@ -37,7 +37,7 @@ extension TransferItem {
     ///   - bufferSize: The number of bytes in memory at which a write waits.
     ///   - ahead: The maximum number of bytes on the disk that the other end has not confirmed, at least 1.
     public static func stream(
-        as destination: RemotePath, length: Int64? = nil, bufferSize: Int = 1 << 20, ahead: Int64 = defaultAhead
+        as destination: some RemotePathConvertible, length: Int64? = nil, bufferSize: Int = 1 << 20, ahead: Int64 = defaultAhead
     ) -> (item: TransferItem, writer: StreamWriter) {
         let channel = ByteChannel(capacity: bufferSize)
         let producer = StreamProducer(reading: channel, length: length, ahead: ahead)

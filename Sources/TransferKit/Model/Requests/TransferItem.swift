@@ -18,7 +18,12 @@ public struct TransferItem: Hashable, Sendable {
     package var content: Content
 
     /// The remote name below the endpoint's folder; nil for the source's last component. Never nil for bytes from memory, streams and downloads.
-    public var destination: RemotePath?
+    public var destination: RemotePath? {
+        didSet { invalidDestination = nil }
+    }
+
+    /// The given remote name if it is not a valid ``RemotePath``. The call of `enqueue` rejects it.
+    package var invalidDestination: String?
 
     /// The policy for symbolic links, if the item is a folder.
     public var symbolicLinks = SymbolicLinkPolicy.follow
@@ -51,12 +56,14 @@ public struct TransferItem: Hashable, Sendable {
     /// continue.
     ///
     /// - Parameters:
-    ///   - source: The file or folder.
-    ///   - destination: The remote name; nil for the last component of `source`.
+    ///   - source: The file or folder: a `FilePath`, a `String` or a file `URL`.
+    ///   - destination: The remote name, a `String` or a ``RemotePath``, which the call of `enqueue` checks. Nil for the last component of `source`.
     ///   - symbolicLinks: The policy for symbolic links inside a folder.
-    public init(_ source: FilePath, as destination: RemotePath? = nil, symbolicLinks: SymbolicLinkPolicy = .follow) {
-        content = .path(source)
-        self.destination = destination
+    public init(
+        _ source: some LocalPathConvertible, as destination: (some RemotePathConvertible)? = RemotePath?.none,
+        symbolicLinks: SymbolicLinkPolicy = .follow
+    ) {
+        self.init(.path(source.filePath), as: destination)
         self.symbolicLinks = symbolicLinks
     }
 
@@ -68,7 +75,7 @@ public struct TransferItem: Hashable, Sendable {
     /// - Parameters:
     ///   - data: The bytes.
     ///   - destination: The remote name.
-    public static func data(_ data: Data, as destination: RemotePath) -> TransferItem {
+    public static func data(_ data: Data, as destination: some RemotePathConvertible) -> TransferItem {
         TransferItem(.data(data), as: destination)
     }
 
@@ -81,8 +88,10 @@ public struct TransferItem: Hashable, Sendable {
     ///   - remotePath: The name below the endpoint's folder.
     ///   - name: The local name below the session's folder: relative, without `..`. Its folders are created when they are needed. Nil for the last
     ///     component of `remotePath`.
-    public static func remote(_ remotePath: RemotePath, as name: FilePath? = nil) -> TransferItem {
-        TransferItem(.remote(name), as: remotePath)
+    public static func remote(
+        _ remotePath: some RemotePathConvertible, as name: (some LocalPathConvertible)? = FilePath?.none
+    ) -> TransferItem {
+        TransferItem(.remote(name?.filePath), as: remotePath)
     }
 
     /// Creates an item of a remote folder, for a ``SessionRequest/download(items:from:to:name:tags:context:options:)``.
@@ -101,15 +110,20 @@ public struct TransferItem: Hashable, Sendable {
     ///   - symbolicLinks: The policy for symbolic links inside. ``SymbolicLinkPolicy/follow`` is rejected, because the target of a link to a folder
     ///     on a server can't be determined.
     public static func remoteFolder(
-        _ remotePath: RemotePath, as name: FilePath? = nil, symbolicLinks: SymbolicLinkPolicy = .skip
+        _ remotePath: some RemotePathConvertible, as name: (some LocalPathConvertible)? = FilePath?.none,
+        symbolicLinks: SymbolicLinkPolicy = .skip
     ) -> TransferItem {
-        var item = TransferItem(.remoteFolder(name), as: remotePath)
+        var item = TransferItem(.remoteFolder(name?.filePath), as: remotePath)
         item.symbolicLinks = symbolicLinks
         return item
     }
 
-    init(_ content: Content, as destination: RemotePath) {
+    init(_ content: Content, as destination: (some RemotePathConvertible)?) {
         self.content = content
-        self.destination = destination
+        do throws(TransferError) {
+            self.destination = try destination?.remotePath()
+        } catch {
+            invalidDestination = destination?.description
+        }
     }
 }

@@ -10,9 +10,16 @@ import SystemPackage
 enum DiskSpace {
     /// Returns the bytes that a process without privileges can write in a folder (statvfs(3)); nil if they can't be determined. Blocks.
     static func free(at folder: FilePath) -> Int64? {
-        var status = statvfs()
-        guard unsafe folder.withPlatformString({ unsafe statvfs($0, &status) }) == 0 else { return nil }
+        guard let status = status(of: folder) else { return nil }
         let (bytes, isBeyond) = Int64(clamping: status.f_bavail).multipliedReportingOverflow(by: Int64(clamping: status.f_frsize))
         return isBeyond ? .max : bytes
+    }
+
+    /// Returns the bytes in which the file system allocates space; nil if they can't be determined. Blocks.
+    static func blockSize(at folder: FilePath) -> Int64? { status(of: folder).map { Int64(clamping: $0.f_frsize) } }
+
+    private static func status(of folder: FilePath) -> statvfs? {
+        var status = statvfs()
+        return unsafe folder.withPlatformString({ unsafe statvfs($0, &status) }) == 0 ? status : nil
     }
 }

@@ -79,6 +79,12 @@ package enum StorageFolder {
             try? descriptor.close()
             throw linked(path, isFolder: false)
         }
+        guard mode == .readOnly || status.st_nlink <= 1 else {
+            try? descriptor.close()
+            throw QueueError(
+                .storageUnavailable,
+                "\(path) has another name, a hard link, so the queue does not write to it. Check its origin, and remove it.")
+        }
         return descriptor
     }
 
@@ -96,11 +102,19 @@ package enum StorageFolder {
 
     /// Checks the header of the database file (sqlite.org/fileformat.html, section 1.3) before SQLite can change anything.
     ///
-    /// SQLite treats a file shorter than a page as an empty database, so a truncated store would look new. For an empty file, it would also delete
-    /// the write-ahead log.
+    /// SQLite treats a file shorter than a page as an empty database, so a truncated store would look new. For an empty or missing file, it would
+    /// also delete the write-ahead log.
     ///
     /// - Parameter notesStore: Whether an earlier owner recorded that the folder contains a store.
     static func inspect(_ path: FilePath, notesStore: Bool) throws(QueueError) {
+        var status = stat()
+        if unsafe path.withPlatformString({ unsafe lstat($0, &status) }) != 0, errno == ENOENT {
+            guard hasRemains(of: path) else { return }
+            throw QueueError(
+                .storageDamaged,
+                "The store \(path) is missing, but the folder contains parts of an earlier queue. Restore the folder from a backup, or move it away."
+            )
+        }
         guard let descriptor = try? open(path, .readOnly) else { return }
         defer { try? descriptor.close() }
         var header = [UInt8](repeating: 0, count: 100)
@@ -136,6 +150,19 @@ package enum StorageFolder {
 
     private static func integer(_ bytes: ArraySlice<UInt8>) -> Int32 {
         bytes.reduce(0) { $0 << 8 | Int32($1) }
+    }
+
+    /// The space that SQLite needs for the index of the write-ahead log when it opens a database (sqlite.org/walformat.html, section 2.1).
+    private static let indexSize: Int64 = 256 << 10
+
+    /// Checks that the disk has room for the index of the write-ahead log, which SQLite maps into memory.
+    ///
+    /// SQLite allocates one block in each page of the index, so with blocks smaller than a page, an access to another block of the page on a full
+    /// disk would end this process with SIGBUS.
+    static func checkSpace(in folder: FilePath) throws(QueueError) {
+        guard DiskSpace.blockSize(at: folder) ?? .max < 4_096, let free = DiskSpace.free(at: folder), free < indexSize else { return }
+        throw QueueError(
+            .storageUnavailable, "The disk of the storage folder \(folder) is full: \(free) bytes are free. Free some space.")
     }
 
     /// Creates the database before SQLite does, accessible only to its owner. SQLite gives its other files the same mode. Otherwise other users could

@@ -58,6 +58,19 @@ import TransferKit
         #expect(try await refusal() == nil)
     }
 
+    /// A hard link has the kind and the owner of its file.
+    @Test func hardLinkedLock() async throws {
+        let victim = try fixture.folder.file("victim", size: 10)
+        let before = try fixture.content("victim")
+        let link = store.appending("owner.lock").string
+        try FileManager.default.linkItem(atPath: victim.string, toPath: link)
+        let message = try #require(try await refusal())
+        #expect(message.contains("owner.lock") && message.contains("hard link"), "\(message)")
+        #expect(try fixture.content("victim") == before)
+        try FileManager.default.removeItem(atPath: link)
+        #expect(try await refusal() == nil)
+    }
+
     @Test func aLinkedSpool() async throws {
         let other = fixture.folder.path.appending("other")
         try Self.make(other)
