@@ -120,6 +120,44 @@ import TransportSupport
         #expect(writer.syncedPosition == 64 << 20 + 1)
     }
 
+    /// The system reports a failed write-back once, and drops the bytes: a later sync of the same descriptor succeeds without them.
+    @Test func noLaterSyncVouchesForLostBytes() async throws {
+        let destination = folder.destination("file")
+        let errors = Locked<[CInt]>([0, EIO])
+        let writer = try await open(destination, failingSyncs: errors)
+        try await writer.write(Data("hello".utf8), at: 0)
+        try await writer.sync(upTo: 5)
+        try await writer.write(Data(", world".utf8), at: 5)
+        for _ in 0..<2 {
+            let error = await #expect(throws: TransferError.self) { try await writer.sync(upTo: 12) }
+            #expect(error?.failureClass == .transient && error?.message.contains(destination.partPath.string) == true)
+        }
+        try await writer.sync(upTo: 5)
+        await #expect(throws: TransferError.self) { try await writer.finish(size: 12) }
+        #expect(writer.syncedPosition == 5 && folder.names() == [".file.part"])
+        let next = try await open(destination, from: 5)
+        try await next.write(Data("!".utf8), at: 5)
+        try await next.sync(upTo: 6)
+        #expect(next.syncedPosition == 6)
+        #expect(try await next.finish(size: 6))
+    }
+
+    @Test func aFailureAtTheEndIsRemembered() async throws {
+        let writer = try await open(folder.destination("file"), failingSyncs: Locked([EIO]))
+        try await writer.write(Data("hello".utf8), at: 0)
+        await #expect(throws: TransferError.self) { try await writer.finish(size: 5) }
+        await #expect(throws: TransferError.self) { try await writer.sync(upTo: 5) }
+        await #expect(throws: TransferError.self) { try await writer.finish(size: 5) }
+        #expect(writer.syncedPosition == 0 && folder.names() == [".file.part"])
+    }
+
+    /// - Parameter errors: The error numbers of the next syncs; 0 for one that succeeds, as all later ones do.
+    private func open(_ destination: DownloadDestination, failingSyncs errors: Locked<[CInt]>) async throws -> FileWriter {
+        var faults = PlacingFaults()
+        faults.syncError = { errors.withLock { $0.isEmpty ? 0 : $0.removeFirst() } }
+        return try await FileWriter.open(destination, from: 0, on: threads, syncing: SyncSchedule(at: .now), faults: faults)
+    }
+
     // MARK: What is there
 
     @Test func nothingIsReplacedWhereThatIsForbidden() async throws {
