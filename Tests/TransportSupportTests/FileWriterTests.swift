@@ -82,6 +82,36 @@ import TransportSupport
         #expect(short?.failureClass == .resumeLost)
     }
 
+    /// A file that has its final name, but whose completion was not stored, belongs to the person. Its part file's name leads to the same file.
+    @Test(arguments: OverwritePolicy.allCases, [0, 3, 5] as [Int64])
+    func aDeliveredFileThatWasMovedIsNotTouched(_ policy: OverwritePolicy, from confirmed: Int64) async throws {
+        let destination = folder.destination("file", policy)
+        #expect(try await receive("hello", destination))
+        try FileManager.default.moveItem(atPath: folder.root.appending("file").string, toPath: folder.root.appending("mine").string)
+        if confirmed == 0 {
+            #expect(try await receive("other", destination))
+            #expect(folder.text("file") == "other")
+        } else {
+            let error = await #expect(throws: TransferError.self) { try await open(destination, from: confirmed) }
+            #expect(error?.failureClass == .resumeLost && folder.names() == ["mine"])
+        }
+        #expect(folder.text("mine") == "hello")
+    }
+
+    /// A process that ended between the two steps of a replacement leaves another name of the part file.
+    @Test func aReplacementThatWasInterruptedIsRepeated() async throws {
+        try folder.write("mine", "file")
+        let destination = folder.destination("file", .always)
+        try await open(destination).write(Data("hello".utf8), at: 0)
+        try FileManager.default.linkItem(
+            atPath: destination.partPath.string,
+            toPath: destination.root.pushing(DownloadDestination.placingName(of: destination.partName)).string)
+        let writer = try await open(destination, from: 5)
+        #expect(writer.start == 5)
+        #expect(try await writer.finish(size: 5))
+        #expect(folder.text("file") == "hello" && folder.names() == [".file.part", "file"])
+    }
+
     @Test func aPartOfNobodyKnowsWhatIsBegunAnew() async throws {
         let destination = folder.destination("file")
         try await open(destination).write(Data("something else".utf8), at: 0)
