@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import ScriptedHTTP
 import Testing
 import TransferCore
@@ -240,6 +241,18 @@ import TransportTUS
         #expect(await upload.failure()?.failureClass == .transient)
         _ = try await upload.run(from: upload.recorder.checkpoints.last)
         #expect(upload.methods == ["HEAD", "PATCH", "HEAD", "HEAD", "PATCH"])
+        await upload.end()
+    }
+
+    @Test func noLogHasIt() async throws {
+        let lines = LogLines()
+        var upload = try TestUpload(size: 10, answers: [[.offset(0)], [.accepted(10)]])
+        upload.options.uploadURL = upload.server.url("/files/capability?signature=x")
+        upload.logger = lines.logger
+        _ = try await upload.run()
+        let origin = "http://127.0.0.1:\(upload.server.port)"
+        #expect(lines.texts(at: .debug) == ["HEAD \(origin)", "PATCH \(origin)"])
+        #expect(lines.texts().allSatisfy { !$0.contains("capability") })
         await upload.end()
     }
 
