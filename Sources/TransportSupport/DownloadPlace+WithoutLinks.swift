@@ -7,7 +7,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// Missing features of a file system, and points to stop at, for tests.
+/// Missing features and errors of a file system, and points to stop at, for tests.
 package struct PlacingFaults: Sendable {
     /// A step after which a process may be killed.
     package enum Step: Sendable, CaseIterable {
@@ -24,6 +24,8 @@ package struct PlacingFaults: Sendable {
     /// Renames that fail for an existing file are not supported.
     package var refusesExclusiveRename = false
     package var reached: @Sendable (Step) -> Void = { _ in }
+    /// Returns the error number of the next sync of a part file; 0 to perform it.
+    package var syncError: @Sendable () -> CInt = { 0 }
 
     package init() {}
 }

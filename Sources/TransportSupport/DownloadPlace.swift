@@ -78,6 +78,10 @@ final class DownloadPlace: Sendable {
                 try removePlaceholder(of: status)
                 try requireMayReplace(try self.status(of: name))
                 if confirmed > 0 {
+                    guard try !hasOtherName(status) else {
+                        try unlink(part)
+                        throw resumeLost()
+                    }
                     guard status.isRegular, status.size >= confirmed else { throw resumeLost() }
                     try requireSpace((size ?? 0) - max(confirmed, status.allocated))
                     return (found, false)
@@ -99,6 +103,14 @@ final class DownloadPlace: Sendable {
         let descriptor = unsafe part.withPlatformString { unsafe openat(folder.rawValue, $0, flags, Self.privateMode) }
         guard descriptor >= 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
         return (FileDescriptor(rawValue: descriptor), false)
+    }
+
+    /// Whether the part file has a name outside of this download: a delivered file that a person moved belongs to the person, although the
+    /// completion was not stored. Its content must stay.
+    private func hasOtherName(_ own: Status) throws(TransferError) -> Bool {
+        // A process that ended during a replacement leaves this name.
+        let isBeingPlaced = try status(of: DownloadDestination.placingName(of: part))?.identity == own.identity
+        return own.links > (isBeingPlaced ? 2 : 1)
     }
 
     /// Opens any file with the part file's name. Returns nil if it can't be the part file.

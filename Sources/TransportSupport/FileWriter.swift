@@ -35,6 +35,8 @@ public final class FileWriter: Sendable {
     let threads: WorkerThreads
     let place: DownloadPlace
     private let schedule: Locked<SyncSchedule>
+    /// The error number of a failed sync; 0 without one.
+    private let syncFailure = Locked<CInt>(0)
 
     /// Opens the part file of a download, or creates it with its folders.
     ///
@@ -148,22 +150,36 @@ public final class FileWriter: Sendable {
         return true
     }
 
-    /// Syncs the file, so that a checkpoint may cover the position. For the end of an attempt.
+    /// Syncs the file, so that a checkpoint may cover the position. For the end of an attempt. Call it from one task at a time.
+    ///
+    /// After a failed sync, all later ones of this writer fail, and no checkpoint may cover more than ``syncedPosition``: the system reports
+    /// lost bytes only once, so a later success would prove nothing.
     ///
     /// - Throws: A ``TransferError`` that names the path.
     public func sync(upTo position: Int64) async throws {
         guard position > syncedPosition else { return }
-        try await threads.run { try self.syncNow() }
+        try await threads.run { try self.syncContent() }
         schedule.withLock { $0.didSync(position) }
     }
 
-    func syncNow() throws(TransferError) {
-        #if canImport(Darwin)
-            let result = fsync(descriptor.rawValue)
-        #else
-            let result = fdatasync(descriptor.rawValue)
-        #endif
-        guard result == 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
+    private func syncContent() throws(TransferError) {
+        try sync { descriptor in
+            #if canImport(Darwin)
+                fsync(descriptor)
+            #else
+                fdatasync(descriptor)
+            #endif
+        }
+    }
+
+    /// - Parameter system: The system's function.
+    private func sync(_ system: (CInt) -> CInt) throws(TransferError) {
+        var code = syncFailure.withLock { $0 }
+        if code == 0 { code = place.faults.syncError() }
+        if code == 0, system(descriptor.rawValue) != 0 { code = errno }
+        guard code != 0 else { return }
+        syncFailure.withLock { $0 = code }
+        throw .destinationUnavailable(destination.partPath, errno: code)
     }
 
     // MARK: The end
@@ -177,7 +193,7 @@ public final class FileWriter: Sendable {
     ///     others. By default the file gets the permissions that this process gives new files.
     /// - Returns: Whether the file is in place; false if the policy kept an existing file.
     /// - Throws: A ``TransferError``: ``TransferError/Code/fileExists`` if an existing file may not be replaced; ``FailureClass/protocolViolation``
-    ///   if the number of bytes differs; otherwise the same errors as ``open(_:from:size:on:)``.
+    ///   if the number of bytes differs; the error of an earlier failed sync; otherwise the same errors as ``open(_:from:size:on:)``.
     @discardableResult
     public func finish(size: Int64, modificationTime: Int64? = nil, staysPrivate: Bool = false) async throws -> Bool {
         try await threads.run {
@@ -189,9 +205,7 @@ public final class FileWriter: Sendable {
             }
             if !self.isInPlace, !staysPrivate { self.place.publish(self.descriptor) }
             if !self.isInPlace, let modificationTime { try self.place.set(modificationTime, of: self.descriptor) }
-            guard fsync(self.descriptor.rawValue) == 0 else {
-                throw TransferError.destinationUnavailable(self.destination.partPath, errno: errno)
-            }
+            try self.sync { fsync($0) }
             let path = try self.place.put(self.descriptor, RemoteFileState(size: size, modificationTime: modificationTime))
             self.placed.withLock { $0 = path }
             return path != nil

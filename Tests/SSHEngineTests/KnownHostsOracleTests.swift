@@ -29,6 +29,7 @@ import Testing
     private static let patterns = [
         "example.com", "EXAMPLE.com", "*.example.com", "*", "?", "b", "10.0.0.?", "10.0.0.1", "::1", "[example.com]:2222", "[*]:2222",
         "[example.com]:22", "!b", "!*.example.com", "!example.com", "*example*", "**", "a?example.com", "",
+        "\u{301}x", "!\u{301}x", "\u{212A}",
     ]
 
     @Test(arguments: 0..<16) func `each line has the same meaning as for ssh-keygen`(seed: UInt64) throws {

@@ -61,6 +61,10 @@ struct KnownHostsTests {
         ("*a*b*c", "xaybzc", 22, true),
         ("*a*b*c", "xaybz", 22, false),
         ("exam*", "example.com", 2222, false),
+        // A combining mark makes no other character of a delimiter before it, and only ASCII letters have two cases.
+        ("example.com,\u{301}x", "example.com", 22, true),
+        ("!\u{301}x,*", "\u{301}x", 22, false),
+        ("\u{212A}elvin", "kelvin", 22, false),
     ])
     func `names match like OpenSSH's`(patterns: String, host: String, port: UInt16, matches: Bool) throws {
         let verdict = try Self.verdict("\(patterns) ssh-ed25519 \(Self.key) a comment\n", host: host, port: port)

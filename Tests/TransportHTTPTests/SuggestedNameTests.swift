@@ -48,6 +48,11 @@ import TransferCore
         ("attachment; filename=\"-.-\"", "a.bin"), ("attachment; filename=\"C:\\temp\\odd.txt\"", "odd.txt"),
         ("attachment; filename*=UTF-8''%+f; filename=other", "other"), ("attachment; filename=\" .. .x. \"", "x"),
         ("attachment; filename*=UTF-8''a%00b%0A%1B%E2%80%AEc.txt", "abc.txt"),
+        // A combining mark after a delimiter does not hide the delimiter.
+        ("attachment; filename=\"a/\u{301}b\\\u{619}c.txt\"", "\u{619}c.txt"), ("attachment;\u{301}x=1; filename=right", "right"),
+        ("attachment; filename=\u{301}x", "\u{301}x"), ("attachment; filename=a;\u{301}b=c", "a"),
+        ("attachment; filename=\"a\"\u{301}; filename=b", "a"), ("attachment; filename=\"\u{301}a;b\"", "\u{301}a;b"),
+        ("attachment; filename*=UTF-8'\u{301}'x", "x"),
         // Nothing remains of the name, so the file gets the requested one.
         ("attachment; filename=\"..\"", "a.bin"), ("attachment; filename=\"\"", "a.bin"), ("attachment; filename=\"a/\"", "a.bin"),
         ("attachment; filename*=UTF-8''%00", "a.bin"), ("attachment", "a.bin"), ("attachment; filename", "a.bin"), (";;;=;\"", "a.bin"),

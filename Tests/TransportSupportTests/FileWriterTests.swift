@@ -81,6 +81,36 @@ import TransportSupport
         #expect(short?.failureClass == .resumeLost)
     }
 
+    /// A file that has its final name, but whose completion was not stored, belongs to the user. Its part file's name leads to the same file.
+    @Test(arguments: OverwritePolicy.allCases, [0, 3, 5] as [Int64])
+    func keepsMovedDeliveredFile(_ policy: OverwritePolicy, from confirmed: Int64) async throws {
+        let destination = folder.destination("file", policy)
+        #expect(try await receive("hello", destination))
+        try FileManager.default.moveItem(atPath: folder.root.appending("file").string, toPath: folder.root.appending("mine").string)
+        if confirmed == 0 {
+            #expect(try await receive("other", destination))
+            #expect(folder.text("file") == "other")
+        } else {
+            let error = await #expect(throws: TransferError.self) { try await open(destination, from: confirmed) }
+            #expect(error?.failureClass == .resumeLost && folder.names() == ["mine"])
+        }
+        #expect(folder.text("mine") == "hello")
+    }
+
+    /// A process that ended between the two steps of a replacement leaves another name of the part file.
+    @Test func repeatsInterruptedReplacement() async throws {
+        try folder.write("mine", "file")
+        let destination = folder.destination("file", .always)
+        try await open(destination).write(Data("hello".utf8), at: 0)
+        try FileManager.default.linkItem(
+            atPath: destination.partPath.string,
+            toPath: destination.root.pushing(DownloadDestination.placingName(of: destination.partName)).string)
+        let writer = try await open(destination, from: 5)
+        #expect(writer.start == 5)
+        #expect(try await writer.finish(size: 5))
+        #expect(folder.text("file") == "hello" && folder.names() == [".file.part", "file"])
+    }
+
     @Test func replacesUnknownPartFile() async throws {
         let destination = folder.destination("file")
         try await open(destination).write(Data("something else".utf8), at: 0)
@@ -117,6 +147,44 @@ import TransportSupport
         #expect(try await writer.syncIfDue(upTo: 64 << 20 + 1) && writer.syncedPosition == 64 << 20 + 1)
         try await writer.sync(upTo: 7)
         #expect(writer.syncedPosition == 64 << 20 + 1)
+    }
+
+    /// The system reports a failed write-back once, and drops the bytes: a later sync of the same descriptor succeeds without them.
+    @Test func noLaterSyncVouchesForLostBytes() async throws {
+        let destination = folder.destination("file")
+        let errors = Locked<[CInt]>([0, EIO])
+        let writer = try await open(destination, failingSyncs: errors)
+        try await writer.write(Data("hello".utf8), at: 0)
+        try await writer.sync(upTo: 5)
+        try await writer.write(Data(", world".utf8), at: 5)
+        for _ in 0..<2 {
+            let error = await #expect(throws: TransferError.self) { try await writer.sync(upTo: 12) }
+            #expect(error?.failureClass == .transient && error?.message.contains(destination.partPath.string) == true)
+        }
+        try await writer.sync(upTo: 5)
+        await #expect(throws: TransferError.self) { try await writer.finish(size: 12) }
+        #expect(writer.syncedPosition == 5 && folder.names() == [".file.part"])
+        let next = try await open(destination, from: 5)
+        try await next.write(Data("!".utf8), at: 5)
+        try await next.sync(upTo: 6)
+        #expect(next.syncedPosition == 6)
+        #expect(try await next.finish(size: 6))
+    }
+
+    @Test func remembersFailureAtEnd() async throws {
+        let writer = try await open(folder.destination("file"), failingSyncs: Locked([EIO]))
+        try await writer.write(Data("hello".utf8), at: 0)
+        await #expect(throws: TransferError.self) { try await writer.finish(size: 5) }
+        await #expect(throws: TransferError.self) { try await writer.sync(upTo: 5) }
+        await #expect(throws: TransferError.self) { try await writer.finish(size: 5) }
+        #expect(writer.syncedPosition == 0 && folder.names() == [".file.part"])
+    }
+
+    /// - Parameter errors: The error numbers of the next syncs; 0 for one that succeeds, as all later ones do.
+    private func open(_ destination: DownloadDestination, failingSyncs errors: Locked<[CInt]>) async throws -> FileWriter {
+        var faults = PlacingFaults()
+        faults.syncError = { errors.withLock { $0.isEmpty ? 0 : $0.removeFirst() } }
+        return try await FileWriter.open(destination, from: 0, on: threads, syncing: SyncSchedule(at: .now), faults: faults)
     }
 
     // MARK: Existing files

@@ -32,7 +32,7 @@ extension Endpoint {
     ///       asks for that (`AttemptOptions.parallel`) and `maxConnections` allows it (default: 64 MiB).
     ///     - `partFiles`: `false` to write an uploaded file under its final name from the start, instead of a part file that is renamed
     ///       when complete. This saves one round trip per file, which matters for small files on distant servers. Incomplete files are then
-    ///       visible, a replaced file is lost with the first byte, and a link of that name is followed. Only for sessions with the
+    ///       visible, also after the session was cancelled or removed, a replaced file is lost with the first byte, and a link of that name is followed. Only for sessions with the
     ///       overwrite policy `always`; the others depend on what exists.
     ///     - `sync`: `false` to treat a file as sent when the server has it in memory, without asking it to sync (`fsync@openssh.com`). A
     ///       server that loses power can then lose files.

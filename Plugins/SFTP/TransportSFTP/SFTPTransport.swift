@@ -221,14 +221,15 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    /// Removes the part file of an unfinished upload.
+    /// Removes the part file of an unfinished upload. A file under its final name stays: a later attempt, perhaps at another endpoint with
+    /// the same storage, may have completed it since.
     ///
     /// Called by the queue, on a task of its own.
     ///
     /// - Throws: A `TransferError`, or `CancellationError`.
     public func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
         // The checkpoint of a download refers to nothing on the server.
-        guard let stored = UploadCheckpoint(checkpoint) else { return }
+        guard let stored = UploadCheckpoint(checkpoint), stored.part != stored.final else { return }
         let settings = try SFTPSettings(endpoint)
         try await pool.use(endpoint, atMost: settings.maximumConnections, credentials: credentials, logger: Self.logger) { connection in
             let client = connection.client

@@ -177,7 +177,8 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         try await TUSServer(endpoint, credentials: credentials, resources: resources).report()
     }
 
-    /// Removes an unfinished upload, with a `DELETE` request (extension *termination*).
+    /// Removes an unfinished upload, with a `DELETE` request (extension *termination*). An upload that the app created stays
+    /// (`AttemptOptions.uploadURL`): a later attempt may have completed it since.
     ///
     /// Called by the queue, on a task of its own.
     ///
@@ -185,7 +186,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     ///   uploads, does not allow it, or is no longer a tus server; or `CancellationError`.
     public func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
         // Without a URL, the upload can't be found: the server never sent it.
-        guard let urls = TUSCheckpoint(checkpoint)?.urls, !urls.isEmpty else { return }
+        guard let urls = TUSCheckpoint(checkpoint)?.ownURLs, !urls.isEmpty else { return }
         let server = try TUSServer(endpoint, credentials: credentials, resources: resources)
         var failures: [TransferError] = []
         for url in urls {

@@ -19,6 +19,11 @@ public struct FileAttempt: Sendable {
     /// The number of the attempt since the file started or restarted, from 1.
     public let number: Int
 
+    /// Whether the file restarted at byte 0, possibly in an earlier process.
+    ///
+    /// An upload at a given URL (``AttemptOptions/uploadURL``) may then have bytes of an earlier transfer, perhaps with other content.
+    public let isRestarted: Bool
+
     /// The endpoint.
     public let endpoint: Endpoint
 
@@ -45,12 +50,14 @@ public struct FileAttempt: Sendable {
 
     /// Creates an attempt. For the queue and tests of transports.
     public init(
-        transferID: String, number: Int = 1, endpoint: Endpoint, payload: Payload, remotePath: RemotePath, checkpoint: Checkpoint? = nil,
+        transferID: String, number: Int = 1, isRestarted: Bool = false, endpoint: Endpoint, payload: Payload, remotePath: RemotePath,
+        checkpoint: Checkpoint? = nil,
         options: AttemptOptions = AttemptOptions(), origin: AttemptOrigin = AttemptOrigin(), credentials: any CredentialProvider,
         logger: Logger
     ) {
         self.transferID = transferID
         self.number = number
+        self.isRestarted = isRestarted
         self.endpoint = endpoint
         self.payload = payload
         self.remotePath = remotePath
@@ -63,13 +70,14 @@ public struct FileAttempt: Sendable {
 
     /// Creates an attempt for an upload. For the queue and tests of transports.
     public init(
-        transferID: String, number: Int = 1, endpoint: Endpoint, source: UploadSource, remotePath: RemotePath,
+        transferID: String, number: Int = 1, isRestarted: Bool = false, endpoint: Endpoint, source: UploadSource, remotePath: RemotePath,
         checkpoint: Checkpoint? = nil,
         options: AttemptOptions = AttemptOptions(), origin: AttemptOrigin = AttemptOrigin(), credentials: any CredentialProvider,
         logger: Logger
     ) {
         self.init(
-            transferID: transferID, number: number, endpoint: endpoint, payload: .upload(source), remotePath: remotePath,
+            transferID: transferID, number: number, isRestarted: isRestarted, endpoint: endpoint, payload: .upload(source),
+            remotePath: remotePath,
             checkpoint: checkpoint, options: options, origin: origin, credentials: credentials, logger: logger)
     }
 

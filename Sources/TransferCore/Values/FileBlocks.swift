@@ -29,15 +29,24 @@ package enum FileBlocks {
 
     /// Reserves the blocks for the first bytes of a file. Does nothing if the system or the file system can't.
     ///
-    /// - Throws: `Errno.noSpace` if the disk has too few; the file then has no more blocks than before.
+    /// - Throws: `Errno.noSpace` if the disk or the user's quota has too few; the file then has no more blocks than before.
     package static func reserve(_ file: FileDescriptor, _ bytes: Int64) throws(Errno) {
         #if canImport(Glibc)
-            guard let fallocate, bytes > 0 else { return }
-            guard fallocate(file.rawValue, keepSize, 0, off_t(bytes)) != 0, errno == ENOSPC else { return }
+            guard let fallocate else { return }
+            try reserve(file, bytes) { fallocate(file.rawValue, keepSize, 0, off_t(bytes)) == 0 ? 0 : errno }
+        #endif
+    }
+
+    #if canImport(Glibc)
+        /// Reserves the blocks with another function, for tests.
+        ///
+        /// - Parameter allocate: Returns 0 or an error number.
+        package static func reserve(_ file: FileDescriptor, _ bytes: Int64, allocate: () -> CInt) throws(Errno) {
+            guard bytes > 0, [ENOSPC, EDQUOT].contains(allocate()) else { return }
             // Some file systems keep the blocks that they could reserve.
             var status = stat()
             if unsafe fstat(file.rawValue, &status) == 0 { _ = ftruncate(file.rawValue, status.st_size) }
             throw .noSpace
-        #endif
-    }
+        }
+    #endif
 }

@@ -231,7 +231,7 @@ import TransportTesting
             (try .download(items: [remote], from: "a", to: isFile), no, isFile.string),
             (try .download(items: [file], from: "a", to: fixture.target), .invalidRequest, "local"),
             (try .upload(items: [remote], to: "a"), .invalidRequest, "file"),
-            (try .download([], from: "a", to: fixture.target), .invalidRequest, "no items"),
+            (try .download(items: [], from: "a", to: fixture.target), .invalidRequest, "no items"),
         ] {
             let error = await #expect(throws: QueueError.self) { try await queue.enqueue(request) }
             #expect(error?.code == code && error?.message.contains(word) == true, "\(String(describing: error))")

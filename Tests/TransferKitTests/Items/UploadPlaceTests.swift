@@ -42,6 +42,21 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// A transport then knows that the upload may have content of another version.
+    @Test func aRestartIsToldToTheTransport() async throws {
+        let queue = try await open()
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint()]))
+        fixture.memory.faults.append(.cut(afterBytes: 5_000))
+        let session = try await queue.enqueue(try fixture.upload("1", options: SessionOptions(onSourceChange: .restart)))
+        try await queue.start()
+        await fixture.clock.sleeps(for: .seconds(1))
+        _ = try fixture.folder.file("1", size: 7_000)
+        fixture.clock.advance(by: .seconds(1))
+        #expect(try await session.value.state == .completed)
+        #expect(attempts.withLock { $0 }.map(\.isRestarted) == [false, true])
+        await queue.shutdown()
+    }
+
     @Test func itIsInNothingThatIsPrinted() async throws {
         let queue = try await open()
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint()]))

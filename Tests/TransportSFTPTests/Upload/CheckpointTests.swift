@@ -209,11 +209,15 @@ struct CheckpointTests {
         case write
         case sync
         case rename
-        case checkpoint(Int64)
+        case checkpoint(Int64, acknowledged: Int64? = nil)
     }
 
     /// Uploads to a server that supports syncs.
-    private func upload(_ size: Int, reported: Int) async throws -> (events: [Event], error: TransferError?) {
+    ///
+    /// - Parameter syncs: The results of the first syncs; the later ones succeed.
+    private func upload(
+        _ size: Int, reported: Int, number: Int = 1, syncs: [Status.Code] = [], from checkpoint: Checkpoint? = nil
+    ) async throws -> (events: [Event], error: TransferError?) {
         let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "sftp-order-\(UUID().uuidString)").path)
         try content(size).write(to: URL(filePath: path.string))
         defer { try? FileManager.default.removeItem(atPath: path.string) }
@@ -222,27 +226,36 @@ struct CheckpointTests {
             .version,
             ScriptedPeer.number(3) + ["fsync@openssh.com", "posix-rename@openssh.com"].flatMap { string($0) + string("1") })
         let events = Locked<[Event]>([])
+        let syncs = Locked(syncs)
+        let bytes = [UInt8](content(size))
         let peer = ScriptedPeer(greeting: greeting) { question in
             switch question.type {
             case .open: return [ScriptedPeer.handle(question.id)]
             case .lstat: return [ScriptedPeer.status(question.id, .noSuchFile)]
             case .fstat: return [ScriptedPeer.attributes(question.id, size: UInt64(reported))]
+            case .read: return [ScriptedPeer.data(question.id, bytes.dropFirst(question.range.offset).prefix(question.range.count))]
             case .write: events.withLock { $0.append(.write) }
             case .rename: events.withLock { $0.append(.rename) }
             case .extended:
                 let isSync = question.body.starts(with: string("fsync@openssh.com"))
                 events.withLock { $0.append(isSync ? .sync : .rename) }
+                let result = isSync ? syncs.withLock { $0.isEmpty ? nil : $0.removeFirst() } : nil
+                return [ScriptedPeer.status(question.id, result ?? .ok)]
             default: break
             }
             return [ScriptedPeer.status(question.id, .ok)]
         }
         let transport = SFTPTransport(connector: PeerConnector(peer: peer))
         let attempt = FileAttempt(
-            transferID: "t-1", endpoint: .sftp("sftp://me@peer/"),
+            transferID: "t-1", number: number, endpoint: .sftp("sftp://me@peer/"),
             source: UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)), remotePath: try RemotePath("reel.mov"),
-            credentials: NoCredentials(), logger: Logger(label: "test"))
+            checkpoint: checkpoint, credentials: NoCredentials(), logger: Logger(label: "test"))
         let reporter = AttemptReporter(
-            progress: { _, _ in }, checkpoint: { checkpoint in events.withLock { $0.append(.checkpoint(checkpoint.confirmed)) } })
+            progress: { _, _ in },
+            checkpoint: { checkpoint in
+                let acknowledged = try self.acknowledged(checkpoint)
+                events.withLock { $0.append(.checkpoint(checkpoint.confirmed, acknowledged: acknowledged)) }
+            })
         var failure: TransferError?
         do {
             _ = try await transport.perform(attempt, reporting: reporter)
@@ -260,6 +273,37 @@ struct CheckpointTests {
         let order = [Event.write, .sync, .checkpoint(30_000), .rename].compactMap { events.firstIndex(of: $0) }
         #expect(order.count == 4 && order == order.sorted(), "\(events)")
         #expect(events.count { $0 == .write } == 1 && events.count { $0 == .rename } == 1)
+    }
+
+    /// A server's system reports a failed write-back once, and drops the bytes: a later sync succeeds without them, also of another attempt.
+    @Test func noLaterSyncVouchesForLostBytes() async throws {
+        let (events, error) = try await upload(30_000, reported: 30_000, syncs: [.failure])
+        #expect(error != nil && !events.contains(.rename), "\(error?.description ?? "")")
+        #expect(events.allSatisfy { if case .checkpoint(let confirmed, nil) = $0 { confirmed == 0 } else { $0 == .write || $0 == .sync } })
+        #expect(events.count { $0 == .sync } == 1, "\(events)")
+    }
+
+    /// As after a sync that is due in between.
+    @Test func aFailureOnTheWayIsRemembered() async throws {
+        let size = 24 << 20
+        let (events, error) = try await upload(size, reported: size, number: 2, syncs: [.ok, .failure])
+        #expect(error != nil && !events.contains(.rename), "\(error?.description ?? "")")
+        let failure = try #require(events.indices.filter { events[$0] == .sync }.dropFirst().first)
+        let confirmed = events.map { if case .checkpoint(let confirmed, _) = $0 { confirmed } else { 0 } as Int64 }
+        #expect((confirmed[failure...].max() ?? 0) <= (confirmed[..<failure].max() ?? 0))
+        #expect(events.count { $0 == .sync } == 2)
+    }
+
+    /// What an earlier attempt left unsynced is gone for good if its sync fails, although a later one succeeds.
+    @Test func acknowledgedBytesThatCouldNotBeSyncedAreForgotten() async throws {
+        var stored = UploadCheckpoint(part: Array("p".utf8), final: Array("reel.mov".utf8), stage: .writing)
+        stored.acknowledged = 20_000
+        let checkpoint = Checkpoint(data: try JSONEncoder().encode(stored), confirmed: 10_000)
+        let (events, error) = try await upload(30_000, reported: 30_000, syncs: [.failure, .failure], from: checkpoint)
+        #expect(error != nil && events.first == .sync, "\(events)")
+        #expect(events.contains(.checkpoint(10_000)), "\(events)")
+        #expect(
+            events.allSatisfy { if case .checkpoint(let confirmed, let more) = $0 { confirmed == 10_000 && more == nil } else { true } })
     }
 
     @Test(arguments: [29_999, 30_001]) func rejectsOtherFinalSize(reported: Int) async throws {

@@ -39,18 +39,22 @@ import TransportSFTP
         }
     }
 
-    @Test func discardRemovesFile() async throws {
+    /// The queue removes abandoned content whenever the server allows it, perhaps after a restart of the file, after a retry, or after the
+    /// file arrived by another endpoint.
+    @Test func lateRemovalKeepsFinalName() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = transfer(fixture)
-            try await interrupted(transfer, transfer.source(content(1_000_000)))
+            let source = try transfer.source(content(1_000_000))
+            try await interrupted(transfer, source)
+            let abandoned = try #require(transfer.recorder.checkpoints.last)
+            _ = try await transfer.upload(source)
             let transport = try #require(fixture.transport as? SFTPTransport)
-            let checkpoint = try #require(transfer.recorder.checkpoints.last)
-            try await transport.discard(checkpoint, at: fixture.endpoint, credentials: fixture.credentials)
-            #expect(fixture.names.isEmpty)
+            try await transport.discard(abandoned, at: fixture.endpoint, credentials: fixture.credentials)
+            #expect(transfer.stored == content(1_000_000) && fixture.names == ["a.bin"])
         }
     }
 
-    /// A cancellation removes the file that a checkpoint names, so there is no checkpoint for a file of another user.
+    /// A file that could not be opened belongs to another user.
     @Test func keepsFileThatCouldNotBeOpened() async throws {
         try await ProcessFixture.with(options: ["-R"]) { fixture in
             let transfer = transfer(fixture)

@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import ScriptedHTTP
 import Testing
 import TransferCore
@@ -198,6 +199,61 @@ import TransportTUS
     @Test(arguments: ["https://host.example/files/1?signature=x%20y", "HTTP://[::1]:8080/", "http://host.example"])
     func acceptsValidURLs(url: String) throws {
         try TUSTransport.validate(AttemptOptions(uploadURL: url), for: .upload)
+    }
+
+    /// The queue removes abandoned content whenever the server allows it: then the upload may be complete, and the app owns it.
+    @Test func lateRemovalKeepsGivenUpload() async throws {
+        var upload = try TestUpload(size: 10) { request, number in
+            let answers: [ServerStep] = [.offset(0), .accepted(4), .tus(503), .offset(4), .accepted(10)]
+            return [request.method == "DELETE" ? .tus(204) : answers[number]]
+        }
+        upload.options.uploadURL = upload.server.url("/elsewhere/7")
+        #expect(await upload.failure()?.failureClass == .transient)
+        let abandoned = try #require(upload.recorder.checkpoints.last)
+        #expect(abandoned.confirmed == 4)
+        _ = try await upload.run(from: abandoned)
+        for checkpoint in upload.recorder.checkpoints {
+            try await upload.transport.discard(checkpoint, at: upload.endpoint, credentials: upload.credentials)
+        }
+        #expect(upload.methods == ["HEAD", "PATCH", "HEAD", "HEAD", "PATCH"])
+        await upload.end()
+    }
+
+    /// After a restart, the content may be of an earlier version of the file. An upload without content is as good as a new one.
+    @Test(arguments: [4, 10]) func refusesGivenUploadWithContentAfterRestart(offset: Int) async throws {
+        var upload = try TestUpload(size: 10, answers: [[.offset(offset)], [.offset(0)], [.accepted(10)]])
+        upload.options.uploadURL = upload.server.url("/elsewhere/secret")
+        upload.isRestarted = true
+        let error = await upload.failure()
+        #expect(error?.failureClass == .permanent && error?.code == .invalidUploadURL)
+        #expect(error?.description.contains("secret") == false && error?.description.contains("\(offset) bytes") == true)
+        #expect(upload.methods == ["HEAD"])
+        _ = try await upload.run()
+        #expect(upload.methods == ["HEAD", "HEAD", "PATCH"])
+        await upload.end()
+    }
+
+    /// An attempt that continues one of the same transfer has its checkpoint.
+    @Test func aRestartedTransferResumes() async throws {
+        var upload = try TestUpload(size: 10, answers: [[.offset(0)], [.accepted(4)], [.tus(503)], [.offset(4)], [.accepted(10)]])
+        upload.options.uploadURL = upload.server.url("/elsewhere/7")
+        upload.isRestarted = true
+        #expect(await upload.failure()?.failureClass == .transient)
+        _ = try await upload.run(from: upload.recorder.checkpoints.last)
+        #expect(upload.methods == ["HEAD", "PATCH", "HEAD", "HEAD", "PATCH"])
+        await upload.end()
+    }
+
+    @Test func noLogHasIt() async throws {
+        let lines = LogLines()
+        var upload = try TestUpload(size: 10, answers: [[.offset(0)], [.accepted(10)]])
+        upload.options.uploadURL = upload.server.url("/files/capability?signature=x")
+        upload.logger = lines.logger
+        _ = try await upload.run()
+        let origin = "http://127.0.0.1:\(upload.server.port)"
+        #expect(lines.texts(at: .debug) == ["HEAD \(origin)", "PATCH \(origin)"])
+        #expect(lines.texts().allSatisfy { !$0.contains("capability") })
+        await upload.end()
     }
 
     @Test func reportsMissingUpload() async throws {

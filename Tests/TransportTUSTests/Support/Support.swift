@@ -57,6 +57,9 @@ struct TestUpload {
     var remotePath = "a.bin"
     /// The number of the attempt.
     var number = 1
+    /// Whether an earlier transfer of the file may have left content.
+    var isRestarted = false
+    var logger = Logger(label: "test")
     var allowance: @Sendable (Int) -> Allowance = { Allowance(bytes: $0) }
 
     /// - Parameters:
@@ -112,10 +115,10 @@ struct TestUpload {
         from checkpoint: Checkpoint? = nil, source: UploadSource? = nil, by other: TUSTransport? = nil
     ) async throws -> TransferReceipt {
         let attempt = FileAttempt(
-            transferID: "t-1", number: number, endpoint: endpoint, source: try source ?? file.source,
+            transferID: "t-1", number: number, isRestarted: isRestarted, endpoint: endpoint, source: try source ?? file.source,
             remotePath: try RemotePath(remotePath), checkpoint: checkpoint, options: options,
             origin: AttemptOrigin(session: "s-1", item: 3, context: Data("{}".utf8)),
-            credentials: credentials, logger: Logger(label: "test"))
+            credentials: credentials, logger: logger)
         return try await (other ?? transport).perform(attempt, reporting: recorder.reporter(allowance: allowance))
     }
 

@@ -131,9 +131,8 @@ package struct EndpointClient: Sendable {
                 try await resources.engine.perform(request, pacing: sending.pacing, progress: sending.progress)
             }
         let latency = ContinuousClock.now - start
-        // Without the query, which may have a signature.
-        let path = request.url.prefix { $0 != "?" }
-        logger.debug("\(request.method) \(path)", metadata: ["status": "\(response.status)", "latency": "\(latency)"])
+        // Without the path, which can be a capability, as an upload's URL is.
+        logger.debug("\(request.method) \(target)", metadata: ["status": "\(response.status)", "latency": "\(latency)"])
         return EndpointResponse(
             response: response, method: request.method, origin: target, latency: latency,
             secrets: identity.map(\.value) + sending.secrets, sentCredentials: !identity.isEmpty,

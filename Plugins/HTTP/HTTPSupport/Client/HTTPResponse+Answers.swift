@@ -87,22 +87,23 @@ extension String {
         return text.replacingOccurrences(of: "&amp;", with: "&")
     }
 
-    /// Whether the text contains a secret of a header: a part of its value, or the password in HTTP Basic.
+    /// Whether the text contains a secret of a header: a part of its value, or the password in HTTP Basic. Compares bytes, because a
+    /// combining mark after the secret makes another character of its last one.
     package func repeats(_ secrets: [String]) -> Bool {
         secrets.contains { secret in
             let parts = secret.split(separator: " ")
-            if parts.first == "Basic", let password = parts.last.flatMap({ Self.password(inBasic: String($0)) }), contains(password) {
+            if parts.first == "Basic", let password = parts.last.flatMap({ Self.password(inBasic: String($0)) }), utf8.contains(password) {
                 return true
             }
             // A scheme such as "Bearer" is not secret.
-            return parts.contains { $0 != "Bearer" && $0 != "Basic" && contains($0) }
+            return parts.contains { $0 != "Bearer" && $0 != "Basic" && utf8.contains($0.utf8) }
         }
     }
 
     /// The password in the credentials of HTTP Basic (RFC 7617, section 2).
-    private static func password(inBasic text: String) -> String? {
+    private static func password(inBasic text: String) -> [UInt8]? {
         guard let data = Data(base64Encoded: text) else { return nil }
-        let password = String(decoding: data, as: UTF8.self).drop { $0 != ":" }.dropFirst()
-        return password.isEmpty ? nil : String(password)
+        let password = data.drop { $0 != UInt8(ascii: ":") }.dropFirst()
+        return password.isEmpty ? nil : Array(password)
     }
 }

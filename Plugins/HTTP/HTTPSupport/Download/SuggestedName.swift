@@ -24,8 +24,11 @@ struct SuggestedName {
     }
 
     private static func reduced(_ name: String) -> FilePath.Component? {
-        let last = name.split(omittingEmptySubsequences: false) { $0 == "/" || $0 == "\\" }.last ?? ""
-        let harmless = last.unicodeScalars.filter { scalar in
+        // By scalars: a separator and a combining mark after it are one character.
+        let scalars = name.unicodeScalars
+        let separator = scalars.lastIndex { $0 == "/" || $0 == "\\" }
+        let last = separator.map { scalars[scalars.index(after: $0)...] } ?? scalars[...]
+        let harmless = last.filter { scalar in
             switch scalar.properties.generalCategory {
             // Direction controls can make `txt.exe` appear as `exe.txt`.
             case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: false
@@ -51,9 +54,9 @@ struct SuggestedName {
 
     /// The value of a parameter with a star: character set, language, and percent-encoded bytes (RFC 8187, section 3.2).
     private static func decoded(_ value: String) -> String? {
-        let parts = value.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
+        let parts = value.utf8.split(separator: UInt8(ascii: "'"), maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }
-        let coded = Array(parts[2].utf8)
+        let coded = Array(parts[2])
         var bytes: [UInt8] = []
         var index = 0
         while index < coded.count {
@@ -68,7 +71,7 @@ struct SuggestedName {
                 index += 1
             }
         }
-        switch parts[0].lowercased() {
+        switch String(decoding: parts[0], as: UTF8.self).lowercased() {
         case "utf-8": return String(validating: bytes, as: UTF8.self)
         case "iso-8859-1": return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
         default: return nil
@@ -77,12 +80,12 @@ struct SuggestedName {
 }
 
 /// The parameters of a header's value, after its first `;` (RFC 9110, section 5.6.6): names are case-insensitive, and the first of each
-/// counts.
+/// counts. Delimiters are scalars: a combining mark after one makes another character of it.
 private struct HeaderParameters {
     private var values: [String: String] = [:]
 
     init(of value: String) {
-        var rest = Substring(value)
+        var rest = value.unicodeScalars[...]
         while let semicolon = rest.firstIndex(of: ";") {
             rest = rest[rest.index(after: semicolon)...].drop { $0 == " " || $0 == "\t" }
             let name = rest.prefix { $0 != "=" && $0 != ";" }
@@ -90,27 +93,27 @@ private struct HeaderParameters {
             guard rest.first == "=" else { continue }
             rest = rest.dropFirst().drop { $0 == " " || $0 == "\t" }
             let text = rest.first == "\"" ? Self.takeQuoted(&rest) : Self.takeToken(&rest)
-            let key = name.filter { $0 != " " && $0 != "\t" }.lowercased()
+            let key = String(String.UnicodeScalarView(name.filter { $0 != " " && $0 != "\t" })).lowercased()
             if values[key] == nil { values[key] = text }
         }
     }
 
     subscript(name: String) -> String? { values[name] }
 
-    private static func takeToken(_ rest: inout Substring) -> String {
+    private static func takeToken(_ rest: inout Substring.UnicodeScalarView) -> String {
         let token = rest.prefix { $0 != ";" }
         rest = rest[token.endIndex...]
-        return String(token)
+        return String(String.UnicodeScalarView(token))
     }
 
     /// A backslash escapes a quote or another backslash (section 5.6.4); before other characters, servers mean a separator in a path.
-    private static func takeQuoted(_ rest: inout Substring) -> String {
+    private static func takeQuoted(_ rest: inout Substring.UnicodeScalarView) -> String {
         rest.removeFirst()
-        var text = ""
-        while let character = rest.popFirst(), character != "\"" {
-            let isEscaped = character == "\\" && (rest.first == "\"" || rest.first == "\\")
-            text.append(isEscaped ? rest.removeFirst() : character)
+        var text = String.UnicodeScalarView()
+        while let scalar = rest.popFirst(), scalar != "\"" {
+            let isEscaped = scalar == "\\" && (rest.first == "\"" || rest.first == "\\")
+            text.append(isEscaped ? rest.removeFirst() : scalar)
         }
-        return text
+        return String(text)
     }
 }

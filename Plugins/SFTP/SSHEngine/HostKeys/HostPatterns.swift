@@ -7,12 +7,12 @@ package struct HostName: Hashable, Sendable {
     let knownAs: String
 
     package init(_ host: String, port: UInt16) {
-        let name = host.lowercased()
+        let name = String(decoding: host.utf8.map(lowercase), as: UTF8.self)
         knownAs = port == 22 ? name : "[\(name)]:\(port)"
     }
 }
 
-/// The first field of a line of a known hosts file.
+/// The first field of a line of a known hosts file, compared by bytes as OpenSSH does.
 enum HostPatterns: Sendable {
     /// A hidden name: its HMAC-SHA1 with a salt.
     case hashed(salt: [UInt8], hash: [UInt8])
@@ -25,15 +25,16 @@ enum HostPatterns: Sendable {
 
     /// Nil if the field is invalid.
     init?(_ field: String) {
-        if field.hasPrefix("|") {
-            let parts = field.split(separator: "|", omittingEmptySubsequences: false)
-            guard parts.count == 4, parts[1] == "1", let salt = Data(base64Encoded: String(parts[2])),
-                let hash = Data(base64Encoded: String(parts[3])), hash.count == Insecure.SHA1.byteCount
+        if field.utf8.first == UInt8(ascii: "|") {
+            let parts = field.utf8.split(separator: UInt8(ascii: "|"), omittingEmptySubsequences: false).map { Data($0) }
+            guard parts.count == 4, parts[1].elementsEqual("1".utf8), let salt = Data(base64Encoded: parts[2]),
+                let hash = Data(base64Encoded: parts[3]), hash.count == Insecure.SHA1.byteCount
             else { return nil }
             self = .hashed(salt: [UInt8](salt), hash: [UInt8](hash))
         } else {
-            let patterns = field.lowercased().split(separator: ",").map { part in
-                Pattern(isNegated: part.hasPrefix("!"), text: Array(part.hasPrefix("!") ? part.dropFirst().utf8 : part.utf8))
+            let patterns = field.utf8.map(lowercase).split(separator: UInt8(ascii: ",")).map { part in
+                let isNegated = part.first == UInt8(ascii: "!")
+                return Pattern(isNegated: isNegated, text: Array(isNegated ? part.dropFirst() : part))
             }
             guard !patterns.isEmpty, patterns.allSatisfy({ !$0.text.isEmpty }) else { return nil }
             self = .list(patterns)
@@ -75,4 +76,9 @@ extension HostPatterns.Pattern {
         }
         return text[position...].allSatisfy { $0 == UInt8(ascii: "*") }
     }
+}
+
+/// Only ASCII letters have two cases in host names.
+private func lowercase(_ byte: UInt8) -> UInt8 {
+    (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
 }

@@ -184,9 +184,19 @@ final class PartWriter: Sendable {
     private func keep() async throws {
         let (positions, count) = state.withLock { ($0.positions, $0.count) }
         guard record.isOutdated(positions) else { return }
-        if features.offers(.fsync) { try await client.perform(.fsync(handle)) }
+        if features.offers(.fsync) { try await finish(client.begin(.fsync(handle))) }
         try await save(positions)
         schedule.withLock { $0.didSync(count) }
+    }
+
+    /// Waits for a sync. After a failure, no checkpoint covers more than the last successful sync: a server reports lost bytes only once.
+    private func finish(_ sync: PendingAnswer) async throws {
+        do {
+            try await sync.success()
+        } catch let failure as StatusFailure {
+            await record.endAfterFailedSync()
+            throw failure
+        }
     }
 
     /// Saves a checkpoint for the bytes that the server has synced.
@@ -221,8 +231,12 @@ final class PartWriter: Sendable {
             sync.abandon()
         }
         defer { deadline.cancel() }
-        guard case .status(let status)? = try? await sync.answer() else { return false }
-        return status.code == .ok
+        do {
+            try await finish(sync)
+            return true
+        } catch {
+            return false
+        }
     }
 
     /// A cancelled attempt has 100 ms to end.
@@ -249,8 +263,14 @@ final class PartWriter: Sendable {
         let sync = features.offers(.fsync) ? client.begin(.fsync(handle)) : nil
         let status = client.begin(.fstat(handle))
         close()
-        try await drained()
-        try await sync?.success()
+        do {
+            try await drained()
+        } catch {
+            // A server that could not write may not sync, either.
+            if let sync { try? await finish(sync) }
+            throw error
+        }
+        if let sync { try await finish(sync) }
         state.withLock { $0.isSynced = sync != nil }
         // Only compared with the number of sent bytes, not used in calculations.
         let size = try await status.attributes().size.map { Int64(clamping: $0) }

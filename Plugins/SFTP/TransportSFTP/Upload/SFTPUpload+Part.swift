@@ -95,11 +95,15 @@ extension SFTPUpload {
             guard size >= UInt64(checkpoint.neededSize(confirmed)) else { throw PartPlacing.lost(place.name, at: client.serverName) }
             if confirmed == file.source.size { reporter.reportWaiting() }
             var part = OpenPart(handle: handle, checkpoint: checkpoint, confirmed: confirmed)
-            if let more = checkpoint.synced(confirmed), size >= UInt64(more.checkpoint.neededSize(more.confirmed)),
-                let warnings = try await sync(handle, checkpoint.unsynced(confirmed))
-            {
-                try await reporter.save(more.checkpoint.encoded(confirmed: more.confirmed))
-                part = OpenPart(handle: handle, checkpoint: more.checkpoint, confirmed: more.confirmed, warnings: warnings)
+            if let more = checkpoint.synced(confirmed) {
+                let isLongEnough = size >= UInt64(more.checkpoint.neededSize(more.confirmed))
+                if isLongEnough, let warnings = try await sync(handle, checkpoint.unsynced(confirmed)) {
+                    part = OpenPart(handle: handle, checkpoint: more.checkpoint, confirmed: more.confirmed, warnings: warnings)
+                } else {
+                    // A server reports lost bytes once: a later sync would succeed.
+                    part = OpenPart(handle: handle, checkpoint: checkpoint.withoutUnsynced, confirmed: confirmed)
+                }
+                try await reporter.save(part.checkpoint.encoded(confirmed: part.confirmed))
             }
             // No checkpoint covers the bytes after that.
             let needed = part.checkpoint.neededSize(part.confirmed)

@@ -109,6 +109,14 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         return more > confirmed ? (checkpoint, more) : nil
     }
 
+    /// The checkpoint without the bytes that the server acknowledged and did not sync.
+    var withoutUnsynced: UploadCheckpoint {
+        var checkpoint = self
+        checkpoint.ranges = ranges?.map { Range(start: $0.start, end: $0.end, confirmed: $0.confirmed) }
+        checkpoint.acknowledged = nil
+        return checkpoint
+    }
+
     /// The ranges that the server acknowledged without having synced them.
     func unsynced(_ confirmed: Int64) -> [Swift.Range<Int64>] {
         let all = ranges?.map { $0.confirmed..<($0.acknowledged ?? $0.confirmed) } ?? [confirmed..<max(confirmed, acknowledged ?? 0)]

@@ -29,7 +29,7 @@ package final class UploadRecord: Sendable {
         var parts: [Part]
         /// The last checkpoint that is being saved.
         var saving: Task<Void, any Error>?
-        /// Whether the part file is complete, and its checkpoints are made elsewhere.
+        /// Whether no more checkpoints are saved here.
         var isOver = false
 
         /// Bytes over all ranges.
@@ -120,6 +120,19 @@ package final class UploadRecord: Sendable {
     /// Saves no further checkpoint: the part file is complete and gets its name.
     func end() { state.withLock { $0.isOver = true } }
 
+    /// Saves no further checkpoint because the server could not sync: it may have lost any bytes after those that are confirmed. Forgets the
+    /// bytes that are only acknowledged.
+    func endAfterFailedSync() async {
+        let forgets = state.withLock { state in
+            state.isOver = true
+            let unsynced = state.parts.indices.filter { state.parts[$0].acknowledged > state.parts[$0].range.confirmed }
+            for index in unsynced { state.parts[index].acknowledged = state.parts[index].range.confirmed }
+            return !unsynced.isEmpty
+        }
+        // A separate task, because the attempt's task may be cancelled.
+        if forgets { await Task { try? await self.enqueueSaving([:]) }.value }
+    }
+
     /// The number of unconfirmed bytes.
     func rest(of size: Int64) -> Int64 { size - state.withLock { $0.totals.confirmed } }
 
@@ -148,12 +161,14 @@ package final class UploadRecord: Sendable {
     ///
     /// - Parameter positions: The position up to which the server acknowledged each range.
     package func save(acknowledged positions: [Int: Int64]) async throws {
-        state.withLock { state in
+        let isOver = state.withLock { state in
+            guard !state.isOver else { return true }
             for (index, position) in positions {
                 state.parts[index].acknowledged = max(state.parts[index].acknowledged, position)
             }
+            return false
         }
-        try await enqueueSaving([:])
+        if !isOver { try await enqueueSaving([:]) }
     }
 
     private func enqueueSaving(_ positions: [Int: Int64]) async throws {

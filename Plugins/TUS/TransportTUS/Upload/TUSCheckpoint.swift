@@ -6,6 +6,9 @@ struct RemoteUpload: Codable, Sendable {
     /// The absolute URL; nil until the response to the creation.
     var url: String?
 
+    /// Whether the app gave the URL (`AttemptOptions.uploadURL`), so that all attempts use the same upload.
+    var isGiven: Bool?
+
     /// The number of bytes that the server confirmed.
     var confirmed: Int64?
 
@@ -92,6 +95,13 @@ struct TUSCheckpoint: Codable, Sendable {
         self.whole = whole
     }
 
+    /// The checkpoint that a first attempt starts from.
+    ///
+    /// - Parameter url: The URL of an upload that the app created; nil to create one.
+    init(given url: String?) {
+        whole = RemoteUpload(url: url, isGiven: url == nil ? nil : true)
+    }
+
     /// A checkpoint of uploads to remove.
     init(leftovers urls: [String]) {
         parts = urls.map { RemoteUpload(url: $0) }
@@ -162,4 +172,7 @@ struct TUSCheckpoint: Codable, Sendable {
 
     /// The URLs of all uploads.
     var urls: [String] { (parts ?? []).compactMap(\.url) + (whole.url.map { [$0] } ?? []) }
+
+    /// The URLs of the uploads that only this transfer uses. A given one may have been completed by a later attempt.
+    var ownURLs: [String] { whole.isGiven == true ? (parts ?? []).compactMap(\.url) : urls }
 }

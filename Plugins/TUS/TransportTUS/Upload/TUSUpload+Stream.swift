@@ -22,7 +22,9 @@ extension TUSUpload {
         var known = await record.checkpoint
         // A stream whose confirmed bytes were released can't start again.
         var remoteOffset: TUSServer.RemoteOffset?
-        if options.uploadURL == nil, known.confirmed == 0 {
+        if options.uploadURL != nil {
+            remoteOffset = try await emptyGivenUpload(known, length: Self.length(growth))
+        } else if known.confirmed == 0 {
             remoteOffset = try await restartIfUncounted(&known, length: Self.length(growth))
         }
         var patchLoop: PatchLoop

@@ -14,6 +14,8 @@ struct TUSUpload {
     let threads: WorkerThreads
     /// Whether an earlier attempt may have created an upload with an unknown URL.
     private let isRepeated: Bool
+    /// Whether an upload at a given URL may have content of an earlier version of the file.
+    private let mayHaveOtherContent: Bool
 
     init(
         _ attempt: FileAttempt, server: TUSServer, file: FileReader, threads: WorkerThreads, reporter: AttemptReporter
@@ -24,8 +26,9 @@ struct TUSUpload {
         self.reporter = reporter
         options = attempt.options
         isRepeated = attempt.checkpoint != nil
+        mayHaveOtherContent = attempt.isRestarted && attempt.checkpoint == nil
         metadata = try UploadMetadata(attempt)
-        let checkpoint = attempt.checkpoint.flatMap(TUSCheckpoint.init) ?? TUSCheckpoint(whole: RemoteUpload(url: options.uploadURL))
+        let checkpoint = attempt.checkpoint.flatMap(TUSCheckpoint.init) ?? TUSCheckpoint(given: options.uploadURL)
         // The limit that an earlier process found out.
         if let limit = checkpoint.chunkLimit {
             server.profiles.learn(of: server.address) { $0.limitChunks(to: max(ChunkPlan.floor, limit)) }
@@ -88,8 +91,10 @@ struct TUSUpload {
     private func transfer(_ receipt: inout TransferReceipt) async throws {
         var known = await record.checkpoint
         var remoteOffset: TUSServer.RemoteOffset?
-        if known.parts == nil, options.uploadURL == nil {
-            remoteOffset = try await restartIfUncounted(&known, length: size)
+        if known.parts == nil {
+            remoteOffset =
+                options.uploadURL == nil
+                ? try await restartIfUncounted(&known, length: size) : try await emptyGivenUpload(known, length: size)
         }
         let needsFeatures = known.whole.url == nil || known.parts != nil || options.verification == .checksum
         let features = needsFeatures ? try await server.features(for: options.verification) : .minimal
@@ -138,6 +143,22 @@ struct TUSUpload {
         known = TUSCheckpoint()
         try await record.save { $0 = TUSCheckpoint() }
         return nil
+    }
+
+    /// Asks for the offset of a given upload after a restart of the file.
+    ///
+    /// - Returns: The offset, which is 0; nil if the upload has content of this version of the file at most.
+    /// - Throws: A ``TransferError`` if the upload has content: it can't start again, and the content can't be compared.
+    func emptyGivenUpload(_ known: TUSCheckpoint, length: Int64?) async throws -> TUSServer.RemoteOffset? {
+        guard mayHaveOtherContent, let url = known.whole.url else { return nil }
+        let remoteOffset = try await server.offset(of: url, length: length)
+        guard remoteOffset.offset == 0 else {
+            throw TransferError(
+                .permanent, .invalidUploadURL,
+                "The file's upload at \(server.client.origin(of: url)) already has \(remoteOffset.offset) bytes, perhaps of an earlier version of the "
+                    + "file. Enqueue the file again with the URL of a new upload.")
+        }
+        return remoteOffset
     }
 
     private func isSentInParts(_ features: TUSFeatures) -> Bool {

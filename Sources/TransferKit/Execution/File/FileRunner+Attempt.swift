@@ -20,7 +20,7 @@ extension FileRunner {
         var logger = context.logger
         for (key, value) in logMetadata(at: endpoint) { logger[metadataKey: key] = value }
         let attempt = FileAttempt(
-            transferID: transferID, number: history.attempts, endpoint: endpoint,
+            transferID: transferID, number: history.attempts, isRestarted: file.generation > 1, endpoint: endpoint,
             payload: moving.payload, remotePath: try RemotePath(bytes: file.destination), checkpoint: stored,
             options: AttemptOptions(context.options, uploadURL: file.uploadPlace),
             origin: AttemptOrigin(session: "\(context.id)", item: file.position, context: context.live.context),

@@ -1,0 +1,41 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+
+    @Suite struct FileBlocksTests {
+        /// A disk without enough space, and a user without enough quota: the system may have reserved a part of the blocks.
+        @Test(arguments: [ENOSPC, EDQUOT]) func aFailedReservationLeavesNoBlocks(code: CInt) throws {
+            let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "blocks-\(UUID().uuidString)").path)
+            let file = try FileDescriptor.open(
+                path, .readWrite, options: [.create, .exclusiveCreate, .closeOnExec], permissions: .ownerReadWrite)
+            defer {
+                try? file.close()
+                try? FileManager.default.removeItem(atPath: path.string)
+            }
+            try file.writeAll(Array("hello".utf8))
+            let before = try blocks(of: file)
+            #expect(throws: Errno.noSpace) {
+                try FileBlocks.reserve(file, 8 << 20) { () -> CInt in
+                    guard (try? FileBlocks.reserve(file, 4 << 20)) != nil else { return EIO }
+                    return code
+                }
+            }
+            #expect(try blocks(of: file) == before)
+        }
+
+        /// A file system without this function: the file is written without a reservation.
+        @Test func aMissingFunctionIsNoFailure() throws {
+            try FileBlocks.reserve(.standardInput, 8 << 20) { EOPNOTSUPP }
+        }
+
+        private func blocks(of file: FileDescriptor) throws -> Int64 {
+            var found = stat()
+            guard unsafe fstat(file.rawValue, &found) == 0 else { throw Errno(rawValue: errno) }
+            return Int64(found.st_blocks)
+        }
+    }
+#endif
