@@ -227,6 +227,7 @@ extension Scheduler {
     private mutating func wait(
         _ key: SessionKey, _ outcome: RunOutcome, turn: Duration? = nil, at now: DualInstant, _ transaction: inout Transaction
     ) {
+        let others = waitForOtherEndpoints(key, outcome, at: now)
         mutate(key) { entry, details in
             entry.state = .waiting
             switch outcome {
@@ -240,12 +241,31 @@ extension Scheduler {
                 details.shortage = error
                 entry.conditions.insert(.noSpace)
             case .interrupted: entry.startPriority = .interrupted
-            case .endpointsUnavailable, .accountBlocked, .finished: break
+            case .endpointsUnavailable:
+                guard let others else { break }
+                details.retryAt = now + others
+                details.ownRetryAt = now
+                entry.conditions.insert(.backoff)
+            case .accountBlocked, .finished: break
             }
         }
         guard let entry = sessionIndex[key] else { return }
         if entry.startPriority != .interrupted { restoreDisplaced(of: key, &transaction) }
         transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id), .changed([entry.id], .waiting)]
+    }
+
+    /// How long a session waits whose run could use none of the account's available endpoints; nil if none is available.
+    ///
+    /// Only some endpoints can list a folder, so the session waits for the others. Without the wait it would start again at once.
+    private func waitForOtherEndpoints(_ key: SessionKey, _ outcome: RunOutcome, at now: DualInstant) -> Duration? {
+        guard case .endpointsUnavailable = outcome, let entry = sessionIndex[key], ability(of: entry, at: now).isAble else { return nil }
+        let times = (accounts[entry.account]?.account.endpoints ?? []).compactMap { endpoint -> Duration? in
+            guard settings.transports.contains(endpoint.transport),
+                case .unavailable(let until) = flags.health.availability(of: endpoint, run: nil, at: now.uptime)
+            else { return nil }
+            return until - now.uptime
+        }
+        return max(times.min() ?? .zero, RetryPolicy.slotKept)
     }
 
     private static let spaceCheckInterval = Duration.seconds(30)

@@ -157,10 +157,20 @@ extension ReferenceQueue {
         case .backoff(let delay, let error):
             sessions[index].retryAt = now + (isOutage(error) ? max(delay, turn(of: sessions[index])) : delay)
             sessions[index].ownRetryAt = now + delay
-        case .endpointsUnavailable, .accountBlocked: break
+        case .endpointsUnavailable: waitForAnotherEndpoint(index)
+        case .accountBlocked: break
         case .noSpace: sessions[index].spaceAt = now.uptime + .seconds(30)
         }
         letGo(ownedBy: sessions[index].id)
+    }
+
+    /// The endpoints that are available don't serve this session: it waits for one of the others.
+    private mutating func waitForAnotherEndpoint(_ index: Int) {
+        guard isAble(sessions[index]), let account = account(sessions[index].account) else { return }
+        let others = usableEndpoints(account).filter { !health.isAvailable($0, at: now) }
+        let wait = (others.map { health.unavailable($0, at: now) }.min() ?? now.uptime) - now.uptime
+        sessions[index].retryAt = now + max(wait, .seconds(1))
+        sessions[index].ownRetryAt = now
     }
 
     mutating func end(_ index: Int, as state: SessionState) {
