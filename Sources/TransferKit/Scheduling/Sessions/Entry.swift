@@ -122,6 +122,8 @@ package struct EntryDetails: Sendable, Equatable {
     package var mark: Int64 = 0
     /// The number of the run that has not ended yet; 0 for none.
     package var run: UInt64 = 0
+    /// The mark of a call that asked for the run that had already begun and has not moved bytes since; 0 for none. Not stored.
+    var runAgain: Int64 = 0
     package var retryAt: DualInstant?
     /// The time of the next attempt, without the time for which the session lets others probe its endpoints first.
     package var ownRetryAt: DualInstant?

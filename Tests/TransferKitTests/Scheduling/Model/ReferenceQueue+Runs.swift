@@ -58,6 +58,7 @@ extension ReferenceQueue {
         sessions[index].run = runNumbers
         sessions[index].isToldToEnd = false
         sessions[index].hasNewItems = false
+        sessions[index].runAgain = 0
         runs[sessions[index].id, default: []].append(runNumbers)
         started.append(sessions[index].id)
         if let account = account(sessions[index].account), let endpoint = firstAvailableEndpoint(account) {
@@ -91,11 +92,18 @@ extension ReferenceQueue {
         case .hostBusy(let endpoint, let duration): health.busy(endpoint, for: duration, at: now)
         case .ended(let outcome):
             health.end(run)
+            // A call during a run that has to wait is as good as one a moment later.
+            let mark = sessions[index].state == .running ? sessions[index].runAgain : 0
+            sessions[index].runAgain = 0
             ended(index, run, outcome)
-        case .file(_, .completed(_, let endpoint)): works(endpoint)
+            if mark != 0, sessions[index].state == .waiting { runNow(index, mark: mark) }
+        case .file(_, .completed(_, let endpoint)):
+            sessions[index].runAgain = 0
+            works(endpoint)
+        case .connected, .file(_, .checkpoint): sessions[index].runAgain = 0
         case .endpoint(let endpoint): health.uses(endpoint, run)
         case .probe(let endpoint): health.probe(endpoint, run, now)
-        case .connected, .file, .expansion, .endpointChanged, .attemptFailed, .abandoned: break
+        case .file, .expansion, .endpointChanged, .attemptFailed, .abandoned: break
         }
     }
 

@@ -104,6 +104,7 @@ struct ReferenceQueue {
             session.earlierTags = session.tags
             session.isToldToEnd = false
             session.hasNewItems = false
+            session.runAgain = 0
             session.stoppedAt = nil
             session.spaceAt = nil
             session.retryAt = nil

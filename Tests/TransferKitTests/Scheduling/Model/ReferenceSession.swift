@@ -27,6 +27,8 @@ struct ReferenceSession {
     var earlierTags: Set<String>
     /// Whether items were added since its run began.
     var hasNewItems = false
+    /// The mark of a `run` during the present run, which has moved nothing since; 0 for none.
+    var runAgain = 0
     /// What it is, or will be once its run has let go.
     var state: SessionState
     /// The number of the run that has not ended yet.
