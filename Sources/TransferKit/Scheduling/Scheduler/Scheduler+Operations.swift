@@ -186,7 +186,7 @@ extension Scheduler {
         requestStop(key, &transaction) { entry, details in
             entry.state = .cancelled
             Self.forgetMarks(&entry, &details)
-            entry.conditions.subtract([.backoff, .noSpace, .unreadable])
+            entry.conditions.subtract([.backoff, .noSpace, .unreadable, .begun])
             details = EntryDetails(
                 run: details.run, notBefore: details.notBefore, dependency: details.dependency, deduplicationKey: details.deduplicationKey)
             if keepsPartial { entry.conditions.insert(.keepsPartial) } else { entry.conditions.remove(.keepsPartial) }

@@ -42,6 +42,9 @@ package struct Entry: SessionTableElement, Equatable {
             && conditions.isDisjoint(with: Conditions.preventing.subtracting(.timed).union(.unreadable))
     }
 
+    /// Whether the session waits for disk space or descriptors.
+    var waitsForSpace: Bool { state == .waiting && conditions.contains(.noSpace) }
+
     /// Whether the session claims the next free slot.
     var isClaimant: Bool {
         state == .waiting && startPriority == .now && conditions.isDisjoint(with: .preventing)
@@ -109,10 +112,15 @@ package struct Entry: SessionTableElement, Equatable {
         /// The store is damaged, and the session's items can't be read. The session also waits for its next attempt.
         static let unreadable = Conditions(rawValue: 4096)
 
+        /// It ran in this process, or has a checkpoint from an earlier one: it may occupy disk space.
+        package static let begun = Conditions(rawValue: 8192)
+
         static let preventing: Conditions = [.stopped, .displaced, .backoff, .early, .dependent, .noSpace, .runNotEnded]
         static let timed: Conditions = [.stopped, .backoff, .early]
         /// The conditions that end with the process.
-        static let transient: Conditions = [.stopped, .backoff, .noSpace, .stopping, .connected, .hasNewItems, .runNotEnded, .unreadable]
+        static let transient: Conditions = [
+            .stopped, .backoff, .noSpace, .stopping, .connected, .hasNewItems, .runNotEnded, .unreadable, .begun,
+        ]
     }
 }
 

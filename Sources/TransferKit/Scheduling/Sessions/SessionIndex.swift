@@ -74,6 +74,8 @@ package struct SessionIndex: Sendable {
     private(set) var deduplicated: [String: SessionKey] = [:]
     /// In a strict queue: all sessions that are neither completed, failed nor cancelled.
     private(set) var unfinished = RankedKeys()
+    /// In a strict queue: the waiting sessions that have begun.
+    private(set) var begun: Set<SessionKey> = []
     /// The times of next attempts, in nanoseconds of uptime.
     var due = DueTimes()
     /// The times at which stopped sessions may resume, in nanoseconds of uptime.
@@ -189,6 +191,7 @@ package struct SessionIndex: Sendable {
         if isStrict, !entry.state.isEnded {
             let ranks = ranks()
             unfinished.insert(key, rank: ranks)
+            if entry.state == .waiting, entry.conditions.contains(.begun) { begun.insert(key) }
         }
         if entry.isEligible { enter(entry) }
     }
@@ -213,6 +216,7 @@ package struct SessionIndex: Sendable {
         if isStrict, !entry.state.isEnded {
             let ranks = ranks()
             _ = unfinished.remove(key, rank: ranks)
+            begun.remove(key)
         }
         if entry.isEligible { leave(entry) }
     }

@@ -31,6 +31,7 @@ extension ReferenceQueue {
     private mutating func activateNext() -> Bool {
         guard let next = precedence.first(where: { isStartable($0) }), let index = index(of: next.id) else { return false }
         sessions[index].state = .running
+        sessions[index].hasBegun = true
         sessions[index].clearLane()
         sessions[index].retryAt = nil
         sessions[index].spaceAt = nil
@@ -183,6 +184,7 @@ extension ReferenceQueue {
 
     mutating func end(_ index: Int, as state: SessionState) {
         sessions[index].state = state
+        sessions[index].hasBegun = false
         sessions[index].retryAt = nil
         sessions[index].spaceAt = nil
         sessions[index].displacedBy = nil

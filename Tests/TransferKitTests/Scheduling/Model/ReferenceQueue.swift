@@ -108,6 +108,7 @@ struct ReferenceQueue {
             session.stoppedAt = nil
             session.spaceAt = nil
             session.retryAt = nil
+            session.hasBegun = session.state == .running
             if session.state == .running {
                 session.state = .waiting
                 session.startPriority = .interrupted

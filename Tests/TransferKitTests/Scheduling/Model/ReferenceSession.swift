@@ -27,6 +27,8 @@ struct ReferenceSession {
     var earlierTags: Set<String>
     /// Whether items were added since its run began.
     var hasNewItems = false
+    /// Whether it ran since the process began, or while the last one ended.
+    var hasBegun = false
     /// The mark of a `run` during the present run, which has moved nothing since; 0 for none.
     var runAgain = 0
     /// What it is, or will be once its run has let go.
