@@ -8,8 +8,8 @@ extension ControllableQueue {
     /// transport is missing, the session is next instead.
     ///
     /// Probes unavailable endpoints again at once. If no slot is free, one other session is interrupted and returns when this one is done.
-    /// On a paused session: same as ``resume(_:)-(SessionReferenceConvertible)``. On a running session: no effect. On a stopped queue: the session is
-    /// next, and the queue stays stopped.
+    /// On a paused session: same as ``resume(_:)-(SessionReferenceConvertible)``. On a running session: if its run has to
+    /// wait before it moves more bytes, the session is run again at once. On a stopped queue: the session is next, and the queue stays stopped.
     ///
     /// - Parameter again: Whether to transfer a completed session again; if false, that throws `alreadyCompleted`.
     /// - Throws: ``QueueError``, also with the code `duplicate` if another session with the same deduplication key is not completed.

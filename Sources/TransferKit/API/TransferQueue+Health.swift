@@ -85,6 +85,7 @@ extension TransferQueue {
     ///   `storageUnavailable`.
     public func dropQuarantined(_ number: Int64) async throws {
         try await store.dropQuarantined(number)
+        deferredDeletion.look()
         configuration.logger.notice("Deleted a session in quarantine.")
     }
 }

@@ -219,8 +219,9 @@ public actor TransferQueue: ControllableQueue {
         hub.publish(events)
         log(events)
         if scheduler.flags.ending.isEmpty { leftoversEnded.send() }
-        streams.note(transaction.events)
         for action in transaction.actions { perform(action) }
+        // After the actions, which keep the streams of sessions that are only removed from the order.
+        streams.note(transaction.events)
         discards.setEnabled(scheduler.flags.mode != .stopped)
     }
 

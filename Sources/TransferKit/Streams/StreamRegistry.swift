@@ -72,8 +72,10 @@ package final class StreamRegistry: Sendable {
         entries.withLock { $0.removeValue(forKey: name) }?.spool.end(error)
     }
 
-    /// Ends the streams of sessions that have ended permanently.
-    func end(_ sessions: [SessionID], _ error: TransferError) {
+    /// Ends the streams of sessions that have ended permanently or left the queue.
+    ///
+    /// - Parameter keepsFile: Whether a later process may continue the streams; otherwise their files are deleted.
+    func end(_ sessions: [SessionID], _ error: TransferError, keepsFile: Bool = false) {
         let ended = entries.withLock { entries in
             guard !entries.isEmpty else { return [StreamSpool]() }
             let sessions = Set(sessions)
@@ -81,7 +83,7 @@ package final class StreamRegistry: Sendable {
             for name in ended.keys { entries[name] = nil }
             return ended.values.map(\.spool)
         }
-        for spool in ended { spool.end(error) }
+        for spool in ended { spool.end(error, keepsFile: keepsFile) }
     }
 
     /// Ends the streams of the sessions that these events end.

@@ -46,6 +46,8 @@ package final class StreamSpool: Sendable {
     private let clock: EngineClock
     private let state: Locked<State>
     private let changes = ChangeSignal()
+    /// Receives the size once the stream is complete.
+    private let sizeReceiver = Locked<(@Sendable (Int64) -> Void)?>(nil)
     /// Locked during each use, on threads that may block, so that no other thread closes the file during the use.
     private let file = Locked<FileDescriptor?>(nil)
 
@@ -79,10 +81,24 @@ package final class StreamSpool: Sendable {
             lift: { offset in lifted.withLock { $0 }?(offset) })
         confirmed.withLock { $0 = { [weak self] in self?.confirm($0) } }
         lifted.withLock { $0 = { [weak self] in self?.lift(to: $0) } }
+        growth.whenReadable(at: .max) { [weak self] in self?.tellSize() }
     }
 
     /// The offset before which bytes can no longer be read.
     var released: Int64 { state.withLock { $0.released } }
+
+    /// Calls back once with the size of the stream, as soon as it is complete. Replaces the previous callback; nil only removes that.
+    ///
+    /// There may be any number of attempts before the stream is complete, so each removes its callback at its end.
+    func whenComplete(_ call: (@Sendable (Int64) -> Void)?) {
+        sizeReceiver.withLock { $0 = call }
+        tellSize()
+    }
+
+    private func tellSize() {
+        guard case .complete(let size) = growth.extent else { return }
+        sizeReceiver.withLock { $0.take() }?(size)
+    }
 
     /// Whether the app has not yet produced bytes to send at a position, or as many as the transport needs, although it may.
     func isAwaited(at position: Int64) -> Bool {

@@ -14,6 +14,9 @@ extension TransferQueue {
         case .forget(let key):
             histories.forget(key, live[key])
             shown[key] = nil
+        case .keepStreams(let sessions):
+            streams.end(
+                sessions, TransferError(.sourceLost, .cancelled, "The session that sends this stream was quarantined."), keepsFile: true)
         case .refresh(let key):
             refresh(key)
         case .pace(let account):

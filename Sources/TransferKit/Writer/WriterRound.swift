@@ -27,7 +27,10 @@ struct WriterRound {
         start = transaction.writes.count
         for (index, envelope) in envelopes.enumerated() {
             do throws(QueueError) {
-                if let refusal = refused[index] { throw refusal }
+                if let refusal = refused[index] {
+                    if let part = Self.unstored(envelope.input, &scheduler, at: now) { transaction.append(part) }
+                    throw refusal
+                }
                 let part = try scheduler.handle(envelope.input, at: now)
                 transaction.append(part)
                 answers.append((envelope, .success(part.answer)))
@@ -37,6 +40,15 @@ struct WriterRound {
             ends.append(transaction.writes.count)
         }
         transaction.append(scheduler.schedule(at: now))
+    }
+
+    /// Handles a refused input that takes effect although the store refuses its writes: a run that has ended no longer uses its slot.
+    ///
+    /// - Returns: The consequences without the writes; nil for any other input.
+    private static func unstored(_ input: Input, _ scheduler: inout Scheduler, at now: DualInstant) -> Transaction? {
+        guard case .report(let report) = input, report.content.endsRun, var part = try? scheduler.handle(input, at: now) else { return nil }
+        part.writes = []
+        return part
     }
 
     /// Finds the cause of a change that the store refuses permanently. A call that concerns only one session fails; otherwise the session

@@ -1,4 +1,5 @@
 import Foundation
+import Locking
 import SystemPackage
 import Testing
 import TransferCore
@@ -92,6 +93,36 @@ import TransportTesting
         fixture.queue.clock.advance(by: .seconds(1))
         #expect(try await session.value.statistics.filesDone == 3)
         await queue.shutdown()
+    }
+
+    /// The other endpoint is available, but it can't list, so the session has to wait for the one that can.
+    @Test func waitsForOnlyListingEndpoint() async throws {
+        provide(3, in: "second")
+        let busy = Locked(true)
+        let lister = ScriptedLister(memory: memory) { path, number in
+            if busy.withLock({ $0 }) { throw TransferError(.transient, .serverError, "Busy.", retryAfter: .seconds(60)) }
+            return number > 0 ? nil : (0..<3).map { RemoteEntry(name: Array("\($0)".utf8), kind: .file(size: 10)) }
+        }
+        let queue = try await fixture.queue.open(transports: [lister, FilesOnly(id: "files", memory: MemoryTransport(id: "files"))])
+        try await queue.save(
+            Account("a", endpoints: [memory.endpoint(host: "busy"), Endpoint(transport: "files", address: "memory://files/")]))
+        try await queue.enqueue(request("first"), held: false)
+        let second = try await queue.enqueue(request("second"))
+        let events = queue.events
+        try await queue.start()
+        while try await second.status.error == nil { await Task.yield() }
+        await fixture.queue.clock.sleeps(for: .seconds(60))
+        // Gives a session that wrongly does not wait enough time to start again.
+        for _ in 0..<50 { _ = await queue.status() }
+        #expect(try await second.status.why == .retry(at: Date(timeIntervalSince1970: 1_000_060)))
+        busy.withLock { $0 = false }
+        try await queue.cancel(.at(0))
+        fixture.queue.clock.advance(by: .seconds(60))
+        #expect(try await second.value.statistics.filesDone == 3)
+        await queue.shutdown()
+        var activations = 0
+        for await event in events where event.kind == .willActivate(second.id) { activations += 1 }
+        #expect(activations == 2)
     }
 
     /// The first endpoint's entries of the current folder are forgotten.

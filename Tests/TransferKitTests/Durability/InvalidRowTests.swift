@@ -101,6 +101,18 @@ import TransferKit
         await stage.queue.shutdown()
     }
 
+    @Test func aSessionFitsBetweenTheLowestAndTheHighestRank() async throws {
+        let folder = try await prepared(
+            "UPDATE schedule SET rank = CASE session WHEN 1 THEN -9223372036854775808 ELSE 9223372036854775802 + session END")
+        let stage = try await Stage(folder.path, isTimed: false)
+        try await stage.queue.move(Stage.id("w5"), to: .after(Stage.id("w1")))
+        #expect(try await stage.queue.sessions().map(\.name) == ["w1", "w5", "w2", "w3", "w4"])
+        await stage.queue.shutdown()
+        let again = try await Stage(folder.path, isTimed: false)
+        #expect(try await again.queue.sessions().map(\.name) == ["w1", "w5", "w2", "w3", "w4"])
+        await again.queue.shutdown()
+    }
+
     /// Whether the session may start is unknown, so it is held until the app releases it.
     @Test(arguments: [
         "UPDATE schedule SET after_id = x'00112233445566778899aabbccddeeff' WHERE session = 2",

@@ -1,8 +1,32 @@
+import Foundation
 import Testing
 import TransferCore
 import TransferKit
 
 @Suite struct SchedulerTests {
+    /// However often a session changes while it waits, its times are kept once.
+    @Test func timesThatStayAreNotAddedAgain() throws {
+        var scheduler = try Scheduler.fixture()
+        var draft = SessionDraft.draft()
+        draft.notBefore = Date(timeIntervalSince1970: 1_000_000)
+        _ = try scheduler.perform(.enqueue([.draft(), draft]))
+        _ = try scheduler.perform(.start)
+        _ = try scheduler.report(.ended(.backoff(.seconds(1_000), .broken)), of: 1)
+        for number in 0..<100 {
+            let update = SessionUpdate(allowsExpensiveNetwork: number.isMultiple(of: 2))
+            _ = try scheduler.perform(.perform(.update(update), .group(.all)))
+        }
+        #expect(scheduler.sessionIndex.due.count == 1 && scheduler.sessionIndex.dueDates.count == 1)
+        // A change that is taken back takes its time back, too.
+        _ = try scheduler.handle(.command(.perform(.run(), .group(.all))), at: .seconds(1))
+        scheduler.undo()
+        _ = scheduler.schedule(at: DualInstant(uptime: .seconds(1_000), date: Date(timeIntervalSince1970: 1_000_000)))
+        scheduler.undo()
+        #expect(scheduler.nextDue(after: .seconds(1)) == .seconds(61))
+        _ = scheduler.schedule(at: DualInstant(uptime: .seconds(1_000), date: Date(timeIntervalSince1970: 1_000_000)))
+        #expect(scheduler.runningIDs.count == 1 && scheduler.why(2, at: .seconds(1_000)) == .queueLimit)
+    }
+
     @Test func nothingStartsBeforeStart() throws {
         var scheduler = try Scheduler.fixture()
         #expect(try scheduler.perform(.enqueue([.draft()])).actions.isEmpty)

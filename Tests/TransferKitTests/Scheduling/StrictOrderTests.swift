@@ -31,6 +31,70 @@ import TransferKit
         #expect(queue.line == "A=completed B=running C=completed")
     }
 
+    private static let full = RunOutcome.noSpace(TransferError(.noSpace, .diskFull, "Full."))
+
+    /// Its part file may occupy the space that the first one waits for.
+    @Test func oneThatHasBegunGoesOnWhileTheFirstWaitsForSpace() throws {
+        var queue = try Rehearsal(isStrict: true)
+        try queue.add("B C D")
+        try queue.end("B", .backoff(.seconds(20), .broken))
+        try queue.call(.run(), "D")
+        try queue.end("D", .backoff(.seconds(5), .broken))
+        try queue.tell(.enqueue([.draft(id: SessionID(named: "A"))], at: 0))
+        #expect(queue.line == "A=running B=waiting C=waiting D=waiting")
+        try queue.end("A", Self.full)
+        #expect(!queue.isIdle)
+        try queue.pass(seconds: 5)
+        #expect(queue.line == "A=waiting B=waiting C=waiting D=running")
+        #expect(queue.why("C") == .strictOrder(behind: SessionID(named: "A")))
+        try queue.pass(seconds: 16)
+        #expect(queue.why("B") == .queueLimit)
+        try queue.end("D")
+        #expect(queue.line == "A=waiting B=running C=waiting D=completed")
+        try queue.pass(seconds: 15)
+        #expect(queue.why("A") == .queueLimit)
+        try queue.end("B")
+        #expect(queue.line == "A=running B=completed C=waiting D=completed")
+        try queue.end("A", Self.full)
+        #expect(queue.line == "A=waiting B=completed C=waiting D=completed")
+        #expect(queue.isIdle)
+    }
+
+    @Test func oneThatHasBegunAlsoWaitsForItsEndpoint() throws {
+        var queue = try Rehearsal(isStrict: true)
+        try queue.add("B", to: "b")
+        try queue.report("B", .hostBusy(Account.memory("b").endpoints[0], .seconds(20)))
+        try queue.end("B", .endpointsUnavailable(.broken))
+        try queue.tell(.enqueue([.draft(id: SessionID(named: "A"))], at: 0))
+        try queue.end("A", Self.full)
+        #expect(queue.line == "A=waiting B=waiting")
+        try queue.pass(seconds: 20)
+        #expect(queue.line == "A=waiting B=running")
+    }
+
+    @Test func aForecastLetsOnlyOnesThatHaveBegunPass() throws {
+        var scheduler = Scheduler(Scheduler.Settings(transports: ["memory"], ordering: .strict))
+        _ = try scheduler.perform(.saveAccount(.memory("a")))
+        _ = try scheduler.perform(.enqueue([.draft(), .draft()]))
+        _ = try scheduler.perform(.start)
+        _ = try scheduler.report(.ended(.backoff(.seconds(20), .broken)), of: 1)
+        #expect(scheduler.outlook(limit: 10, at: .start).waiting.map(\.passes) == [false, false])
+        _ = try scheduler.perform(.enqueue([.draft()], at: 0))
+        _ = try scheduler.report(.ended(Self.full), of: 3)
+        let waiting = scheduler.outlook(limit: 10, at: .start).waiting
+        #expect(waiting.map(\.key) == [3, 1, 2] && waiting.map(\.passes) == [false, true, false])
+    }
+
+    @Test func oneThatRanWhenTheProcessEndedHasBegun() throws {
+        var queue = try Rehearsal(isStrict: true)
+        try queue.add("B C")
+        try queue.restart()
+        try queue.tell(.enqueue([.draft(id: SessionID(named: "A"))], at: 0))
+        try queue.tell(.start)
+        try queue.end("A", Self.full)
+        #expect(queue.line == "A=waiting B=running C=waiting")
+    }
+
     @Test func aStoppedOneGoesOnAfterTheDelay() throws {
         var queue = try Rehearsal(isStrict: true)
         try queue.add("A B")

@@ -95,6 +95,28 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// The process ended before the last step of a restoring, and a person drops the session instead.
+    @Test(arguments: [false, true]) func whatWasRestoredInPartIsDroppedToo(isTrimmed: Bool) async throws {
+        let (queue, _) = try await quarantined()
+        try change("CREATE TRIGGER refusal BEFORE INSERT ON schedule BEGIN SELECT raise(ABORT, 'killed'); END")
+        await #expect(throws: QueueError.self) { try await queue.restoreQuarantined(1) }
+        try change("DROP TRIGGER refusal")
+        #expect(try count("quarantine") == 1 && count("session") == 2 && count("file") == 3)
+        if isTrimmed {
+            // The oldest session leaves the quarantine because of its limit.
+            try change("INSERT INTO quarantine(found_at, reason, content) VALUES (0, 'for a test', '{}')")
+            var limits = StoreLimits()
+            limits.quarantined = 1
+            while try await queue.store.trim(limits) {}
+            while try await queue.store.sweep() {}
+        } else {
+            try await queue.dropQuarantined(1)
+            await queue.deferredDeletion.waitUntilDone()
+        }
+        #expect(try count("session") == 1 && count("file") == 1 && count("session_tag") == 0 && count("removal") == 0)
+        await queue.shutdown()
+    }
+
     @Test func oneWithoutAnAccountIsNotRestored() async throws {
         let (queue, _) = try await quarantined()
         try await queue.remove(.all)

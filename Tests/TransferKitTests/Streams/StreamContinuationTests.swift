@@ -139,6 +139,43 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// A session in quarantine keeps the bytes of its streams, as it can be restored.
+    @Test func whatIsQuarantinedIsKept() async throws {
+        var queue = try await fixture.openWithAccounts()
+        let gate = fixture.memory.gate("way/stream", atByte: 2_000)
+        let (item, writer) = TransferItem.stream(as: name)
+        let session = try await queue.enqueue(.upload(items: [item], to: "a"))
+        try await queue.start()
+        try await writer.write(content.prefix(30_000))
+        try await writer.flush()
+        try await gate.reached()
+        let database = try DatabaseQueue(path: spool.removingLastComponent().appending("queue.sqlite").string)
+        try await database.write { try $0.execute(sql: "UPDATE session SET direction = 'sideways'") }
+        let events = queue.events
+        #expect(try await queue.sessions().isEmpty)
+        let reason: String? = await events.first { if case .quarantined(let reason) = $0 { reason } else { nil } }
+        #expect(reason != nil)
+        await queue.deferredDeletion.waitUntilDone()
+        try await queue.restoreQuarantined(1)
+        await queue.shutdown()
+        let late = await #expect(throws: TransferError.self) { try await writer.write([1]) }
+        #expect(late?.code == .cancelled)
+        gate.open()
+        try await database.write { try $0.execute(sql: "UPDATE session SET direction = 'upload'") }
+        try database.close()
+
+        queue = try await fixture.open()
+        let stream = try #require(queue.unfinishedStreams.first)
+        #expect(stream.session == session.id && stream.offset == 30_000)
+        let another = try queue.continueStream(stream)
+        try await queue.start()
+        try await another.write(content.dropFirst(30_000))
+        another.finish()
+        #expect(try await queue.handle(session.id).value.statistics.bytesDone == 50_000)
+        #expect(fixture.memory.contents(of: "way/stream") == content)
+        await queue.shutdown()
+    }
+
     @Test func oneThatNeverBeganIsProducedFromItsStart() async throws {
         var queue = try await fixture.openWithAccounts()
         let (item, _) = TransferItem.stream(as: name)

@@ -45,6 +45,31 @@ import TransportTesting
         #expect(spooled == [])
     }
 
+    /// A stream may last for months, with any number of attempts.
+    @Test func releasesAttemptsOfUnfinishedStream() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let gate = fixture.memory.gate("stream", atByte: 2_000)
+        let (item, writer) = TransferItem.stream(as: name)
+        let session = try await queue.enqueue(.upload(items: [item], to: "a"))
+        try await queue.start()
+        try await writer.write(content(10_000))
+        try await gate.reached()
+        struct Reference { weak var run: LiveRun? }
+        let first = Reference(run: await queue.live.values.first)
+        #expect(first.run != nil)
+        _ = try await session.pause()
+        gate.open()
+        while try await session.status.state != .paused { await Task.yield() }
+        // The tasks of the run end a moment later.
+        for _ in 0..<10_000 where first.run != nil { await Task.yield() }
+        #expect(first.run == nil)
+        try await session.resume()
+        writer.finish()
+        #expect(try await session.value.statistics.bytesTotal == 10_000)
+        #expect(arrived() == content(10_000))
+        await queue.shutdown()
+    }
+
     @Test func sendsArraysOfBytes() async throws {
         let queue = try await fixture.openWithAccounts()
         let (chunks, continuation) = AsyncStream.makeStream(of: [UInt8].self)

@@ -70,7 +70,8 @@ package final class DeferredDeletion: Sendable {
         }
     }
 
-    private func trim() async throws(QueueError) {
+    /// - Returns: Whether sessions were deleted from quarantine, whose rows in other tables can be deleted now.
+    private func trim() async throws(QueueError) -> Bool {
         let counts = Locked((sessions: 0, removals: 0))
         // Also if a later part fails.
         defer { tell(of: counts.withLock { $0 }) }
@@ -86,6 +87,7 @@ package final class DeferredDeletion: Sendable {
                 }
             })
         {}
+        return counts.withLock { $0.sessions } > 0
     }
 
     private func tell(of deleted: (sessions: Int, removals: Int)) {
@@ -107,7 +109,7 @@ package final class DeferredDeletion: Sendable {
                 do throws(QueueError) {
                     // Also if one of these fails: it may have stored some removals before, and the next round comes later.
                     defer { discardsMayBeDue() }
-                    try await trim()
+                    if try await trim() { state.withLock { $0.isDue = true } }
                     try await store.finishResets()
                     try await store.finishDiscards()
                 } catch {

@@ -32,12 +32,8 @@ extension FileRunner {
                 turns.isKept(position) || stream?.isAwaited(at: $0) ?? false
             })
         file.size = moving.size
-        if let growth = moving.stream?.growth {
-            // The size of a stream is known at its end.
-            growth.whenReadable(at: .max) { [self] in
-                if case .complete(let total) = growth.extent { setSize(of: active, total) }
-            }
-        }
+        // The size of a stream is known at its end.
+        moving.stream?.whenComplete { [self] in setSize(of: active, $0) }
         return PreparedAttempt(
             attempt: attempt, identity: moving.identity, stream: moving.stream, transport: transport, active: active,
             saved: Locked(checkpoints[endpoint.address]),
@@ -64,6 +60,7 @@ extension FileRunner {
     /// Runs the transport, and reports the file as complete.
     mutating func perform(_ prepared: PreparedAttempt) async throws {
         let active = prepared.active
+        defer { prepared.stream?.whenComplete(nil) }
         do {
             let receipt = try await send(prepared)
             guard context.live.admits(receipt.bytes, insteadOf: active.size) else {

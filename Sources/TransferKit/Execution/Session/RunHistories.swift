@@ -10,9 +10,12 @@ final class RunHistories: Sendable {
     }
 
     /// Keeps the histories of a run that is about to report its end. Called before the report, because the session's next run may begin
-    /// immediately after it.
+    /// immediately after it. Does nothing for an abandoned run: its session may have been reset or removed since.
     func keep(_ remembered: [Int64: FileHistory], of key: SessionKey, by run: LiveRun) {
-        histories.withLock { $0[key] = remembered.isEmpty || run.isHistoryForgotten ? nil : remembered }
+        histories.withLock { histories in
+            guard !run.isAbandoned else { return }
+            histories[key] = remembered.isEmpty || run.isHistoryForgotten ? nil : remembered
+        }
     }
 
     /// Ends the waits of files for their next attempts.

@@ -41,6 +41,9 @@ package struct RunEvent: Sendable, Codable {
 
         /// Whether it is the last report of a run.
         var isEnd: Bool { if case .ended = self { true } else { false } }
+
+        /// Whether the queue no longer waits for the run.
+        var endsRun: Bool { if case .abandoned = self { true } else { isEnd } }
     }
 }
 

@@ -88,10 +88,28 @@ extension Scheduler {
                 sessionIndex.setFirstLineAside(until: nil)
             }
         }
-        guard settings.ordering == .strict, let key = sessionIndex.unfinished.first, let entry = sessionIndex[key], entry.isEligible,
-            hasSlot(entry.account), ability(of: entry, at: now).isAble
-        else { return nil }
-        return key
+        guard settings.ordering == .strict else { return nil }
+        return strictTurns.first { $0.isEligible && hasSlot($0.account) && ability(of: $0, at: now).isAble }?.key
+    }
+
+    // MARK: Strict order
+
+    /// In a strict queue: the sessions whose turn it is, in order, in addition to those that must run now. Usually only the first unfinished
+    /// one.
+    ///
+    /// While the first one waits for disk space, sessions that have begun continue, because they may occupy that space.
+    var strictTurns: [Entry] {
+        guard let first = sessionIndex.unfinished.first.flatMap({ sessionIndex[$0] }) else { return [] }
+        guard first.waitsForSpace, !sessionIndex.begun.isEmpty else { return [first] }
+        let begun = sessionIndex.begun.compactMap { sessionIndex[$0] }.filter { $0.key != first.key }
+        return [first] + begun.sorted { $0.rank < $1.rank }
+    }
+
+    /// Whether the order of the queue lets a session start.
+    func hasTurn(_ entry: Entry) -> Bool {
+        guard settings.ordering == .strict, entry.startPriority != .now else { return true }
+        guard let first = sessionIndex.unfinished.first else { return false }
+        return first == entry.key || entry.conditions.contains(.begun) && sessionIndex[first]?.waitsForSpace == true
     }
 
     private mutating func activate(_ key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
@@ -100,6 +118,7 @@ extension Scheduler {
         mutate(key) { entry, details in
             entry.state = .running
             entry.startPriority = .none
+            entry.conditions.insert(.begun)
             details.mark = 0
         }
         mutateFlags { $0.isIdleAnnounced = false }
@@ -123,6 +142,7 @@ extension Scheduler {
         }
         mutate(key) { entry, details in
             details.run = run
+            details.runAgain = 0
             entry.conditions.subtract([.connected, .hasNewItems])
         }
         if case .able(let endpoint) = ability(of: entry, at: now) {

@@ -66,11 +66,6 @@ extension Scheduler {
         transaction.events += [.willActivate(entry.id), .didActivate(entry.id)]
     }
 
-    /// Whether the order of the queue lets a session start: in a strict queue, only the first unfinished one, and those that must run now.
-    private func hasTurn(_ entry: Entry) -> Bool {
-        settings.ordering == .inOrder || entry.startPriority == .now || sessionIndex.unfinished.first == entry.key
-    }
-
     /// Restores sessions that were displaced by waiting sessions that could not use a slot.
     mutating func letGoOfTheUnable(at now: DualInstant, _ transaction: inout Transaction) {
         guard flags.mode == .running else { return }

@@ -65,7 +65,8 @@ extension Scheduler {
     private func session(_ entry: Entry, at now: DualInstant) -> Forecast.Session {
         var session = Forecast.Session(key: entry.key, account: entry.account)
         let details = sessionIndex.details(entry.key)
-        session.passes = entry.startPriority == .now
+        let isFirst = sessionIndex.unfinished.first == entry.key
+        session.passes = entry.startPriority == .now || settings.ordering == .strict && hasTurn(entry) && !isFirst
         session.isStuck = entry.state != .waiting || flags.mode != .running || entry.conditions.contains(.noSpace)
         var waits: [Duration] = []
         if entry.conditions.contains(.backoff) { waits += [details.retryAt?.uptime].compactMap(\.self).map { $0 - now.uptime } }

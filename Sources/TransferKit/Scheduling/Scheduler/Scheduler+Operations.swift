@@ -186,7 +186,7 @@ extension Scheduler {
         requestStop(key, &transaction) { entry, details in
             entry.state = .cancelled
             Self.forgetMarks(&entry, &details)
-            entry.conditions.subtract([.backoff, .noSpace, .unreadable])
+            entry.conditions.subtract([.backoff, .noSpace, .unreadable, .begun])
             details = EntryDetails(
                 run: details.run, notBefore: details.notBefore, dependency: details.dependency, deduplicationKey: details.deduplicationKey)
             if keepsPartial { entry.conditions.insert(.keepsPartial) } else { entry.conditions.remove(.keepsPartial) }
@@ -231,7 +231,11 @@ extension Scheduler {
     ) throws(QueueError) -> Bool {
         let key = before.key
         switch before.state {
-        case .running: return false
+        case .running:
+            // The run may have decided to wait already, and report it a moment later.
+            retryEndpoints(of: before.account, at: now)
+            mutate(key) { _, details in details.runAgain = mark }
+            return false
         case .paused where !before.conditions.contains(.displaced):
             retryEndpoints(of: before.account, at: now)
             resume(before, mark: mark, at: now, &told, &transaction)
@@ -245,8 +249,16 @@ extension Scheduler {
         case .failed, .cancelled: try restart(before, isWhole: false, &transaction)
         case .waiting, .held, .paused: break
         }
-        retryEndpoints(of: before.account, at: now)
-        mutate(key) { entry, details in
+        waitForNow(before, mark: mark, at: now)
+        if before.state != .waiting { tell(key, &told) }
+        displace(for: key, at: now, &transaction)
+        return true
+    }
+
+    /// Lets a session wait before all others, regardless of its own conditions.
+    private mutating func waitForNow(_ entry: Entry, mark: Int64, at now: DualInstant) {
+        retryEndpoints(of: entry.account, at: now)
+        mutate(entry.key) { entry, details in
             entry.state = .waiting
             Self.forgetMarks(&entry, &details)
             entry.startPriority = .now
@@ -256,9 +268,14 @@ extension Scheduler {
             details.notBefore = nil
             details.dependency = nil
         }
-        if before.state != .waiting { tell(key, &told) }
-        displace(for: key, at: now, &transaction)
-        return true
+    }
+
+    /// Runs a session again whose run has ended and has to wait, although the app asked for it during the run.
+    ///
+    /// - Parameter mark: The mark of the app's call.
+    mutating func runAgain(_ entry: Entry, mark: Int64, at now: DualInstant, _ transaction: inout Transaction) {
+        waitForNow(entry, mark: mark, at: now)
+        displace(for: entry.key, at: now, &transaction)
     }
 
     private mutating func resume(

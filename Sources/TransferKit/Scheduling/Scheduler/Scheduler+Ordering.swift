@@ -302,6 +302,7 @@ extension Scheduler {
         try remove(keys, isForced: true, &transaction)
         transaction.writes.removeAll { if case .deleteSession = $0 { true } else { false } }
         transaction.writes += keys.map { .quarantine($0, reason) }
+        transaction.actions.append(.keepStreams(transaction.answer.sessions))
         transaction.events.append(.quarantined(reason))
         if !held.isEmpty { transaction.events.append(.changed(held, .held)) }
     }

@@ -37,12 +37,11 @@ extension Scheduler {
         // If paused sessions keep all slots, the app or the user must act.
         guard sessionIndex.slots.total < sessionLimit else { return true }
         if settings.ordering == .strict {
-            guard let key = sessionIndex.unfinished.first, let entry = sessionIndex[key] else { return true }
             let wanted = sessionIndex.claimants.union(sessionIndex.yielded).compactMap { sessionIndex[$0] }
             if wanted.contains(where: { $0.startPriority == .now && ($0.isEligible || $0.isTimed) && comes($0.line, at: now) }) {
                 return false
             }
-            return !((entry.isEligible || entry.isTimed) && comes(entry.line, at: now))
+            return !strictTurns.contains { ($0.isEligible || $0.isTimed) && comes($0.line, at: now) }
         }
         if sessionIndex.lines.keys.contains(where: { hasSlot($0.account) && comes($0, at: now) }) { return false }
         return !sessionIndex.timed.contains { $1 > 0 && hasSlot($0.account) && comes($0, at: now) }
@@ -75,11 +74,9 @@ extension Scheduler {
         }
         if flags.mode == .running {
             if let recall = sessionIndex.heads.nextRecall { due.append(recall) }
-            // In a strict queue, the first session is checked alone.
-            if settings.ordering == .strict, let first = sessionIndex.unfinished.first.flatMap({ sessionIndex[$0] }),
-                case .unavailable(let until?) = ability(of: first, at: now)
-            {
-                due.append(until)
+            if settings.ordering == .strict {
+                // No line is set aside for these.
+                for entry in strictTurns { if case .unavailable(let until?) = ability(of: entry, at: now) { due.append(until) } }
             }
             if flags.scarceSpace != nil, !sessionIndex.lines.isEmpty { due.append(flags.diskCheckAt) }
         }
@@ -128,10 +125,12 @@ extension Scheduler {
     /// The session directly before this one, among those that could start if they had a slot.
     private func orderReason(_ entry: Entry, at now: DualInstant) -> WaitReason? {
         if settings.ordering == .strict, entry.startPriority != .now {
-            if let first = sessionIndex.unfinished.first.flatMap({ sessionIndex[$0] }), first.key != entry.key {
-                return .strictOrder(behind: first.id)
+            guard hasTurn(entry) else {
+                return sessionIndex.unfinished.first.flatMap { sessionIndex[$0] }.map { .strictOrder(behind: $0.id) }
             }
-            // Only sessions that must run now go before the first of the list.
+            let earlier = strictTurns.last { $0.rank < entry.rank && $0.isEligible && ability(of: $0, at: now).isAble }
+            if let earlier { return .order(behind: earlier.id) }
+            // Only sessions that must run now go before those in the order of the list.
             let claimants = sessionIndex.claimants.compactMap { sessionIndex[$0] }
             let able = claimants.filter { !$0.conditions.contains(.stopping) && ability(of: $0, at: now).isAble }
             return able.max { sessionIndex.standing($0) < sessionIndex.standing($1) }.map { .order(behind: $0.id) }

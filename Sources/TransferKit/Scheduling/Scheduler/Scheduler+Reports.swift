@@ -8,6 +8,7 @@ extension Scheduler {
         let key = report.key
         switch report.content {
         case .connected:
+            noteProgress(of: key)
             guard !entry.conditions.contains(.connected) else { return }
             mutate(key) { entry, _ in entry.conditions.insert(.connected) }
             transaction.events.append(.didStartRunning(entry.id))
@@ -79,8 +80,11 @@ extension Scheduler {
     private mutating func handle(_ report: FileReport, position: Int64, of entry: Entry, _ transaction: inout Transaction) {
         transaction.writes.append(.file(entry.key, position: position, report))
         switch report {
-        case .checkpoint, .size: break
+        // One without bytes is saved before a request.
+        case .checkpoint(let checkpoint, _, _, _): if checkpoint.confirmed > 0 { noteProgress(of: entry.key) }
+        case .size: break
         case .completed(let receipt, let endpoint):
+            noteProgress(of: entry.key)
             // The endpoint works, regardless of what other runs meet there: the row of failures ends.
             endpointWorks(endpoint)
             transaction.events.append(.itemCompleted(entry.id, position: position, receipt))
@@ -88,6 +92,12 @@ extension Scheduler {
         case .foundFolder: mutate(entry.key) { entry, _ in entry.conditions.insert(.hasNewItems) }
         case .restarted(_, let error): transaction.events.append(.itemRestarted(entry.id, position: position, error))
         }
+    }
+
+    /// Records that a run moved bytes: a call that asked for it before has had its effect.
+    private mutating func noteProgress(of key: SessionKey) {
+        guard sessionIndex.details(key).runAgain != 0 else { return }
+        mutate(key) { _, details in details.runAgain = 0 }
     }
 
     private static func failures(in step: ExpansionStep, of id: SessionID) -> [QueueEvent.Kind] {
@@ -131,11 +141,13 @@ extension Scheduler {
     ) {
         let key = before.key
         let wasEnding = before.conditions.contains(.stopping)
+        let mark = before.state == .running ? sessionIndex.details(key).runAgain : 0
         stopRunningEvents(before, &transaction)
         endProbes(of: run)
         endTime(of: key, run: run, at: now, &transaction)
         mutate(key) { entry, details in
             details.run = 0
+            details.runAgain = 0
             entry.conditions.subtract([.stopping, .connected, .hasNewItems])
         }
         let turn = wasEnding ? nil : turnAfterOthers(before, outcome, at: now)
@@ -152,7 +164,7 @@ extension Scheduler {
                 var retryAt = now.date + max(delay, turn ?? .zero)
                 // Its endpoints may be unavailable for longer than the file waits.
                 if case .unavailable(let until?) = ability(of: before, at: now) { retryAt = max(retryAt, now.date + (until - now.uptime)) }
-                transaction.events.append(.attemptFailed(before.id, error, retryAt: retryAt))
+                transaction.events.append(.attemptFailed(before.id, error, retryAt: mark == 0 ? retryAt : now.date))
             }
         case .finished, .interrupted: break
         }
@@ -165,6 +177,7 @@ extension Scheduler {
         } else {
             wait(key, outcome, turn: turn, at: now, &transaction)
         }
+        if mark != 0, let entry = sessionIndex[key], entry.state == .waiting { runAgain(entry, mark: mark, at: now, &transaction) }
         finishStoppingIfQuiet(&transaction)
     }
 
@@ -227,6 +240,7 @@ extension Scheduler {
     private mutating func wait(
         _ key: SessionKey, _ outcome: RunOutcome, turn: Duration? = nil, at now: DualInstant, _ transaction: inout Transaction
     ) {
+        let others = waitForOtherEndpoints(key, outcome, at: now)
         mutate(key) { entry, details in
             entry.state = .waiting
             switch outcome {
@@ -240,12 +254,31 @@ extension Scheduler {
                 details.shortage = error
                 entry.conditions.insert(.noSpace)
             case .interrupted: entry.startPriority = .interrupted
-            case .endpointsUnavailable, .accountBlocked, .finished: break
+            case .endpointsUnavailable:
+                guard let others else { break }
+                details.retryAt = now + others
+                details.ownRetryAt = now
+                entry.conditions.insert(.backoff)
+            case .accountBlocked, .finished: break
             }
         }
         guard let entry = sessionIndex[key] else { return }
         if entry.startPriority != .interrupted { restoreDisplaced(of: key, &transaction) }
         transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id), .changed([entry.id], .waiting)]
+    }
+
+    /// How long a session waits whose run could use none of the account's available endpoints; nil if none is available.
+    ///
+    /// Only some endpoints can list a folder, so the session waits for the others. Without the wait it would start again at once.
+    private func waitForOtherEndpoints(_ key: SessionKey, _ outcome: RunOutcome, at now: DualInstant) -> Duration? {
+        guard case .endpointsUnavailable = outcome, let entry = sessionIndex[key], ability(of: entry, at: now).isAble else { return nil }
+        let times = (accounts[entry.account]?.account.endpoints ?? []).compactMap { endpoint -> Duration? in
+            guard settings.transports.contains(endpoint.transport),
+                case .unavailable(let until) = flags.health.availability(of: endpoint, run: nil, at: now.uptime)
+            else { return nil }
+            return until - now.uptime
+        }
+        return max(times.min() ?? .zero, RetryPolicy.slotKept)
     }
 
     private static let spaceCheckInterval = Duration.seconds(30)

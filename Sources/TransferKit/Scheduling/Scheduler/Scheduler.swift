@@ -112,6 +112,8 @@ package struct Scheduler: Sendable {
     private(set) var foundRunning: [SessionKey] = []
     /// Sessions that depended on one that the store has lost.
     private(set) var foundOrphaned: [SessionID] = []
+    /// The sessions that have begun according to the store.
+    private var begunEarlier: Set<SessionKey> = []
     /// The number of sessions released since the last commit.
     var released = 0
     /// The number of readers that currently look sessions up by tag.
@@ -170,6 +172,11 @@ package struct Scheduler: Sendable {
         storedSettings = (orderRevision, flags.sessionLimit, rateLimit)
     }
 
+    /// Loads the sessions that have begun, before ``load(_:_:)`` loads them.
+    package mutating func load(begun keys: Set<SessionKey>) {
+        begunEarlier = keys
+    }
+
     package mutating func load(_ key: AccountKey, _ entry: AccountEntry) {
         accounts[key] = entry
         accountKeys[entry.account.name] = key
@@ -189,9 +196,11 @@ package struct Scheduler: Sendable {
         if entry.state == .running {
             entry.state = .waiting
             entry.startPriority = .interrupted
+            entry.conditions.insert(.begun)
             dirty.append(entry.key)
             foundRunning.append(entry.key)
         }
+        if begunEarlier.contains(entry.key), !entry.state.isEnded { entry.conditions.insert(.begun) }
         flags.nextSession = max(flags.nextSession, entry.key + 1)
         if let details {
             if details.notBefore != nil { entry.conditions.insert(.early) }
@@ -210,6 +219,7 @@ package struct Scheduler: Sendable {
     ///
     /// - Returns: The writes that update the store, and the sessions that were left out because their ID was a duplicate.
     package mutating func finishLoading() -> (writes: [StoreWrite], duplicates: [SessionKey]) {
+        begunEarlier = []
         let (renumbered, duplicates) = sessionIndex.finishLoading()
         for key in renumbered { dirty.append(key) }
         var nobodyListens = Transaction()

@@ -24,6 +24,8 @@ package struct Transaction: Sendable {
         case skipBackoff(SessionKey)
         /// Forgets the failures that earlier runs of a session recorded.
         case forget(SessionKey)
+        /// Ends the streams of quarantined sessions, and keeps their spool files.
+        case keepStreams([SessionID])
         /// Passes changed options of a session to its run.
         case refresh(SessionKey)
         /// Applies the changed rate limit of an account, or of the queue if it is nil.

@@ -42,6 +42,9 @@ package struct Entry: SessionTableElement, Equatable {
             && conditions.isDisjoint(with: Conditions.preventing.subtracting(.timed).union(.unreadable))
     }
 
+    /// Whether the session waits for disk space or descriptors.
+    var waitsForSpace: Bool { state == .waiting && conditions.contains(.noSpace) }
+
     /// Whether the session claims the next free slot.
     var isClaimant: Bool {
         state == .waiting && startPriority == .now && conditions.isDisjoint(with: .preventing)
@@ -109,10 +112,15 @@ package struct Entry: SessionTableElement, Equatable {
         /// The store is damaged, and the session's items can't be read. The session also waits for its next attempt.
         static let unreadable = Conditions(rawValue: 4096)
 
+        /// The session ran in this process, or has a checkpoint from an earlier one, so it may occupy disk space.
+        package static let begun = Conditions(rawValue: 8192)
+
         static let preventing: Conditions = [.yielded, .displaced, .backoff, .early, .dependent, .noSpace, .runNotEnded]
         static let timed: Conditions = [.yielded, .backoff, .early]
         /// The conditions that end with the process.
-        static let transient: Conditions = [.yielded, .backoff, .noSpace, .stopping, .connected, .hasNewItems, .runNotEnded, .unreadable]
+        static let transient: Conditions = [
+            .yielded, .backoff, .noSpace, .stopping, .connected, .hasNewItems, .runNotEnded, .unreadable, .begun,
+        ]
     }
 }
 
@@ -122,6 +130,8 @@ package struct EntryDetails: Sendable, Equatable {
     package var mark: Int64 = 0
     /// The number of the run that has not ended yet; 0 for none.
     package var run: UInt64 = 0
+    /// The mark of a call that asked for the run that had already begun and has not moved bytes since; 0 for none. Not stored.
+    var runAgain: Int64 = 0
     package var retryAt: DualInstant?
     /// The time of the next attempt, without the time for which the session lets others probe its endpoints first.
     package var ownRetryAt: DualInstant?

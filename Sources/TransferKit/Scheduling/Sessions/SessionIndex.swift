@@ -74,12 +74,20 @@ package struct SessionIndex: Sendable {
     private(set) var deduplicated: [String: SessionKey] = [:]
     /// In a strict queue: all sessions that are neither completed, failed nor cancelled.
     private(set) var unfinished = RankedKeys()
+    /// In a strict queue: the waiting sessions that have begun.
+    private(set) var begun: Set<SessionKey> = []
     /// The times of next attempts, in nanoseconds of uptime.
+<<<<<<< HEAD
     var due = DueTimes()
     /// The times at which sessions that yielded may resume, in nanoseconds of uptime.
     var yieldsDue = DueTimes()
+=======
+    package internal(set) var due = DueTimes()
+    /// The times at which stopped sessions may resume, in nanoseconds of uptime.
+    var stopsDue = DueTimes()
+>>>>>>> 48e075f9f5b862060c8e9d3d1d2ba855dcc0fb2f
     /// The start times, in milliseconds since 1970.
-    var dueDates = DueTimes()
+    package internal(set) var dueDates = DueTimes()
     /// The times at which completed sessions ended, in milliseconds since 1970. Empty if they are kept without limit.
     var ends = DueTimes()
 
@@ -138,13 +146,14 @@ package struct SessionIndex: Sendable {
     mutating func change(_ entry: Entry, _ details: EntryDetails) {
         let key = entry.key
         guard let before = table[key] else { return }
-        withdraw(before, self.details(key))
+        let detailsBefore = self.details(key)
+        withdraw(before, detailsBefore)
         let isMoved = before.rank != entry.rank
         if isMoved { takeOutOfOrder(key) }
         table.update(entry)
         detailed[key] = details == .none ? nil : details
         if isMoved { putInOrder(key) }
-        admit(entry, details)
+        admit(entry, details, replacing: detailsBefore)
     }
 
     /// Gives a session another rank between the same neighbours.
@@ -167,7 +176,8 @@ package struct SessionIndex: Sendable {
 
     // MARK: What follows
 
-    private mutating func admit(_ entry: Entry, _ details: EntryDetails) {
+    /// - Parameter before: The details before the change, whose times are still in the lists of due times.
+    private mutating func admit(_ entry: Entry, _ details: EntryDetails, replacing before: EntryDetails = .none) {
         count(entry, details, 1)
         let key = entry.key
         if details.run != 0 { live.insert(key) }
@@ -178,6 +188,7 @@ package struct SessionIndex: Sendable {
         if let owner = details.displacedBy { owners[owner, default: []].insert(key) }
         if let dependency = details.dependency { dependents[dependency.session, default: []].insert(key) }
         if let word = details.deduplicationKey, entry.state != .completed { deduplicated[word] = key }
+<<<<<<< HEAD
         if let retryAt = details.retryAt { due.insert(due: retryAt.uptime.nanoseconds, key: key) }
         if let spaceCheckAt = details.spaceCheckAt { due.insert(due: spaceCheckAt.nanoseconds, key: key) }
         if let yieldedUntil = details.yieldedUntil {
@@ -186,11 +197,30 @@ package struct SessionIndex: Sendable {
         }
         if let notBefore = details.notBefore { dueDates.insert(due: notBefore.milliseconds, key: key) }
         if keepsEnds, let keptSince = details.keptSince { ends.insert(due: keptSince.milliseconds, key: key) }
+=======
+        addDueTimes(of: key, details, replacing: before)
+>>>>>>> 48e075f9f5b862060c8e9d3d1d2ba855dcc0fb2f
         if isStrict, !entry.state.isEnded {
             let ranks = ranks()
             unfinished.insert(key, rank: ranks)
+            if entry.state == .waiting, entry.conditions.contains(.begun) { begun.insert(key) }
         }
         if entry.isEligible { enter(entry) }
+    }
+
+    private mutating func addDueTimes(of key: SessionKey, _ details: EntryDetails, replacing before: EntryDetails) {
+        if let retryAt = details.retryAt, retryAt != before.retryAt { due.insert(due: retryAt.uptime.nanoseconds, key: key) }
+        if let spaceCheckAt = details.spaceCheckAt, spaceCheckAt != before.spaceCheckAt {
+            due.insert(due: spaceCheckAt.nanoseconds, key: key)
+        }
+        if let stoppedUntil = details.stoppedUntil, stoppedUntil != before.stoppedUntil {
+            due.insert(due: stoppedUntil.nanoseconds, key: key)
+            stopsDue.insert(due: stoppedUntil.nanoseconds, key: key)
+        }
+        if let notBefore = details.notBefore, notBefore != before.notBefore { dueDates.insert(due: notBefore.milliseconds, key: key) }
+        if keepsEnds, let keptSince = details.keptSince, keptSince != before.keptSince {
+            ends.insert(due: keptSince.milliseconds, key: key)
+        }
     }
 
     private mutating func withdraw(_ entry: Entry, _ details: EntryDetails) {
@@ -213,6 +243,7 @@ package struct SessionIndex: Sendable {
         if isStrict, !entry.state.isEnded {
             let ranks = ranks()
             _ = unfinished.remove(key, rank: ranks)
+            begun.remove(key)
         }
         if entry.isEligible { leave(entry) }
     }

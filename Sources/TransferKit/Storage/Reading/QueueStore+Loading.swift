@@ -21,6 +21,8 @@ extension QueueStore {
             var unreadable: [(SessionKey, String)] = []
             try Self.loadSettings(into: &scheduler, from: db)
             try Self.loadAccounts(into: &scheduler, from: db)
+            // Only a strict queue asks for these. An unfinished file has a checkpoint, and a download has one before its part file exists.
+            if settings.ordering == .strict { scheduler.load(begun: try Self.begunSessions(in: db)) }
             scheduler.reserveLoading(try Int.fetchOne(db, sql: "SELECT count(*) FROM schedule") ?? 0)
             try ScheduleScan(db, .min...middle).forEach { Self.load($0.key, $0.entry, $0.details, into: &scheduler, &unreadable) }
             return Locked<(Scheduler, [(SessionKey, String)])?>((scheduler, unreadable))
@@ -74,6 +76,12 @@ extension QueueStore {
             }
         }
         return writes.count == count
+    }
+
+    /// Returns the sessions with unfinished files that were attempted.
+    private static func begunSessions(in db: Database) throws -> Set<SessionKey> {
+        try SessionKey.fetchSet(
+            db, sql: "SELECT DISTINCT checkpoint.session FROM checkpoint JOIN schedule ON schedule.session = checkpoint.session")
     }
 
     private static func loadSettings(into scheduler: inout Scheduler, from db: Database) throws {

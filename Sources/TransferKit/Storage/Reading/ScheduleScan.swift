@@ -36,8 +36,10 @@ struct ScheduleScan {
 
     /// The columns of the current row (sqlite.org/c3ref/column_blob.html), valid until the next step.
     @safe struct ScheduledRow {
-        /// The greatest key, rank or mark. New ones are counted from stored ones, so a damaged row must leave room for them.
+        /// The greatest key or mark. New ones are counted from stored ones, so a damaged row must leave room for them.
         private static let greatestNumber: Int64 = 1 << 62
+        /// The greatest rank; the lowest one is its negative. The distance between any two ranks must be a valid number, too.
+        private static let greatestRank: Int64 = 1 << 61
         /// The dependency of a session whose stored dependency is damaged: no session has this ID.
         private static let nobody = SessionID(uuid: UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)))
 
@@ -53,7 +55,7 @@ struct ScheduleScan {
                 let startPriority = UInt8(exactly: integer(5)).flatMap(Entry.StartPriority.init(rawValue:))
             else { return nil }
             var entry = Entry(
-                id: id, key: key, rank: min(max(integer(2), -Self.greatestNumber), Self.greatestNumber), account: account, state: state)
+                id: id, key: key, rank: min(max(integer(2), -Self.greatestRank), Self.greatestRank), account: account, state: state)
             entry.startPriority = startPriority
             if integer(7) != 0 { entry.conditions.insert(.keepsPartial) }
             if integer(14) != 0 { entry.conditions.insert(.needsCheapNetwork) }

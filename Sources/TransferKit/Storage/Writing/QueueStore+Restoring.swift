@@ -18,8 +18,7 @@ extension QueueStore {
     package func dropQuarantined(_ number: Int64) async throws(QueueError) {
         try await change { db in
             _ = try Self.quarantinedContent(number, in: db)
-            // The sweep deletes the rows that are not in quarantine yet.
-            try Self.execute(db, "UPDATE removal SET quarantine = NULL WHERE quarantine = ?", [number])
+            try Self.sweepRows(ofQuarantined: number, in: db)
         }
         var isDone = false
         while !isDone {
@@ -35,6 +34,20 @@ extension QueueStore {
                 return true
             }
         }
+    }
+
+    /// Lets the sweep delete the rows of a session in quarantine that are in their own tables: those that are not in quarantine yet, or that a
+    /// restoring put back before its process ended.
+    static func sweepRows(ofQuarantined number: Int64, in db: Database) throws {
+        try execute(db, "UPDATE removal SET quarantine = NULL WHERE quarantine = ?", [number])
+        try execute(
+            db,
+            """
+            INSERT OR IGNORE INTO removal(session)
+            SELECT session.key FROM quarantine JOIN session ON session.key = quarantine.session
+            WHERE quarantine.key = ? AND session.account = ?
+                AND NOT EXISTS (SELECT 1 FROM schedule WHERE schedule.session = session.key)
+            """, [number, removedAccount])
     }
 
     /// Moves a session from quarantine back to its place in the store, where the next opening finds it. If the opening can't read it either, it

@@ -123,6 +123,39 @@ import TransportTesting
         await next.shutdown()
     }
 
+    /// A session that was reset after its run was abandoned begins as if it were new.
+    @Test func theFailuresOfAnAbandonedRunAreNotInherited() async throws {
+        let fixture = try QueueFixture()
+        let transport = HangingTransport(fixture.memory) { $0 == "2" }
+        let queue = try await fixture.open(transports: [transport])
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        fixture.memory.failNext(with: TransferError(.transient, .serverError, "Busy."))
+        let retry = RetryPolicy(base: .seconds(1_000), maximumDelay: .seconds(1_000))
+        let session = try await queue.enqueue(
+            try fixture.upload("1", "2", options: SessionOptions(retry: retry, filesInFlight: 2)))
+        try await queue.start()
+        await transport.hangs()
+        while try await session.status.error == nil { await Task.yield() }
+        let stop = Task { try await queue.stopAndWait() }
+        await fixture.clock.sleeps(for: .seconds(30))
+        fixture.clock.advance(by: .seconds(30))
+        #expect(try await stop.value == .interrupted)
+        try await queue.cancel(session.id)
+        try await queue.retry(session.id)
+        transport.release()
+        try await queue.start()
+        var status = try await session.status
+        while status.state != .completed {
+            if case .retry = status.why {
+                Issue.record("it waits as the abandoned run did")
+                break
+            }
+            await Task.yield()
+            status = try await session.status
+        }
+        await queue.shutdown()
+    }
+
     @Test func runsThatHangAreLimited() async throws {
         let fixture = try QueueFixture()
         let transport = HangingTransport(fixture.memory) { _ in true }

@@ -1,4 +1,6 @@
 import Foundation
+import GRDB
+import SystemPackage
 import Testing
 import TransferCore
 import TransferKit
@@ -6,6 +8,33 @@ import TransportTesting
 
 /// Runs of removed sessions that have not ended yet.
 @Suite struct LeftoverRunTests {
+    /// The store refuses to change the rows of a removed session, whose run still frees its slot.
+    @Test func freesSlotWhenStoreRefusesEnd() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        let gate = fixture.memory.gate("1", atByte: 4_000)
+        let session = try await queue.enqueue(try fixture.upload("1"))
+        let other = try await queue.enqueue(try fixture.upload("2"))
+        let database = try DatabaseQueue(path: fixture.folder.path.appending("store").appending("queue.sqlite").string)
+        try await database.write {
+            try $0.execute(
+                sql: """
+                    CREATE TRIGGER refusal BEFORE UPDATE ON discard WHEN old.held_by IS NOT NULL
+                    BEGIN SELECT raise(ABORT, 'bad row'); END
+                    """)
+        }
+        try database.close()
+        try await queue.start()
+        try await gate.reached()
+        try await queue.remove(session.id)
+        gate.open()
+        var isDone = false
+        for _ in 0..<5_000 where !isDone { isDone = try await other.status.state == .completed }
+        try #require(isDone)
+        #expect(try await queue.stopAndWait() == .drained)
+        await queue.shutdown()
+    }
+
     @Test func queueIsNotIdleDuringRun() async throws {
         let fixture = try QueueFixture()
         let stubborn = UninterruptibleTransport()

@@ -81,7 +81,10 @@ extension ReferenceQueue {
         let index = try requireIndex(of: id)
         let state = sessions[index].state
         switch (operation, state) {
-        case (.run, .running): return Answer()
+        case (.run, .running):
+            retryEndpoints(of: sessions[index].account)
+            sessions[index].runAgain = marks
+            return Answer()
         case (.run(let again), _): try run(index, again: again)
         case (.runNext, .waiting): markNext(index)
         case (.pause, .running): pause(index)
@@ -121,6 +124,10 @@ extension ReferenceQueue {
         case .completed, .failed, .cancelled: try retry(index)
         default: break
         }
+        runNow(index, mark: marks)
+    }
+
+    mutating func runNow(_ index: Int, mark: Int) {
         retryEndpoints(of: sessions[index].account)
         sessions[index].state = .waiting
         sessions[index].retryAt = nil
@@ -129,7 +136,7 @@ extension ReferenceQueue {
         sessions[index].yieldedAt = nil
         sessions[index].displacedBy = nil
         sessions[index].startPriority = .now
-        sessions[index].mark = marks
+        sessions[index].mark = mark
         makeRoom(for: index)
     }
 

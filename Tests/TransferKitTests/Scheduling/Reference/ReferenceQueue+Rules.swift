@@ -66,9 +66,11 @@ extension ReferenceQueue {
         network == .unconstrained || network == .expensive && session.allowsExpensiveNetwork
     }
 
-    /// In a strict queue, only the first unfinished session has its turn, and those that the app wants now.
+    /// In a strict queue, only the first unfinished session has its turn, and those that the app wants now. While the first one waits for
+    /// space, those that have begun continue.
     func isItsTurn(_ session: ReferenceSession) -> Bool {
-        !isStrict || session.startPriority == .now || sessions.first { $0.isUnfinished }?.id == session.id
+        guard isStrict, session.startPriority != .now, let first = sessions.first(where: { $0.isUnfinished }) else { return true }
+        return first.id == session.id || session.hasBegun && first.state == .waiting && lacksSpace(first)
     }
 
     func isStartableButForSlots(_ session: ReferenceSession) -> Bool {

@@ -31,6 +31,7 @@ extension ReferenceQueue {
     private mutating func activateNext() -> Bool {
         guard let next = precedence.first(where: { isStartable($0) }), let index = index(of: next.id) else { return false }
         sessions[index].state = .running
+        sessions[index].hasBegun = true
         sessions[index].clearLane()
         sessions[index].retryAt = nil
         sessions[index].spaceAt = nil
@@ -58,6 +59,7 @@ extension ReferenceQueue {
         sessions[index].run = runNumbers
         sessions[index].isToldToEnd = false
         sessions[index].hasNewItems = false
+        sessions[index].runAgain = 0
         runs[sessions[index].id, default: []].append(runNumbers)
         started.append(sessions[index].id)
         if let account = account(sessions[index].account), let endpoint = firstAvailableEndpoint(account) {
@@ -91,11 +93,18 @@ extension ReferenceQueue {
         case .hostBusy(let endpoint, let duration): health.busy(endpoint, for: duration, at: now)
         case .ended(let outcome):
             health.end(run)
+            // A call during a run that has to wait is as good as one a moment later.
+            let mark = sessions[index].state == .running ? sessions[index].runAgain : 0
+            sessions[index].runAgain = 0
             ended(index, run, outcome)
-        case .file(_, .completed(_, let endpoint)): works(endpoint)
+            if mark != 0, sessions[index].state == .waiting { runNow(index, mark: mark) }
+        case .file(_, .completed(_, let endpoint)):
+            sessions[index].runAgain = 0
+            works(endpoint)
+        case .connected, .file(_, .checkpoint): sessions[index].runAgain = 0
         case .endpoint(let endpoint): health.uses(endpoint, run)
         case .probe(let endpoint): health.probe(endpoint, run, now)
-        case .connected, .file, .expansion, .endpointChanged, .attemptFailed, .abandoned: break
+        case .file, .expansion, .endpointChanged, .attemptFailed, .abandoned: break
         }
     }
 
@@ -157,14 +166,25 @@ extension ReferenceQueue {
         case .backoff(let delay, let error):
             sessions[index].retryAt = now + (isOutage(error) ? max(delay, turn(of: sessions[index])) : delay)
             sessions[index].ownRetryAt = now + delay
-        case .endpointsUnavailable, .accountBlocked: break
+        case .endpointsUnavailable: waitForAnotherEndpoint(index)
+        case .accountBlocked: break
         case .noSpace: sessions[index].spaceAt = now.uptime + .seconds(30)
         }
         letGo(ownedBy: sessions[index].id)
     }
 
+    /// The endpoints that are available don't serve this session: it waits for one of the others.
+    private mutating func waitForAnotherEndpoint(_ index: Int) {
+        guard isAble(sessions[index]), let account = account(sessions[index].account) else { return }
+        let others = usableEndpoints(account).filter { !health.isAvailable($0, at: now) }
+        let wait = (others.map { health.unavailable($0, at: now) }.min() ?? now.uptime) - now.uptime
+        sessions[index].retryAt = now + max(wait, .seconds(1))
+        sessions[index].ownRetryAt = now
+    }
+
     mutating func end(_ index: Int, as state: SessionState) {
         sessions[index].state = state
+        sessions[index].hasBegun = false
         sessions[index].retryAt = nil
         sessions[index].spaceAt = nil
         sessions[index].displacedBy = nil

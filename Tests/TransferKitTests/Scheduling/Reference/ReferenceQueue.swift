@@ -103,9 +103,11 @@ struct ReferenceQueue {
             session.earlierTags = session.tags
             session.isToldToEnd = false
             session.hasNewItems = false
+            session.runAgain = 0
             session.yieldedAt = nil
             session.spaceAt = nil
             session.retryAt = nil
+            session.hasBegun = session.state == .running
             if session.state == .running {
                 session.state = .waiting
                 session.startPriority = .interrupted

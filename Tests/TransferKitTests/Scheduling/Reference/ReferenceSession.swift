@@ -27,6 +27,10 @@ struct ReferenceSession {
     var earlierTags: Set<String>
     /// Whether items were added since its run began.
     var hasNewItems = false
+    /// Whether it ran since the process began, or while the last one ended.
+    var hasBegun = false
+    /// The mark of a `run` during the current run, which has moved nothing since; 0 for none.
+    var runAgain = 0
     /// The state that it has, or will have once its run has ended.
     var state: SessionState
     /// The number of the run that has not ended yet.

@@ -1,0 +1,84 @@
+import Foundation
+import Testing
+import TransferCore
+import TransferKit
+
+/// Calls of `run` for a session that runs. Its run may have decided to wait already, and report it a moment later.
+@Suite struct RunWhileRunningTests {
+    private static let waits: [RunOutcome] = [
+        .backoff(.seconds(300), .broken), .endpointsUnavailable(.broken), .interrupted,
+    ]
+
+    @Test(arguments: waits) func aRunThatHasToWaitGoesOnAtOnceAndOnce(_ outcome: RunOutcome) throws {
+        var queue = try Rehearsal()
+        try queue.add("A B")
+        try queue.call(.run(), "A")
+        try queue.end("A", outcome)
+        #expect(queue.line == "A=running B=waiting")
+        try queue.end("A", .backoff(.seconds(300), .broken))
+        #expect(queue.line == "A=waiting B=running")
+        #expect(queue.why("A") == .retry(at: DualInstant.seconds(300).date))
+    }
+
+    @Test func itsEndpointsAreProbedAtOnce() throws {
+        var queue = try Rehearsal()
+        let endpoint = Account.memory("a").endpoints[0]
+        try queue.add("A")
+        for _ in 0..<5 { try queue.report("A", .endpointFailed(endpoint, .broken)) }
+        try queue.call(.run(), "A")
+        try queue.end("A", .endpointsUnavailable(.broken))
+        #expect(queue.line == "A=running")
+        // Even if the failure was told after the call.
+        try queue.call(.run(), "A")
+        try queue.report("A", .endpointFailed(endpoint, .broken))
+        try queue.end("A", .endpointsUnavailable(.broken))
+        #expect(queue.line == "A=running")
+        try queue.report("A", .endpointFailed(endpoint, .broken))
+        try queue.end("A", .endpointsUnavailable(.broken))
+        #expect(queue.line == "A=waiting")
+    }
+
+    @Test(arguments: [
+        RunEvent.Content.connected, .file(position: 0, .completed(TransferReceipt(bytes: 1), endpoint: Account.memory("a").endpoints[0])),
+    ])
+    func oneThatMovesBytesAfterTheCallWaitsAsUsual(_ progress: RunEvent.Content) throws {
+        var queue = try Rehearsal()
+        try queue.add("A B")
+        try queue.call(.run(), "A")
+        try queue.report("A", progress)
+        try queue.end("A", .backoff(.seconds(300), .broken))
+        #expect(queue.line == "A=waiting B=running")
+    }
+
+    @Test func oneThatCannotGoOnIsNext() throws {
+        var queue = try Rehearsal()
+        try queue.add("A B C")
+        try queue.call(.runNext, "C")
+        try queue.call(.run(), "A")
+        try queue.end("A", .noSpace(TransferError(.noSpace, .diskFull, "Full.")))
+        #expect(queue.line == "A=waiting B=waiting C=running")
+        try queue.pass(seconds: 30)
+        try queue.end("C")
+        #expect(queue.line == "A=running B=waiting C=completed")
+    }
+
+    @Test func aLaterStopCounts() throws {
+        var queue = try Rehearsal()
+        try queue.add("A B")
+        try queue.call(.run(), "A")
+        try queue.call(.stop, "A")
+        try queue.end("A", .backoff(.seconds(300), .broken))
+        #expect(queue.line == "A=waiting B=running")
+    }
+
+    @Test func theEventNamesTheTimeOfTheAttempt() throws {
+        var scheduler = try Scheduler.fixture()
+        _ = try scheduler.perform(.enqueue([.draft()]))
+        _ = try scheduler.perform(.start)
+        _ = try scheduler.perform(.perform(.run(), .one(.index(0))), at: .seconds(3))
+        let transaction = try scheduler.report(.ended(.backoff(.seconds(300), .broken)), of: 1, at: .seconds(4))
+        let times = transaction.events.compactMap { if case .attemptFailed(_, _, let retryAt) = $0 { retryAt } else { nil } }
+        #expect(times == [DualInstant.seconds(4).date])
+        #expect(transaction.actions.contains(.skipBackoff(1)), "its files don't wait either")
+    }
+}
