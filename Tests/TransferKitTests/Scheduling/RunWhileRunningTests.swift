@@ -66,7 +66,7 @@ import TransferKit
         var queue = try Rehearsal()
         try queue.add("A B")
         try queue.call(.run(), "A")
-        try queue.call(.stop, "A")
+        try queue.call(.yield, "A")
         try queue.end("A", .backoff(.seconds(300), .broken))
         #expect(queue.line == "A=waiting B=running")
     }

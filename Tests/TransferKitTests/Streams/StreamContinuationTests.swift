@@ -171,7 +171,7 @@ import TransportTesting
         try await queue.start()
         try await another.write(content.dropFirst(30_000))
         another.finish()
-        #expect(try await queue.handle(session.id).value.statistics.bytesDone == 50_000)
+        #expect(try await queue.session(session.id).value.statistics.bytesDone == 50_000)
         #expect(fixture.memory.contents(of: "way/stream") == content)
         await queue.shutdown()
     }

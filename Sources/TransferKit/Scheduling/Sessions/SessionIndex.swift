@@ -77,15 +77,9 @@ package struct SessionIndex: Sendable {
     /// In a strict queue: the waiting sessions that have begun.
     private(set) var begun: Set<SessionKey> = []
     /// The times of next attempts, in nanoseconds of uptime.
-<<<<<<< HEAD
-    var due = DueTimes()
+    package internal(set) var due = DueTimes()
     /// The times at which sessions that yielded may resume, in nanoseconds of uptime.
     var yieldsDue = DueTimes()
-=======
-    package internal(set) var due = DueTimes()
-    /// The times at which stopped sessions may resume, in nanoseconds of uptime.
-    var stopsDue = DueTimes()
->>>>>>> 48e075f9f5b862060c8e9d3d1d2ba855dcc0fb2f
     /// The start times, in milliseconds since 1970.
     package internal(set) var dueDates = DueTimes()
     /// The times at which completed sessions ended, in milliseconds since 1970. Empty if they are kept without limit.
@@ -188,18 +182,7 @@ package struct SessionIndex: Sendable {
         if let owner = details.displacedBy { owners[owner, default: []].insert(key) }
         if let dependency = details.dependency { dependents[dependency.session, default: []].insert(key) }
         if let word = details.deduplicationKey, entry.state != .completed { deduplicated[word] = key }
-<<<<<<< HEAD
-        if let retryAt = details.retryAt { due.insert(due: retryAt.uptime.nanoseconds, key: key) }
-        if let spaceCheckAt = details.spaceCheckAt { due.insert(due: spaceCheckAt.nanoseconds, key: key) }
-        if let yieldedUntil = details.yieldedUntil {
-            due.insert(due: yieldedUntil.nanoseconds, key: key)
-            yieldsDue.insert(due: yieldedUntil.nanoseconds, key: key)
-        }
-        if let notBefore = details.notBefore { dueDates.insert(due: notBefore.milliseconds, key: key) }
-        if keepsEnds, let keptSince = details.keptSince { ends.insert(due: keptSince.milliseconds, key: key) }
-=======
         addDueTimes(of: key, details, replacing: before)
->>>>>>> 48e075f9f5b862060c8e9d3d1d2ba855dcc0fb2f
         if isStrict, !entry.state.isEnded {
             let ranks = ranks()
             unfinished.insert(key, rank: ranks)
@@ -213,9 +196,9 @@ package struct SessionIndex: Sendable {
         if let spaceCheckAt = details.spaceCheckAt, spaceCheckAt != before.spaceCheckAt {
             due.insert(due: spaceCheckAt.nanoseconds, key: key)
         }
-        if let stoppedUntil = details.stoppedUntil, stoppedUntil != before.stoppedUntil {
-            due.insert(due: stoppedUntil.nanoseconds, key: key)
-            stopsDue.insert(due: stoppedUntil.nanoseconds, key: key)
+        if let yieldedUntil = details.yieldedUntil, yieldedUntil != before.yieldedUntil {
+            due.insert(due: yieldedUntil.nanoseconds, key: key)
+            yieldsDue.insert(due: yieldedUntil.nanoseconds, key: key)
         }
         if let notBefore = details.notBefore, notBefore != before.notBefore { dueDates.insert(due: notBefore.milliseconds, key: key) }
         if keepsEnds, let keptSince = details.keptSince, keptSince != before.keptSince {
