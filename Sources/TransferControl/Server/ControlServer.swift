@@ -144,7 +144,9 @@ public final class ControlServer: Sendable {
     /// was moved leaves the path to the queue that is there now.
     package func restoreSocket() {
         listener.withLock { listener in
-            guard let present = listener, !present.isPresent, queue.store.isInPlace, let opened = try? SocketListener(at: address) else { return }
+            guard let present = listener, !present.isPresent, queue.store.isInPlace, let opened = try? SocketListener(at: address) else {
+                return
+            }
             logger.warning("The socket of the queue was removed. Created it again.")
             start(opened)
             listener = opened

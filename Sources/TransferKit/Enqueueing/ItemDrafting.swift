@@ -191,7 +191,8 @@ extension QueueStore {
 extension TransferItem {
     /// The item's name for messages.
     var shownName: String {
-        source.map { $0.lastComponent?.string ?? $0.string } ?? destination.map { String(decoding: $0.lastComponent, as: UTF8.self) } ?? invalidDestination ?? ""
+        source.map { $0.lastComponent?.string ?? $0.string } ?? destination.map { String(decoding: $0.lastComponent, as: UTF8.self) }
+            ?? invalidDestination ?? ""
     }
 
     /// Whether the item is a single remote file.

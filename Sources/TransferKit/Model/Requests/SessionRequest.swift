@@ -89,7 +89,8 @@ public struct SessionRequest: Sendable {
     ///
     /// Parameters and errors as for ``download(items:from:to:name:tags:context:options:)``.
     public static func download(
-        _ paths: [some RemotePathConvertible], from account: String, to folder: some LocalPathConvertible, name: String? = nil, tags: [String] = [],
+        _ paths: [some RemotePathConvertible], from account: String, to folder: some LocalPathConvertible, name: String? = nil,
+        tags: [String] = [],
         context: (any Encodable)? = nil, options: SessionOptions = SessionOptions()
     ) throws -> SessionRequest {
         try download(
