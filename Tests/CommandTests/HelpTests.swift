@@ -1,5 +1,9 @@
 import Foundation
 import Testing
+import TransportHTTP
+import TransportSFTP
+import TransportSupport
+import TransportTUS
 
 @Suite(.serialized) struct HelpTests {
     static let commands = [
@@ -39,5 +43,22 @@ import Testing
         // Joins wrapped lines.
         let text = help.output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
         #expect(text.contains("Example: transferq \(command)") || text.contains("| transferq \(command)"))
+    }
+
+    /// The help of `--setting` lists the settings of each transport.
+    @Test func listsSettings() async throws {
+        func list(_ transport: String, _ settings: [SettingDescription]) -> String {
+            "Settings of \(transport): \(settings.map(\.name).joined(separator: ", "))."
+        }
+        let endpoints = [
+            list("tus", TUSTransport.settings), list("sftp", SFTPTransport.settings),
+            list("http", HTTPTransport.settings.filter(\.isForEndpoints)),
+        ]
+        let sessions = [list("http", HTTPTransport.settings.filter(\.isForSessions))]
+        let program = try TransferQ()
+        for (command, lists) in [(["account", "add"], endpoints), (["account", "edit"], endpoints), (["add"], sessions)] {
+            let help = try await program.run(command + ["--help"]).output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+            for list in lists { #expect(help.contains(list), "\(command) \(help)") }
+        }
     }
 }

@@ -34,8 +34,8 @@ final class SFTPServerFolder: Sendable {
     /// - Parameters:
     ///   - port: A relay's, if not the server's own.
     func endpoint(port: UInt16? = nil, _ settings: [String: String] = [:]) throws -> Endpoint {
-        .sftp(
-            "sftp://\(server.user)@127.0.0.1:\(port ?? server.port)\(files.path)/",
+        Endpoint(
+            transport: .sftp, address: "sftp://\(server.user)@127.0.0.1:\(port ?? server.port)\(files.path)/",
             settings: ["identity": server.userKey, "agent": "none", "knownHosts": try server.knownHosts(port: port)]
                 .merging(settings) { $1 })
     }

@@ -39,7 +39,7 @@ final class Workshop: Sendable {
 
     /// Opens the queue of this workshop with the account "real" at an endpoint. Attempts are repeated at once.
     func openQueue(_ endpoint: String, settings: [String: String] = [:]) async throws -> TransferQueue {
-        try await openQueue(Account("real", endpoints: [.tus(endpoint, settings: settings)]))
+        try await openQueue(Account("real", endpoints: [Endpoint(transport: .tus, address: endpoint, settings: settings)]))
     }
 
     /// Opens the queue of this workshop with an account. Attempts are repeated at once.

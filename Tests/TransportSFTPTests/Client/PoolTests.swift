@@ -60,7 +60,7 @@ struct PoolTests {
             return ScriptedPeer { _ in [] }
         }
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
-        let endpoint = Endpoint.sftp("sftp://me@peer/", settings: ["maxConnections": "6"])
+        let endpoint = Endpoint.sftp("sftp://me@peer/", options: SFTPOptions(maxConnections: 6))
         // Each has more to do than it should, as none answers.
         let tasks = (0..<20).map { _ in
             Task { _ = try await transport.check(endpoint, credentials: NoCredentials()) }

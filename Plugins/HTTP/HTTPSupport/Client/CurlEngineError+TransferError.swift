@@ -14,12 +14,12 @@ extension CurlEngineError {
     /// Converts the error of a request without a response.
     ///
     /// - Parameters:
-    ///   - connection: How the origin is reached, which the message names if it can be the cause.
+    ///   - network: How the origin is reached, which the message names if it can be the cause.
     ///   - isEndpoint: Whether the endpoint's own address was asked, so that a server without HTTP there means a wrong address.
-    package func transferError(at origin: Origin, by connection: ConnectionSettings, isEndpoint: Bool) -> TransferError {
+    package func transferError(at origin: Origin, by network: NetworkOptions, isEndpoint: Bool) -> TransferError {
         var failure = transferError(at: origin, isEndpoint: isEndpoint)
         let isOfTheWay = [.hostNotFound, .refused, .timedOut, .tlsFailed, .badAnswer].contains(kind)
-        if isOfTheWay, let way = connection.way { failure.message += " The account's settings reach it \(way); check these, too." }
+        if isOfTheWay, let way = network.way { failure.message += " The account's settings reach it \(way); check these, too." }
         return failure
     }
 
