@@ -45,16 +45,17 @@ import TransportTUS
         #expect(text.contains("Example: transferq \(command)") || text.contains("| transferq \(command)"))
     }
 
-    /// The help of `--setting` lists the settings of each transport.
+    /// The help of `--setting` lists the settings of each transport that have no option of their own.
     @Test func listsSettings() async throws {
-        func list(_ transport: String, _ settings: [SettingDescription]) -> String {
-            "Settings of \(transport): \(settings.map(\.name).joined(separator: ", "))."
+        func list(_ transport: String, _ settings: [SettingDescription], without own: Set<String>) -> String {
+            "Settings of \(transport): \(settings.map(\.name).filter { !own.contains($0) }.joined(separator: ", "))."
         }
+        let own: Set = ["caFile", "clientCertificate", "clientKey", "hostKey", "identity", "knownHosts", "header.NAME"]
         let endpoints = [
-            list("tus", TUSTransport.settings), list("sftp", SFTPTransport.settings),
-            list("http", HTTPTransport.settings.filter(\.isForEndpoints)),
+            list("tus", TUSTransport.settings, without: own), list("sftp", SFTPTransport.settings, without: own),
+            list("http", HTTPTransport.settings.filter(\.isForEndpoints), without: own),
         ]
-        let sessions = [list("http", HTTPTransport.settings.filter(\.isForSessions))]
+        let sessions = [list("http", HTTPTransport.settings.filter(\.isForSessions), without: [])]
         let program = try TransferQ()
         for (command, lists) in [(["account", "add"], endpoints), (["account", "edit"], endpoints), (["add"], sessions)] {
             let help = try await program.run(command + ["--help"]).output.split(whereSeparator: \.isWhitespace).joined(separator: " ")

@@ -126,8 +126,8 @@ public struct RegisteredTransports: Sendable {
     private static let plainHTTPSchemes = Dictionary(
         uniqueKeysWithValues: ["put", "form", "get"].flatMap { ["https+\($0)", "http+\($0)"] }.map { ($0, $0) })
 
-    /// The names of the settings for endpoints, one line for each transport.
-    var endpointSettings: String { list(\.isForEndpoints) }
+    /// The names of the settings for endpoints that have no option of their own, one line for each transport.
+    var endpointSettings: String { list { $0.isForEndpoints && NamedSetting.takes($0.name) } }
 
     /// The names of the settings for sessions, one line for each transport that has some.
     var sessionSettings: String { list(\.isForSessions) }
