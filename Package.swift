@@ -123,8 +123,8 @@ let package = Package(
         .target(
             name: "TransferCommands",
             dependencies: [
-                "Locking", "TransferControl", "TransferKit", "TransferCore", "TransportHTTP", "TransportSFTP", "TransportTUS",
-                argumentParser, logging,
+                "Locking", "TransferControl", "TransferKit", "TransferCore", "TransportHTTP", "TransportSFTP", "TransportSupport",
+                "TransportTUS", argumentParser, logging,
                 system,
             ], swiftSettings: settings),
         .executableTarget(name: "transferq", dependencies: ["TransferCommands"], swiftSettings: settings),
@@ -200,7 +200,11 @@ let package = Package(
                 "TUSLoopback", "ProcessFixture", "ScriptedHTTP", "ScriptedSFTP", "SSHFixture", crypto, logging, system,
             ], exclude: ["Servers"], swiftSettings: settings),
         .testTarget(
-            name: "DocumentationTests", dependencies: ["TransferKit", "TransportTUS", "CurlEngine", "TransferCore", logging, system],
+            name: "DocumentationTests",
+            dependencies: [
+                "TransferKit", "TransportTUS", "TransportHTTP", "TransportSFTP", "TransportSupport", "CurlEngine", "TransferCore", logging,
+                system,
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "TransferControlTests",
@@ -211,7 +215,8 @@ let package = Package(
             dependencies: [
                 "Locking", "TransferCommands", "TransferControl", "TransferKit", "TransferCore", "ProcessFixture", "SSHFixture",
                 "ScriptedHTTP",
-                "TransportHTTP", "TransportSFTP", "TransportTUS", "TUSLoopback", "transferq", "tus-loopback", logging, system,
+                "TransportHTTP", "TransportSFTP", "TransportSupport", "TransportTUS", "TUSLoopback", "transferq", "tus-loopback", logging,
+                system,
             ],
             swiftSettings: settings),
         .testTarget(name: "TUSLoopbackTests", dependencies: ["Locking", "TUSLoopback", "TransferCore", system], swiftSettings: settings),

@@ -3,7 +3,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// The code of the article on tus accounts compiles, and its tables list all settings.
+/// The code of the article on tus accounts compiles, and its commands and ranges are valid.
 @Suite struct TUSArticleTests {
     private let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
 
@@ -30,16 +30,6 @@ import TransportTUS
         #expect(Self.blocks("swift", in: try article).map(Self.lines) == compiled)
     }
 
-    @Test func listsAllSettings() throws {
-        let error = #expect(throws: TransferError.self) { try TUSTransport.validate(.tus("https://host/", settings: ["?": ""])) }
-        let known = try #require(error?.message.components(separatedBy: "valid settings are ").last).dropLast().components(
-            separatedBy: ", ")
-        let part = try #require(try article.components(separatedBy: "## Settings of accounts\n").last)
-        let section = part.components(separatedBy: "\n### ")[0]
-        let cells = Self.lines(section).filter { $0.hasPrefix("| `") }.map { $0.split(separator: "|")[0] }
-        #expect(cells.map { $0.trimmingCharacters(in: CharacterSet(charactersIn: " `")) } == known)
-    }
-
     /// The settings in the commands are valid.
     @Test func commandsAreValid() throws {
         let blocks = Self.blocks("sh", in: try article)
@@ -49,15 +39,19 @@ import TransportTUS
                 $0.prefix { !$0.isWhitespace }.split(separator: "=", maxSplits: 1).map(String.init)
             }
             #expect(!pairs.isEmpty && pairs.allSatisfy { $0.count == 2 })
-            try TUSTransport.validate(.tus("https://host/", settings: Dictionary(uniqueKeysWithValues: pairs.map { ($0[0], $0[1]) })))
+            try TUSTransport.validate(
+                Endpoint(
+                    transport: .tus, address: "https://host/", settings: Dictionary(uniqueKeysWithValues: pairs.map { ($0[0], $0[1]) })))
         }
     }
 
     /// The ranges in the article.
     @Test func rangesAreCorrect() throws {
         for (name, least) in [("chunkMultiple", 1), ("chunkSize", 1), ("parallelThreshold", 1), ("singleRequestSize", 0)] {
-            try TUSTransport.validate(.tus("https://host/", settings: [name: "\(least)"]))
-            #expect(throws: TransferError.self) { try TUSTransport.validate(.tus("https://host/", settings: [name: "\(least - 1)"])) }
+            try TUSTransport.validate(Endpoint(transport: .tus, address: "https://host/", settings: [name: "\(least)"]))
+            #expect(throws: TransferError.self) {
+                try TUSTransport.validate(Endpoint(transport: .tus, address: "https://host/", settings: [name: "\(least - 1)"]))
+            }
         }
     }
 }

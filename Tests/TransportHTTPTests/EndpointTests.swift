@@ -31,7 +31,9 @@ import TransportHTTP
         ["header.X-Own": "a\r\nX-Other: b"],
     ])
     func rejectsInvalidSettings(settings: [String: String]) throws {
-        let error = #expect(throws: TransferError.self) { try HTTPTransport.validate(.http("https+put://host/", settings: settings)) }
+        let error = #expect(throws: TransferError.self) {
+            try HTTPTransport.validate(Endpoint(transport: .http, address: "https+put://host/", settings: settings))
+        }
         #expect(error?.code == .invalidEndpoint)
         let name = try #require(settings.keys.first?.split(separator: ".").last)
         #expect(error?.message.contains(name) == true)

@@ -170,14 +170,14 @@ import TransportHTTP
     /// The prefix and a metadata name must not form a header of the transport.
     @Test(arguments: [("content-", "length"), ("author", "ization"), ("x-", "a b"), ("content-", "type"), ("Content-", "Type")])
     func rejectsMetadataThatFormReservedHeaders(prefix: String, name: String) {
-        let endpoint = Endpoint.http("https+put://host/", settings: ["metadataPrefix": prefix])
+        let endpoint = Endpoint(transport: .http, address: "https+put://host/", settings: ["metadataPrefix": prefix])
         #expect(throws: TransferError.self) {
             try HTTPTransport.validate(AttemptOptions(metadata: [name: "1"]), for: .upload, at: endpoint)
         }
     }
 
     @Test func acceptsValidOptions() throws {
-        let put = Endpoint.http("https+put://host/{name}", settings: ["field.a": "1", "metadataPrefix": "x-"])
+        let put = Endpoint(transport: .http, address: "https+put://host/{name}", settings: ["field.a": "1", "metadataPrefix": "x-"])
         try HTTPTransport.validate(AttemptOptions(metadata: ["a": "b"]), for: .upload, at: put)
         try HTTPTransport.validate(AttemptOptions(settings: ["upload": "form", "field.b": "{name}"]), for: .upload, at: put)
         try HTTPTransport.validate(AttemptOptions(settings: ["uploadURL.a.mov": "https://host/a?b=c"]), for: .upload, at: put)
@@ -189,6 +189,8 @@ import TransportHTTP
     }
 
     @Test func rejectsUploadModeAsEndpointSetting() {
-        #expect(throws: TransferError.self) { try HTTPTransport.validate(.http("https+put://host/", settings: ["upload": "form"])) }
+        #expect(throws: TransferError.self) {
+            try HTTPTransport.validate(Endpoint(transport: .http, address: "https+put://host/", settings: ["upload": "form"]))
+        }
     }
 }

@@ -30,27 +30,27 @@ struct EndpointAddress {
         let scheme = text.prefix { $0 != ":" }
         let parts = scheme.lowercased().split(separator: "+", maxSplits: 1)
         guard parts.count == 2, let upload = Upload(rawValue: String(parts[1])) else {
-            throw SettingsValue.invalid(
+            throw .invalidEndpoint(
                 "The endpoint address must begin with https+put://, https+form:// or https+get://, or with http in place of https.")
         }
         let rest = text.dropFirst(scheme.count + "://".count)
         let authority = rest.prefix { !"/?".contains($0) }
         let target = rest.dropFirst(authority.count)
         guard !authority.contains(where: { "{}".contains($0) }) else {
-            throw SettingsValue.invalid(
+            throw .invalidEndpoint(
                 "The endpoint address has a brace before its path; placeholders can only be in the path and the query.")
         }
         try Self.checkPlaces(in: target)
         let host = authority.split(separator: "@", omittingEmptySubsequences: false).last ?? ""
         root = "\(parts[0])://\(host)"
         guard let origin = URL(string: root).flatMap(Origin.init) else {
-            throw SettingsValue.invalid("The endpoint address has no valid host, or is not for https or http.")
+            throw .invalidEndpoint("The endpoint address has no valid host, or is not for https or http.")
         }
         self.upload = upload
         self.origin = origin
         userName = host.count < authority.count ? String(authority.dropLast(host.count + 1)).removingPercentEncoding : nil
         guard userName?.contains(":") != true else {
-            throw SettingsValue.invalid("The user name in the endpoint address has a colon, which HTTP Basic can't send.")
+            throw .invalidEndpoint("The user name in the endpoint address has a colon, which HTTP Basic can't send.")
         }
         path = String(target.prefix { $0 != "?" })
         query = String(target.dropFirst(path.count))
@@ -68,7 +68,7 @@ struct EndpointAddress {
             let word = rest.dropFirst().prefix { $0.isASCII && $0.isLetter }
             // Other text is not shown: it may be a part of a signature.
             let isPlace = rest.first == "{" && !word.isEmpty && rest[word.endIndex...].first == "}"
-            throw SettingsValue.invalid(
+            throw .invalidEndpoint(
                 "The endpoint address has \(isPlace ? "{\(word)}" : "a brace"), which is not a placeholder; placeholders are "
                     + "\(TransferNames.places.joined(separator: ", ")). Write %7B and %7D for literal braces.")
         }

@@ -9,9 +9,9 @@ struct FormFiles {
 
     private let files: [(field: String, path: FilePath)]
 
-    init(_ settings: HTTPSettings, for source: UploadSource, _ names: TransferNames) {
+    init(_ options: HTTPOptions, for source: UploadSource, _ names: TransferNames) {
         let places = [Self.sourcePlace: source.path.string]
-        files = settings.files.sorted { $0.key < $1.key }.flatMap { field, paths in
+        files = options.files.sorted { $0.key < $1.key }.flatMap { field, paths in
             paths.map { (field, FilePath(names.fill($0, percentEncoded: false, with: places))) }
         }
     }

@@ -14,7 +14,7 @@ struct HTTPServer {
     private let signatures: [String]
 
     var address: EndpointAddress { plan.address }
-    var settings: HTTPSettings { plan.settings }
+    var options: HTTPOptions { plan.options }
     /// How files are uploaded.
     var upload: EndpointAddress.Upload { plan.upload }
     var origin: Origin { address.origin }
@@ -28,7 +28,7 @@ struct HTTPServer {
             if let url = attempt?.options.uploadURL {
                 url
             } else if let attempt, attempt.direction == .upload {
-                try plan.settings.uploadURL(for: attempt.remotePath)
+                try plan.options.uploadURL(for: attempt.remotePath)
             } else {
                 nil
             }
@@ -36,7 +36,7 @@ struct HTTPServer {
         signatures =
             EndpointRequest.signatures(in: endpoint.address).filter { !$0.contains("{") } + EndpointRequest.signatures(in: givenURL ?? "")
         client = EndpointClient(
-            endpoint, origin: plan.address.origin, userName: plan.address.userName, settings: plan.settings.requests,
+            endpoint, origin: plan.address.origin, userName: plan.address.userName, options: plan.options.requests,
             sessionHeaders: plan.headers, credentials: credentials, resources: resources, attempt: attempt)
     }
 

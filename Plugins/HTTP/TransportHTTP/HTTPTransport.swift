@@ -2,15 +2,14 @@ public import CurlEngine
 import Foundation
 import HTTPSupport
 public import TransferCore
-package import TransportSupport
+public import TransportSupport
 
 /// Uploads files to and downloads files from plain HTTP servers: a pre-signed `PUT` of an object store, a form handler, a download by URL.
 ///
 /// Such a server can't report how much of a file it has. So uploads have no checkpoints: an interrupted upload starts again, and its bytes
 /// count as confirmed when the server has answered that it has all of them. If that response is lost, the file is sent again; a form
-/// handler can recognize the second copy by a text field with the transfer's ID, see
-/// ``TransferCore/Endpoint/http(_:credentials:settings:)``, which also lists the ways to send files. A growing source is sent when it is
-/// complete, because its length comes first.
+/// handler can recognize the second copy by a text field with the transfer's ID, ``HTTPOptions/fields``. Make endpoints with `Endpoint.http`,
+/// which lists the ways to send files. A growing source is sent when it is complete, because its length comes first.
 ///
 /// A large download uses several segments in parallel if a session asks for that and the server supports ranges. Downloads resume if the
 /// server still has the same version of the file, by a strong `ETag` or `Last-Modified`, and otherwise start again.
@@ -26,6 +25,9 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// The C libraries in this process, each with its version.
     public static var libraries: [String] { CurlEngine.libraryVersion.split(separator: " ").map(String.init) }
+
+    /// The documentation of the settings of endpoints and sessions, sorted by name.
+    public static var settings: [SettingDescription] { HTTPOptions.table.descriptions }
 
     /// Checks an endpoint without contacting the server: its address, its settings, and its headers.
     ///
@@ -108,7 +110,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// - Throws: A `TransferError`, or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         let server = try HTTPServer(attempt.endpoint, credentials: attempt.credentials, resources: resources, attempt: attempt)
-        return try await within(server.settings.transferTimeout, of: server) {
+        return try await within(server.options.transferTimeout, of: server) {
             switch attempt.payload {
             case .download(let destination):
                 let threads = resources.disks.threads(for: destination)

@@ -41,13 +41,13 @@ struct HTTPUpload {
     private var isForm: Bool { server.upload == .form }
     private var names: TransferNames { TransferNames(attempt) }
     private var mediaType: String {
-        server.plan.contentType ?? server.settings.contentType ?? MediaType.ofFile(named: attempt.remotePath.lastComponent)
+        server.plan.contentType ?? server.options.contentType ?? MediaType.ofFile(named: attempt.remotePath.lastComponent)
     }
 
     func run() async throws -> TransferReceipt {
         let file = try await FileReader.open(source, on: disks.threads(for: source))
         let size = try await wholeSize()
-        let companions = try await FormFiles(server.settings, for: source, names).open(on: disks)
+        let companions = try await FormFiles(server.options, for: source, names).open(on: disks)
         if isForm { reporter.reportRecord() }
         let (answer, length) = try await send(file, size, with: companions)
         guard isSuccess(answer) else { throw answer.uploadFailure(isOneTime: server.givenURL != nil) }
@@ -91,7 +91,7 @@ struct HTTPUpload {
         } else {
             headers = ["Content-Type": mediaType]
             for (name, value) in attempt.options.metadata.sorted(by: { $0.key < $1.key }) {
-                headers.append((server.settings.metadataPrefix ?? "") + name, value)
+                headers.append((server.options.metadataPrefix ?? "") + name, value)
             }
             (body, prefix) = (.file(file, offset: 0, length: size), 0)
         }
@@ -118,16 +118,16 @@ struct HTTPUpload {
     }
 
     private func form(_ file: FileReader, _ size: Int64, with companions: [FormBody.File]) -> FormBody {
-        var fields = server.settings.fields.mapValues { names.fill($0, percentEncoded: false) }
+        var fields = server.options.fields.mapValues { names.fill($0, percentEncoded: false) }
         fields.merge(attempt.options.metadata) { $1 }
         return FormBody(
             fields: fields.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }, companions: companions,
             file: FormBody.File(
-                field: server.settings.fileField, name: attempt.remotePath.lastComponent, mediaType: mediaType, reader: file, size: size))
+                field: server.options.fileField, name: attempt.remotePath.lastComponent, mediaType: mediaType, reader: file, size: size))
     }
 
     private func isSuccess(_ answer: EndpointResponse) -> Bool {
-        (200..<300).contains(answer.status) || (isForm && answer.status == 303) || server.settings.acceptedStatuses.contains(answer.status)
+        (200..<300).contains(answer.status) || (isForm && answer.status == 303) || server.options.acceptedStatuses.contains(answer.status)
     }
 
     /// The URL of the uploaded file.

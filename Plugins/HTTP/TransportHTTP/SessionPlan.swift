@@ -5,20 +5,26 @@ import TransferCore
 /// The combination of an endpoint and a session's options, checked without contacting the server.
 struct SessionPlan {
     let address: EndpointAddress
-    let settings: HTTPSettings
+    let options: HTTPOptions
     /// The session's headers, without the media type of its files.
     let headers: HTTPHeaders
     /// The media type that the session sets for its files.
     let contentType: String?
 
     /// How files are uploaded.
-    var upload: EndpointAddress.Upload { settings.upload ?? address.upload }
+    var upload: EndpointAddress.Upload {
+        switch options.upload {
+        case .put: .put
+        case .form: .form
+        case nil: address.upload
+        }
+    }
 
     /// - Parameter direction: The direction of the session; nil if there is no session.
     /// - Throws: A ``TransferError`` that names an invalid or unsupported option or setting.
     init(_ endpoint: Endpoint, _ options: AttemptOptions = AttemptOptions(), for direction: TransferDirection?) throws(TransferError) {
         address = try EndpointAddress(endpoint)
-        settings = try HTTPSettings(endpoint.settings, session: options.settings)
+        self.options = try HTTPOptions(settings: endpoint.settings, session: options.settings)
         var headers = try ReservedHeaders.http.sessionHeaders(options.headers)
         contentType = headers["Content-Type"]
         headers["Content-Type"] = nil
@@ -26,7 +32,7 @@ struct SessionPlan {
         switch direction {
         case .upload: try checkUpload(options)
         case .download:
-            try HTTPSettings.checkEffect(of: options.settings, upload: nil)
+            try HTTPOptions.checkEffect(of: options.settings, upload: nil)
             _ = try DigestCheck(options)
         case nil: break
         }
@@ -38,14 +44,14 @@ struct SessionPlan {
     var nameClash: NameClash {
         let tellsApart =
             switch upload {
-            case .form: settings.fields.values.contains { $0.contains(TransferNames.transfer) } || namesTransfers
+            case .form: options.fields.values.contains { $0.contains(TransferNames.transfer) } || namesTransfers
             case .put, .none: namesTransfers
             }
         return tellsApart ? .keptApart : .replaced
     }
 
     /// A session's URL for a name takes precedence over the address.
-    private var namesTransfers: Bool { settings.uploadURLs.isEmpty && address.namesTransfers }
+    private var namesTransfers: Bool { options.uploadURLs.isEmpty && address.namesTransfers }
 
     private func checkUpload(_ options: AttemptOptions) throws(TransferError) {
         if let url = options.uploadURL { try UploadPlace.check(url) }
@@ -53,23 +59,23 @@ struct SessionPlan {
             throw Self.unsupported(
                 "The endpoint \(address.origin) is for downloads; write its address with https+put:// or https+form://.")
         }
-        try HTTPSettings.checkEffect(of: options.settings, upload: upload)
+        try HTTPOptions.checkEffect(of: options.settings, upload: upload)
         guard options.verification != .checksum, options.expectedChecksum == nil else {
             throw Self.unsupported("Plain HTTP can't compare checksums of uploads; choose another verification.")
         }
-        guard upload == .form || options.metadata.isEmpty || settings.metadataPrefix != nil else {
+        guard upload == .form || options.metadata.isEmpty || self.options.metadataPrefix != nil else {
             throw Self.unsupported("A PUT can't carry metadata without the setting metadataPrefix.")
         }
-        guard upload == .form || settings.files.isEmpty else {
+        guard upload == .form || self.options.files.isEmpty else {
             throw Self.unsupported("A PUT sends one file; the settings file.NAME are for forms.")
         }
-        if upload == .put, let prefix = settings.metadataPrefix {
+        if upload == .put, let prefix = self.options.metadataPrefix {
             // The media type has its own option and setting.
             let reserved = ReservedHeaders.http.adding(["content-type"])
             for (name, value) in options.metadata { try reserved.check(prefix + name, value) }
         }
         // In a form, the media type is part of the body's lines.
-        guard (contentType ?? settings.contentType)?.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) != true else {
+        guard (contentType ?? self.options.contentType)?.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) != true else {
             throw TransferError(.permanent, .rejected, "The media type for files contains a line break or a control character; remove it.")
         }
     }

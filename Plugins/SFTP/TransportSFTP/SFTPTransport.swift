@@ -1,20 +1,20 @@
 import Logging
 import SSHEngine
 public import TransferCore
-package import TransportSupport
+public import TransportSupport
 
 /// Transfers files to and from SFTP servers, version 3 (draft-ietf-secsh-filexfer-02), with the OpenSSH extensions that the server offers.
 ///
 /// An upload goes into a part file beside its name, `.tq-<transfer>.part`, which is synced and renamed when complete. An interrupted upload
 /// resumes after the last byte that the server synced. If the connection broke, it resumes after the last byte that the server
 /// acknowledged, if the part file is large enough, its end is the same as here, and the server has synced it. If the server can't sync, the
-/// newest bytes of the part file are read back and compared first, unless the setting `sync` is off. A download resumes if the file on the
+/// newest bytes of the part file are read back and compared first, unless ``SFTPOptions/sync`` is off. A download resumes if the file on the
 /// server still has its size and modification time.
 ///
 /// Checksums (`Verification.checksum`) are computed by `sha256sum`, `shasum` or `md5sum` if the server lets the account run commands;
 /// otherwise the file is read back and compared, and the receipt has a warning. They are not available for streams. A checksum that a
-/// session names (`AttemptOptions.expectedChecksum`) is verified locally, without asking the server. Make endpoints with
-/// ``TransferCore/Endpoint/sftp(_:credentials:settings:)``, which lists the settings.
+/// session names (`AttemptOptions.expectedChecksum`) is verified locally, without asking the server. Make endpoints with `Endpoint.sftp`;
+/// ``SFTPOptions`` are their options.
 ///
 /// A value holds the configuration. Each queue makes an instance with connections and threads of its own (``makeInstance()``), so several
 /// queues can use one value, at the same time or one after the other.
@@ -28,13 +28,16 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// The C libraries in this process, each with its version.
     public static var libraries: [String] { ["libssh2/\(SSHConnection.libraryVersion)"] }
 
+    /// The documentation of the settings of endpoints, sorted by name.
+    public static var settings: [SettingDescription] { SFTPOptions.table.descriptions }
+
     /// Checks an endpoint without contacting the server: its address, its settings, and the kinds of its credentials.
     ///
     /// For programs that let users enter endpoints; on any executor. An attempt checks the same.
     ///
     /// - Throws: A `TransferError` with the code `invalidEndpoint`, or of the class `unsupported`.
     public static func validate(_ endpoint: Endpoint) throws(TransferError) {
-        _ = try SFTPSettings(endpoint)
+        _ = try SFTPServer(endpoint)
     }
 
     /// Checks a session's options without contacting the server.
@@ -125,13 +128,13 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     private func move(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         try Self.validate(attempt.options)
-        let settings = try SFTPSettings(attempt.endpoint)
+        let server = try SFTPServer(attempt.endpoint)
         let others = ConnectionLender(
             prepare: { [pool] count in
                 await pool.prepare(
-                    count, to: attempt.endpoint, atMost: settings.maximumConnections, credentials: attempt.credentials,
+                    count, to: attempt.endpoint, atMost: server.options.maxConnections, credentials: attempt.credentials,
                     logger: attempt.logger)
-            }, lend: { body in try await use(attempt, settings, preferringUnused: true, reporter, body) })
+            }, lend: { body in try await use(attempt, server, preferringUnused: true, reporter, body) })
         switch attempt.payload {
         case .upload(let source):
             guard attempt.options.expectedChecksum == nil else {
@@ -144,34 +147,34 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
             // Checked before a connection is made, which can take a while.
             let threads = disks.threads(for: source)
             let file = try await FileReader.open(source, on: threads)
-            return try await use(attempt, settings, reporter) { connection, features in
+            return try await use(attempt, server, reporter) { connection, features in
                 try await SFTPUpload(
-                    attempt, settings, over: connection, features, others: others, from: file, on: threads, reporting: reporter
+                    attempt, server, over: connection, features, others: others, from: file, on: threads, reporting: reporter
                 ).run()
             }
         case .download(let destination):
             let threads = disks.threads(for: destination)
-            return try await use(attempt, settings, reporter) { connection, features in
+            return try await use(attempt, server, reporter) { connection, features in
                 try await SFTPDownload(
-                    attempt, settings, over: connection, features, others: others, on: threads, reporting: reporter
+                    attempt, server, over: connection, features, others: others, on: threads, reporting: reporter
                 ).run()
             }
         }
     }
 
     private func use<Result: Sendable>(
-        _ attempt: FileAttempt, _ settings: SFTPSettings, preferringUnused prefersUnused: Bool = false, _ reporter: AttemptReporter,
+        _ attempt: FileAttempt, _ server: SFTPServer, preferringUnused prefersUnused: Bool = false, _ reporter: AttemptReporter,
         _ body: (PooledConnection, SFTPFeatures) async throws -> Result
     ) async throws -> Result {
         try await pool.use(
-            attempt.endpoint, atMost: settings.maximumConnections, preferringUnused: prefersUnused, credentials: attempt.credentials,
+            attempt.endpoint, atMost: server.options.maxConnections, preferringUnused: prefersUnused, credentials: attempt.credentials,
             logger: attempt.logger, waiting: { reporter.reportActivity() }
         ) { connection in
             // An older connection shows nothing about the current state of the server.
             let isNew = !connection.client.isReady
             var features = try await connection.client.features()
             if isNew { reporter.reportAnswer() }
-            if !settings.syncs { features.extensions.removeAll { $0 == ProtocolExtension.fsync.rawValue } }
+            if !server.options.sync { features.extensions.removeAll { $0 == ProtocolExtension.fsync.rawValue } }
             return try await body(connection, features)
         }
     }
@@ -182,16 +185,16 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     ///
     /// - Throws: A `TransferError`, with the code `noSuchRemoteFile` if the folder does not exist; or `CancellationError`.
     public func check(_ endpoint: Endpoint, credentials: any CredentialProvider) async throws -> EndpointReport {
-        let settings = try SFTPSettings(endpoint)
+        let server = try SFTPServer(endpoint)
         return try await pool.use(
-            endpoint, atMost: settings.maximumConnections, credentials: credentials, logger: Self.logger
+            endpoint, atMost: server.options.maxConnections, credentials: credentials, logger: Self.logger
         ) { connection in
             let client = connection.client
             let features = try await client.features()
             let begin = ContinuousClock.now
             _ = try await client.answer(to: .realpath(Array(".".utf8)))
             let latency = ContinuousClock.now - begin
-            try await checkFolder(settings.address, client)
+            try await checkFolder(server.address, client)
             var report = EndpointReport(
                 version: "SFTP \(features.version)", features: features.extensions, latency: latency)
             report.hostKeyFingerprint = connection.hostKeyFingerprint
@@ -230,8 +233,8 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     public func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
         // The checkpoint of a download refers to nothing on the server.
         guard let stored = UploadCheckpoint(checkpoint), stored.part != stored.final else { return }
-        let settings = try SFTPSettings(endpoint)
-        try await pool.use(endpoint, atMost: settings.maximumConnections, credentials: credentials, logger: Self.logger) { connection in
+        let server = try SFTPServer(endpoint)
+        try await pool.use(endpoint, atMost: server.options.maxConnections, credentials: credentials, logger: Self.logger) { connection in
             let client = connection.client
             do {
                 try await client.perform(.remove([UInt8](stored.part)))

@@ -1,14 +1,13 @@
 public import CurlEngine
 import HTTPSupport
 public import TransferCore
-package import TransportSupport
+public import TransportSupport
 
 /// Uploads files to tus 1.0.0 servers (https://tus.io/protocols/resumable-upload), with the extensions that the server offers.
 ///
 /// An interrupted upload resumes at the server's offset; bytes count as confirmed only when the server has reported them. A growing source
 /// is sent as it grows; its length is sent with the last request if the server allows that (*creation-defer-length*), otherwise the upload
-/// starts when the source is complete. Make endpoints with ``TransferCore/Endpoint/tus(_:credentials:settings:)``, which lists the
-/// settings.
+/// starts when the source is complete. Make endpoints with `Endpoint.tus`; ``TUSOptions`` are their options.
 ///
 /// Downloads, which the protocol does not have, are `GET` requests for a name below the endpoint's address (RFC 9110). A download resumes
 /// if the server still has the same version of the file, by a strong `ETag` or `Last-Modified`, and otherwise starts again.
@@ -45,6 +44,9 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     /// The C libraries in this process, each with its version.
     public static var libraries: [String] { CurlEngine.libraryVersion.split(separator: " ").map(String.init) }
 
+    /// The documentation of the settings of endpoints, sorted by name.
+    public static var settings: [SettingDescription] { TUSOptions.table.descriptions }
+
     /// Checks an endpoint without contacting the server: its address, its settings, and its headers.
     ///
     /// For programs that let users enter endpoints; on any executor. An attempt checks the same.
@@ -54,9 +56,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         guard Origin(try endpoint.validate()) != nil else {
             throw TransferError(.permanent, .invalidEndpoint, "The endpoint address must begin with https:// or http:// for tus.")
         }
-        let settings = try TUSSettings(endpoint.settings)
-        // Only checked for new settings: an existing account continues as before.
-        if let problem = settings.chunkSize.flatMap(settings.problem(ofChunksOf:)) { throw SettingsValue.invalid(problem) }
+        _ = try TUSOptions(settings: endpoint.settings)
         try ReservedHeaders.tus.check(endpoint.credentials)
         try EndpointCredentials.check(endpoint)
     }
@@ -99,7 +99,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     ) throws(TransferError) {
         try validate(options, for: direction)
         guard direction == .upload, let chunkSize = options.chunkSize else { return }
-        if let problem = try TUSSettings(endpoint.settings).problem(ofChunksOf: chunkSize) {
+        if let problem = try TUSOptions(settings: endpoint.settings).problem(ofChunksOf: chunkSize) {
             throw TransferError(.unsupported, .unsupported, problem)
         }
     }

@@ -15,11 +15,8 @@ struct AccountAddCommand: AsyncParsableCommand {
             URLs may contain {name} (the last component of the remote name), {path} (the whole remote name) and {transfer} (an ID of the \
             transfer). The http schemes work without TLS.
 
-            Settings for tus include chunkSize, httpVersion, pinnedPublicKeys, proxy and parallelThreshold. Settings for SFTP include \
-            keepTimes, keepModes, partFiles, sync, maxConnections, proxy and proxyCommand. Settings for plain HTTP include fileField, \
-            field.NAME (a text field of the form), file.NAME (the path of another file to send, such as {source}.jpg), contentType, \
-            acceptedStatuses and transferTimeout. Sessions can override some settings of plain HTTP: transferq add --setting upload=form. \
-            Addresses and settings are stored unencrypted, including signatures in addresses.
+            --setting has settings for connections, chunks, forms and files. Sessions can override some settings of plain HTTP: transferq \
+            add --setting upload=form. Addresses and settings are stored unencrypted, including signatures in addresses.
 
             Example: transferq account add studio https://upload.example.com/files/ --token-env STUDIO_TOKEN
             Example: transferq account add bucket 'https+put://bucket.example.com/in/{path}?signature=…'

@@ -56,7 +56,7 @@ struct EndpointOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Another setting of the transport; repeatable. TRANSPORT:NAME=VALUE, such as sftp:keepTimes=true, sets it for that transport only. NAME= removes the setting.",
-            valueName: "name=value"))
+            discussion: CommandContext.current.transports.endpointSettings, valueName: "name=value"))
     var setting: [String] = []
 
     @Option(help: ArgumentHelp("A header for each request, without secrets; repeatable.", valueName: "name: value"))

@@ -9,11 +9,14 @@ struct NamedSetting {
     /// Nil to remove the setting.
     let value: String?
 
-    /// Settings with an option of their own, which checks the value.
+    /// Settings with an option of their own, which checks the value. Headers have several.
     private static let ownOptions = [
         "caFile": "--ca-file", "clientCertificate": "--client-certificate", "clientKey": "--client-key", "hostKey": "--host-key",
         "identity": "--identity", "knownHosts": "--known-hosts",
     ]
+
+    /// Whether `--setting` takes a setting, which therefore has no option of its own.
+    static func takes(_ name: String) -> Bool { ownOptions[name] == nil && !name.hasPrefix("header.") }
 
     /// - Parameter transports: The known transports. A prefix with a dot before a colon is part of the setting's name unless it names one of them,
     ///   as the names of form fields may contain colons.

@@ -1,6 +1,7 @@
 public import TransferCore
 import TransportHTTP
 import TransportSFTP
+public import TransportSupport
 import TransportTUS
 
 /// A transport of the command-line program, with the schemes and options of its endpoints.
@@ -34,6 +35,9 @@ public struct RegisteredTransport: Sendable {
     /// The supported options. Endpoints of this transport ignore all others.
     public var options: Set<EndpointOption>
 
+    /// The settings of its endpoints and sessions, for the help of `--setting`.
+    public var settings: [SettingDescription]
+
     /// Creates the transport. Called once per queue.
     public var make: @Sendable () -> any Transport
 
@@ -55,6 +59,7 @@ public struct RegisteredTransport: Sendable {
     /// Describes a transport.
     public init(
         id: TransportID, schemes: [String: String], options: Set<EndpointOption> = Set(EndpointOption.allCases),
+        settings: [SettingDescription] = [],
         make: @escaping @Sendable () -> any Transport,
         libraries: @escaping @Sendable () -> [String] = { [] },
         validate: @escaping @Sendable (Endpoint) throws(TransferError) -> Void = { _ throws(TransferError) in },
@@ -67,6 +72,7 @@ public struct RegisteredTransport: Sendable {
         self.id = id
         self.schemes = schemes
         self.options = options
+        self.settings = settings
         self.make = make
         self.libraries = libraries
         self.validate = validate
@@ -90,21 +96,21 @@ public struct RegisteredTransports: Sendable {
     public static let builtIn = RegisteredTransports([
         RegisteredTransport(
             id: .tus, schemes: ["tus+https": "https", "tus+http": "http", "https": "https", "http": "http"],
-            options: httpOptions, make: { TUSTransport() }, libraries: { TUSTransport.libraries },
+            options: httpOptions, settings: TUSTransport.settings, make: { TUSTransport() }, libraries: { TUSTransport.libraries },
             validate: { endpoint throws(TransferError) in try TUSTransport.validate(endpoint) },
             listsFolders: false,
             validateSession: { (options, direction, endpoint) throws(TransferError) in
                 try TUSTransport.validate(options, for: direction, at: endpoint)
             }),
         RegisteredTransport(
-            id: .sftp, schemes: ["sftp": "sftp"], options: [.password, .passphrase, .keys, .proxy], make: { SFTPTransport() },
-            libraries: { SFTPTransport.libraries },
+            id: .sftp, schemes: ["sftp": "sftp"], options: [.password, .passphrase, .keys, .proxy],
+            settings: SFTPTransport.settings, make: { SFTPTransport() }, libraries: { SFTPTransport.libraries },
             validate: { endpoint throws(TransferError) in try SFTPTransport.validate(endpoint) },
             nameClash: { options, _ in SFTPTransport.nameClash(options) },
             validateSession: { (options, _, _) throws(TransferError) in try SFTPTransport.validate(options) }),
         RegisteredTransport(
-            id: .http, schemes: plainHTTPSchemes, options: httpOptions, make: { HTTPTransport() },
-            libraries: { HTTPTransport.libraries },
+            id: .http, schemes: plainHTTPSchemes, options: httpOptions, settings: HTTPTransport.settings,
+            make: { HTTPTransport() }, libraries: { HTTPTransport.libraries },
             validate: { endpoint throws(TransferError) in try HTTPTransport.validate(endpoint) },
             nameClash: { options, endpoint in HTTPTransport.nameClash(options, at: endpoint) }, listsFolders: false,
             validateSession: { (options, direction, endpoint) throws(TransferError) in
@@ -119,6 +125,19 @@ public struct RegisteredTransports: Sendable {
     /// These schemes select the upload method, so they stay in the address.
     private static let plainHTTPSchemes = Dictionary(
         uniqueKeysWithValues: ["put", "form", "get"].flatMap { ["https+\($0)", "http+\($0)"] }.map { ($0, $0) })
+
+    /// The names of the settings for endpoints that have no option of their own, one line for each transport.
+    var endpointSettings: String { list { $0.isForEndpoints && NamedSetting.takes($0.name) } }
+
+    /// The names of the settings for sessions, one line for each transport that has some.
+    var sessionSettings: String { list(\.isForSessions) }
+
+    private func list(_ isListed: (SettingDescription) -> Bool) -> String {
+        all.compactMap { transport in
+            let names = transport.settings.filter(isListed).map(\.name)
+            return names.isEmpty ? nil : "Settings of \(transport.id): \(names.joined(separator: ", "))."
+        }.joined(separator: "\n")
+    }
 
     /// All known schemes of endpoints in alphabetical order.
     var schemes: [String] { all.flatMap(\.schemes.keys).sorted() }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import TransportSupport
 
 /// Checks the command names on a command line before the parser reads them. The parser would read an unknown one as an argument, and print the
 /// general help for an unknown command.
@@ -24,33 +25,10 @@ enum CommandWords {
     }
 
     private static func unknown(_ word: String, after path: String, of names: [String]) -> CommandFailure {
-        let distances = names.map { (name: $0, distance: distance($0, word)) }
-        let nearest = distances.map(\.distance).min() ?? .max
-        let isNear = nearest <= max(1, word.count / 2)
-        let near = isNear ? distances.filter { $0.distance == nearest }.map { "\"transferq \(path)\($0.name)\"" } : []
+        let near = names.nearest(to: word).map { "\"transferq \(path)\($0)\"" }
         let advice =
             near.isEmpty ? "The commands are \(names.joined(separator: ", "))." : "Did you mean \(near.joined(separator: " or "))?"
         let help = (["transferq help"] + path.split(separator: " ").map(String.init)).joined(separator: " ")
         return CommandFailure(.usage, "There is no command \"\(path)\(word)\". \(advice) See: \(help)")
-    }
-
-    /// The optimal string alignment distance: the number of insertions, deletions, replacements and swaps of neighbors that turn one word into the
-    /// other.
-    static func distance(_ first: String, _ second: String) -> Int {
-        let (first, second) = (Array(first), Array(second))
-        var before: [Int] = []
-        var last = Array(0...second.count)
-        for row in first.indices {
-            var line = [row + 1]
-            for column in second.indices {
-                var best = min(line[column] + 1, last[column + 1] + 1, last[column] + (first[row] == second[column] ? 0 : 1))
-                if row > 0, column > 0, first[row] == second[column - 1], first[row - 1] == second[column] {
-                    best = min(best, before[column - 1] + 1)
-                }
-                line.append(best)
-            }
-            (before, last) = (last, line)
-        }
-        return last[second.count]
     }
 }

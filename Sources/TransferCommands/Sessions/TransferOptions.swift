@@ -34,7 +34,7 @@ struct TransferOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "A setting that overrides the endpoint's for this session; repeatable.",
-            valueName: "name=value"))
+            discussion: CommandContext.current.transports.sessionSettings, valueName: "name=value"))
     var setting: [String] = []
 
     @Option(

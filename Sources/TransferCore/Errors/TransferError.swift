@@ -130,7 +130,8 @@ extension TransferError.Code {
 }
 
 extension TransferError {
-    static func invalidEndpoint(_ message: String) -> TransferError {
+    /// The error for an invalid address or setting of an endpoint.
+    package static func invalidEndpoint(_ message: String) -> TransferError {
         TransferError(.permanent, .invalidEndpoint, message)
     }
 

@@ -29,7 +29,7 @@ extension Capability: Codable {
 
 /// Values by name. Any value may be a ``Capability``, so the description contains only the names.
 package struct NamedCapabilities: Hashable, Sendable {
-    package let values: [String: String]
+    package var values: [String: String]
 
     package init(_ values: [String: String]) {
         self.values = values

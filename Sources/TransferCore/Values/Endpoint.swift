@@ -13,7 +13,8 @@ public struct Endpoint: Hashable, Sendable, Codable {
     /// References to the secrets of this endpoint. Transports read them whenever a connection needs them.
     public var credentials: [CredentialReference]
 
-    /// Settings that only the transport interprets, for example additional headers. The transport documents the names.
+    /// Settings that only the transport interprets, for example additional headers, as texts by name. The transport documents the names, and can
+    /// offer a type for them, such as `TUSOptions`.
     public var settings: [String: String]
 
     /// Creates an endpoint. ``validate()`` checks its address.

@@ -19,6 +19,18 @@ import Testing
     }
 
     @Test(arguments: [
+        ("https://one.example/", "chunksize", "chunkSize"), ("sftp://one.example/", "maxConection", "maxConnections"),
+        ("https+form://one.example/", "fields.title", "field.NAME"),
+    ])
+    func namesTheNearestSetting(address: String, name: String, nearest: String) async throws {
+        let program = try TransferQ()
+        let result = try await program.run("account", "add", "bucket", address, "--setting", "\(name)=hunter2")
+        #expect(result.status != 0)
+        #expect(result.diagnostics.contains("Did you mean \(nearest)?"), "\(result.diagnostics)")
+        #expect(!result.diagnostics.contains("hunter2"))
+    }
+
+    @Test(arguments: [
         ["https+put://user:hunter2@one.example/"], ["https+put://one.example/", "--header", "Content-Length: 3"],
         ["https+put://one.example/#hunter2"], ["https+post://one.example/"],
     ])

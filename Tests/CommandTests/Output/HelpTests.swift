@@ -1,5 +1,9 @@
 import Foundation
 import Testing
+import TransportHTTP
+import TransportSFTP
+import TransportSupport
+import TransportTUS
 
 @Suite(.serialized) struct HelpTests {
     static let commands = [
@@ -39,5 +43,23 @@ import Testing
         // Joins wrapped lines.
         let text = help.output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
         #expect(text.contains("Example: transferq \(command)") || text.contains("| transferq \(command)"))
+    }
+
+    /// The help of `--setting` lists the settings of each transport that have no option of their own.
+    @Test func listsSettings() async throws {
+        func list(_ transport: String, _ settings: [SettingDescription], without own: Set<String>) -> String {
+            "Settings of \(transport): \(settings.map(\.name).filter { !own.contains($0) }.joined(separator: ", "))."
+        }
+        let own: Set = ["caFile", "clientCertificate", "clientKey", "hostKey", "identity", "knownHosts", "header.NAME"]
+        let endpoints = [
+            list("tus", TUSTransport.settings, without: own), list("sftp", SFTPTransport.settings, without: own),
+            list("http", HTTPTransport.settings.filter(\.isForEndpoints), without: own),
+        ]
+        let sessions = [list("http", HTTPTransport.settings.filter(\.isForSessions), without: [])]
+        let program = try TransferQ()
+        for (command, lists) in [(["account", "add"], endpoints), (["account", "edit"], endpoints), (["add"], sessions)] {
+            let help = try await program.run(command + ["--help"]).output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+            for list in lists { #expect(help.contains(list), "\(command) \(help)") }
+        }
     }
 }

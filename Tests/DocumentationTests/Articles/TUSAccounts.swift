@@ -11,7 +11,7 @@ private func save(queue: TransferQueue) async throws {
     // ARTICLE
     let endpoint = Endpoint.tus(
         "https://upload.example.com/files/", credentials: .bearer(.environment("STUDIO_TOKEN")),
-        settings: ["chunkSize": "52428800", "chunkMultiple": "262144", "header.X-Studio": "north"])
+        options: TUSOptions(chunkSize: 52_428_800, chunkMultiple: 262_144, requests: RequestOptions(headers: ["X-Studio": "north"])))
     try await queue.save(Account("studio", endpoints: [endpoint]))
     // END
     try TUSTransport.validate(endpoint)

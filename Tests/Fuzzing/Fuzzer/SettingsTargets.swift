@@ -23,9 +23,18 @@ enum SettingsTargets {
         _ = try? TUSTransport.validate(endpoint)
         _ = try? SFTPTransport.validate(endpoint)
         _ = try? HTTPTransport.validate(endpoint)
-        _ = try? TUSSettings(settings)
-        _ = try? HTTPSettings(settings)
-        _ = try? HTTPSettings([:], session: settings)
+        if let options = try? TUSOptions(settings: settings) {
+            require((try? TUSOptions(settings: options.settings)) == options, "Written options are read again.")
+        }
+        if let options = try? SFTPOptions(settings: settings) {
+            require((try? SFTPOptions(settings: options.settings)) == options, "Written options are read again.")
+        }
+        if let options = try? HTTPOptions(settings: settings) {
+            require((try? HTTPOptions(settings: options.settings)) == options, "Written options are read again.")
+        }
+        if let options = try? HTTPOptions(settings: [:], session: settings) {
+            require((try? HTTPOptions(settings: [:], session: options.settings)) == options, "Written options are read again.")
+        }
         if let address = try? EndpointAddress(endpoint) {
             require(!address.origin.host.isEmpty && !address.folder.isEmpty, "An address has a host.")
         }

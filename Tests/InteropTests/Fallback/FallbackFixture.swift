@@ -50,8 +50,8 @@ final class FallbackFixture: Sendable {
         let ssh = try await Self.ssh.value
         let settings = ["identity": ssh.userKey, "agent": "none", "knownHosts": try ssh.knownHosts()]
         let endpoints: [Endpoint] = [
-            .tus(address, settings: ["chunkSize": "500000"]),
-            .sftp("sftp://\(ssh.user)@127.0.0.1:\(ssh.port)\(files.path)/", settings: settings),
+            .tus(address, options: TUSOptions(chunkSize: 500_000)),
+            Endpoint(transport: .sftp, address: "sftp://\(ssh.user)@127.0.0.1:\(ssh.port)\(files.path)/", settings: settings),
         ]
         account = Account("real", endpoints: endpoints, rules: rules(endpoints.map(\.address)))
         let (discards, didDiscard) = AsyncStream.makeStream(of: Int64.self)

@@ -9,8 +9,10 @@ import TransportHTTP
 
 private func addresses(_ queue: TransferQueue) async throws {
     // ARTICLE
-    let bucket = Account("bucket", endpoints: [.http("https+put://bucket.example.com/in/", settings: ["metadataPrefix": "x-amz-meta-"])])
-    let site = Account("site", endpoints: [.http("https+form://www.example.com/upload", settings: ["field.id": "{transfer}"])])
+    let bucket = Account(
+        "bucket", endpoints: [.http("https+put://bucket.example.com/in/", options: HTTPOptions(metadataPrefix: "x-amz-meta-"))])
+    let site = Account(
+        "site", endpoints: [.http("https+form://www.example.com/upload", options: HTTPOptions(fields: ["id": "{transfer}"]))])
     let mirror = Account("mirror", endpoints: [.http("https+get://cdn.example.com/files/{path}?version=3")])
     for account in [bucket, site, mirror] { try await queue.save(account) }
     // END
@@ -26,8 +28,9 @@ private func signed(_ queue: TransferQueue) async throws {
 
 private func form(_ queue: TransferQueue) async throws {
     // ARTICLE
-    var options = SessionOptions(metadata: ["title": "Day one"])
-    options.settings = ["upload": "form", "fileField": "reel", "file.picture": "{source}.jpg", "file.papers": "/srv/a.pdf\n/srv/b.pdf"]
+    let form = HTTPOptions(
+        upload: .form, fileField: "reel", files: ["picture": ["{source}.jpg"], "papers": ["/srv/a.pdf", "/srv/b.pdf"]])
+    let options = SessionOptions(metadata: ["title": "Day one"], settings: form.settings)
     try await queue.enqueue(.upload(["/srv/in/a.mov"], to: "site", options: options))
     // END
 }

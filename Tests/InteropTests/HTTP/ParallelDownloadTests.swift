@@ -71,7 +71,9 @@ import TransportTUS
         let rest = "://127.0.0.1:\(server.port)/"
         let settings = Self.settings
         let endpoint: Endpoint =
-            transport.id == .http ? .http("http+get\(rest)", settings: settings) : .tus("http\(rest)", settings: settings)
+            transport.id == .http
+            ? Endpoint(transport: .http, address: "http+get\(rest)", settings: settings)
+            : Endpoint(transport: .tus, address: "http\(rest)", settings: settings)
         try await download(from: endpoint, transport)
         let requests = try requests
         #expect(requests.allSatisfy { $0.status == 206 })
@@ -85,14 +87,16 @@ import TransportTUS
         let relay = try CuttingRelay(to: server.port)
         defer { relay.stop() }
         relay.cut(.fromServer, inAllAfter: 1 << 20, then: .led(to: UInt16(server.port)))
-        try await download(from: .http("http+get://127.0.0.1:\(relay.port)/", settings: Self.settings), HTTPTransport())
+        try await download(
+            from: Endpoint(transport: .http, address: "http+get://127.0.0.1:\(relay.port)/", settings: Self.settings), HTTPTransport())
         #expect(try requests.allSatisfy { $0.status == 206 })
     }
 
     @Test func adaptsToLimitOfTwoRequests() async throws {
         let server = try await startServer("2", "100k")
         defer { withExtendedLifetime(server) {} }
-        try await download(from: .http("http+get://127.0.0.1:\(server.port)/", settings: Self.settings), HTTPTransport())
+        try await download(
+            from: Endpoint(transport: .http, address: "http+get://127.0.0.1:\(server.port)/", settings: Self.settings), HTTPTransport())
         let statuses = try requests.map(\.status)
         #expect(statuses.contains(206))
         #expect(statuses.count { $0 == 503 } <= 2, "a refused connection sends no further request")

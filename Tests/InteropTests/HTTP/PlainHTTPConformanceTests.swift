@@ -32,7 +32,9 @@ import TransportTesting
         let server = try await FilesFixture.startServer(in: workshop)
         let fixture = try FilesFixture(
             workshop, port: server.port, transport: HTTPTransport(), options: AttemptOptions(parallel: parallel),
-            endpoint: { .http("http+get\($0)", credentials: $1, settings: ["parallelThreshold": "100000"]) })
+            endpoint: {
+                .http("http+get\($0)", credentials: $1, options: HTTPOptions(requests: RequestOptions(parallelThreshold: 100_000)))
+            })
         do {
             try await promise.verify(fixture)
         } catch {

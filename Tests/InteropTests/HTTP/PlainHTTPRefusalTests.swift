@@ -82,8 +82,9 @@ import TransportHTTP
         var options = NginxProxy.Options()
         options.streams = streams
         let proxy = try await startProxy(before: server.port, largestBody: "10m", options)
-        let endpoint = Endpoint.http(
-            "https+form://127.0.0.1:\(proxy.port)/upload?path={path}", settings: ["caFile": proxy.certificate, "httpVersion": version])
+        let endpoint = Endpoint(
+            transport: .http, address: "https+form://127.0.0.1:\(proxy.port)/upload?path={path}",
+            settings: ["caFile": proxy.certificate, "httpVersion": version])
         let path = try workshop.file("file", size: 5 << 20)
         #expect(try await upload(path, to: endpoint).answer?.status == 201)
         #expect(try server.content(of: RemotePath("file.mov")) == workshop.content(path))
@@ -98,7 +99,8 @@ import TransportHTTP
     @Test func retriesProxyWithoutServer() async throws {
         // No process listens on port 1 (tcpmux).
         let proxy = try await startProxy(before: 1)
-        let endpoint = Endpoint.http("https+put://127.0.0.1:\(proxy.port)/", settings: ["caFile": proxy.certificate])
+        let endpoint = Endpoint.http(
+            "https+put://127.0.0.1:\(proxy.port)/", options: HTTPOptions(requests: RequestOptions(caFile: proxy.certificate)))
         #expect(await refusal(of: try workshop.file("file", size: 3 << 20), at: endpoint)?.failureClass == .transient)
         await transport.shutdown()
     }
@@ -117,7 +119,7 @@ import TransportHTTP
         var settings = ["caFile": trusted.path]
         settings["origins"] = isListed ? other.origin : nil
         let address = server.site.address(port: proxy.port).replacing("http+", with: "https+")
-        let endpoint = Endpoint.http(address, settings: settings)
+        let endpoint = Endpoint(transport: .http, address: address, settings: settings)
         let path = try workshop.file("file", size: 3 << 20)
         if isListed {
             #expect(try await upload(path, to: endpoint).bytes == 3 << 20)
@@ -139,7 +141,8 @@ import TransportHTTP
         var options = NginxProxy.Options()
         options.clients = client.certificate
         let proxy = try await startProxy(before: server.port, options)
-        var endpoint = Endpoint.http("\(scheme)://127.0.0.1:\(proxy.port)/in/", settings: ["caFile": proxy.certificate])
+        var endpoint = Endpoint.http(
+            "\(scheme)://127.0.0.1:\(proxy.port)/in/", options: HTTPOptions(requests: RequestOptions(caFile: proxy.certificate)))
         let path = try workshop.file("file", size: 300_000)
         let error = await refusal(of: path, at: endpoint)
         #expect(error?.failureClass == .credentials)
@@ -168,9 +171,9 @@ import TransportHTTP
         let other = try await startProxy("other", before: server.port, options)
         var settings = client.settings.merging(["caFile": other.certificate]) { $1 }
         settings["origins"] = isListed ? other.origin : nil
-        let endpoint = Endpoint.http(
-            "https+put://127.0.0.1:1/", credentials: CredentialReference(kind: .clientKeyPassphrase, source: .environment("P")),
-            settings: settings)
+        let endpoint = Endpoint(
+            transport: .http, address: "https+put://127.0.0.1:1/",
+            credentials: [CredentialReference(kind: .clientKeyPassphrase, source: .environment("P"))], settings: settings)
         let path = try workshop.file("file", size: 9)
         let attempt = FileAttempt(
             transferID: "t-1", endpoint: endpoint, source: UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)),

@@ -68,7 +68,7 @@ import TransportHTTP
         defer { withExtendedLifetime(server) {} }
         let name = "Ærø \"7\"; a=b.mov"
         let queue = try await openQueue(
-            .http(server.address(), settings: ["fileField": "reel \"x\"", "field.name": "{name}", "field.empty": ""]))
+            .http(server.address(), options: HTTPOptions(fileField: "reel \"x\"", fields: ["name": "{name}", "empty": ""])))
         let item = TransferItem(try workshop.file("local", size: 700_000), as: try RemotePath("day/\(name)"))
         let session = try await queue.enqueue(
             .upload(items: [item], to: "real", options: options(metadata: ["note\r\n": "line 1\r\nline 2", "naïve": "日本語"])))
@@ -144,7 +144,9 @@ import TransportHTTP
         _ = try workshop.file("a.mov.jpg", size: 70_000)
         _ = try workshop.file("b.mov.jpg", size: 1)
         let queue = try await openQueue(
-            .http(server.address(), settings: ["file.picture": "{source}.jpg", "file.sheets": "\(sheet)\n\(empty)", "fileField": "reel"]))
+            .http(
+                server.address(),
+                options: HTTPOptions(fileField: "reel", files: ["picture": ["{source}.jpg"], "sheets": ["\(sheet)", "\(empty)"]])))
         let files = try [workshop.file("a.mov", size: 5_000_000), workshop.file("b.mov", size: 10)]
         let session = try await queue.enqueue(try .upload(files, to: "real", options: options()))
         try await queue.start()
@@ -211,7 +213,7 @@ import TransportHTTP
             in: workshop.folder.appending(path: "proxy"), before: server.port, largestBody: "100m")
         defer { withExtendedLifetime(proxy) {} }
         let settings = ["caFile": proxy.certificate, "httpVersion": version]
-        let queue = try await openQueue(.http("https+put://127.0.0.1:\(proxy.port)/in/", settings: settings))
+        let queue = try await openQueue(Endpoint(transport: .http, address: "https+put://127.0.0.1:\(proxy.port)/in/", settings: settings))
         let file = try workshop.file("large", size: 5 << 20)
         let upload = try await queue.enqueue(try .upload([file], to: "real", options: options()))
         try await queue.start()

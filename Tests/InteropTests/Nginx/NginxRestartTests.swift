@@ -84,7 +84,8 @@ import TransportTUS
         let server = workshop.loopbackServer(LoopbackOptions(usesRelativeLocation: true))
         let port = try #require(try await server.start().port)
         let proxy = try await NginxProxy.start(in: workshop.folder.appending(path: "proxy"), before: port)
-        let endpoint = Endpoint.tus("https://127.0.0.1:\(proxy.port)/files/", settings: ["caFile": proxy.certificate])
+        let endpoint = Endpoint.tus(
+            "https://127.0.0.1:\(proxy.port)/files/", options: TUSOptions(requests: RequestOptions(caFile: proxy.certificate)))
         let (size, limit) = (20 << 20, 6 << 20)
         let path = try workshop.file("file", size: size)
         var checkpoint: Checkpoint?

@@ -64,7 +64,7 @@ struct SFTPRouteTests {
             #expect(throws: TransferError.self, "\(settings)") { try SFTPTransport.validate(endpoint) }
         }
         for address in ["sftp://me@a;b/in/", "sftp://a;b@host/in/", "sftp://-oProxyCommand=x@host/in/", "sftp://me@-v/in/"] {
-            let endpoint = Endpoint.sftp(address, settings: ["proxyCommand": "ssh -W %h:%p %r@jump"])
+            let endpoint = Endpoint(transport: .sftp, address: address, settings: ["proxyCommand": "ssh -W %h:%p %r@jump"])
             #expect(throws: TransferError.self, "\(address)") { try SFTPTransport.validate(endpoint) }
         }
         await folder.close()

@@ -20,7 +20,7 @@ struct DirectUpload: Sendable {
     init(_ transport: TUSTransport, to address: String, settings: [String: String] = [:], _ options: AttemptOptions = AttemptOptions()) {
         self.transport = transport
         self.options = options
-        endpoint = .tus(address, settings: settings)
+        endpoint = Endpoint(transport: .tus, address: address, settings: settings)
     }
 
     /// The last stored checkpoint of each file.

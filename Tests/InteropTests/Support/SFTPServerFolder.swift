@@ -34,8 +34,8 @@ final class SFTPServerFolder: Sendable {
     /// - Parameters:
     ///   - port: The port of a relay, or nil for the server's own.
     func endpoint(port: UInt16? = nil, _ settings: [String: String] = [:]) throws -> Endpoint {
-        .sftp(
-            "sftp://\(server.user)@127.0.0.1:\(port ?? server.port)\(files.path)/",
+        Endpoint(
+            transport: .sftp, address: "sftp://\(server.user)@127.0.0.1:\(port ?? server.port)\(files.path)/",
             settings: ["identity": server.userKey, "agent": "none", "knownHosts": try server.knownHosts(port: port)]
                 .merging(settings) { $1 })
     }

@@ -47,12 +47,13 @@ final class SSHFilesFixture: DownloadingFixture {
             "identity": server.userKey, "agent": "none", "knownHosts": try server.knownHosts([.ed25519], port: relay.port),
             "parallelThreshold": "100000", "maxConnections": "4",
         ]
-        endpoint = .sftp(
-            "sftp://\(server.user)@127.0.0.1:\(relay.port)\(files.path)/", credentials: .password(.environment("PASSWORD")),
-            settings: settings)
+        endpoint = Endpoint(
+            transport: .sftp, address: "sftp://\(server.user)@127.0.0.1:\(relay.port)\(files.path)/",
+            credentials: [.password(.environment("PASSWORD"))], settings: settings)
         // No process listens on port 1 (tcpmux).
-        unreachableEndpoint = .sftp(
-            "sftp://\(server.user)@127.0.0.1:1\(files.path)/", credentials: .password(.environment("PASSWORD")), settings: settings)
+        unreachableEndpoint = Endpoint(
+            transport: .sftp, address: "sftp://\(server.user)@127.0.0.1:1\(files.path)/",
+            credentials: [.password(.environment("PASSWORD"))], settings: settings)
     }
 
     func close() async {

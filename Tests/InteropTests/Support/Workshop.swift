@@ -39,7 +39,7 @@ final class Workshop: Sendable {
 
     /// Opens this workshop's queue with the account "real" at an endpoint. Retries have no delay.
     func openQueue(_ endpoint: String, settings: [String: String] = [:]) async throws -> TransferQueue {
-        try await openQueue(Account("real", endpoints: [.tus(endpoint, settings: settings)]))
+        try await openQueue(Account("real", endpoints: [Endpoint(transport: .tus, address: endpoint, settings: settings)]))
     }
 
     /// Opens this workshop's queue with an account. Retries have no delay.

@@ -26,7 +26,7 @@ import TransportTUS
         _ path: FilePath, to server: RealServer, settings: [String: String] = [:], _ options: AttemptOptions
     ) async throws -> TransferReceipt {
         let attempt = FileAttempt(
-            transferID: "t-1", endpoint: .tus(server.endpoint, settings: settings),
+            transferID: "t-1", endpoint: Endpoint(transport: .tus, address: server.endpoint, settings: settings),
             source: UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)), remotePath: try RemotePath("file.bin"),
             options: options, credentials: NoCredentials(), logger: Logger(label: "test"))
         return try await transport.perform(attempt, reporting: AttemptReporter(progress: { _, _ in }, checkpoint: { _ in }))

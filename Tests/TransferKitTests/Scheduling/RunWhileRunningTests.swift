@@ -28,7 +28,7 @@ import TransferKit
         try queue.call(.run(), "A")
         try queue.end("A", .endpointsUnavailable(.broken))
         #expect(queue.line == "A=running")
-        // Even if the failure was notified after the call.
+        // Even if the failure was reported after the call.
         try queue.call(.run(), "A")
         try queue.report("A", .endpointFailed(endpoint, .broken))
         try queue.end("A", .endpointsUnavailable(.broken))

@@ -39,10 +39,13 @@ import TransportSFTP
     @Test(arguments: [
         Endpoint.sftp("https://host/"), .sftp("sftp://host/a%00b"), .sftp("sftp://host/a/../b/"), .sftp("sftp://host/~/.."),
         .sftp("sftp://host/%2E%2e/b"), .sftp("sftp://host/?x=1"), .sftp("sftp://me:secret@host/"),
-        .sftp("sftp://host/", settings: ["hostKey": "none"]), .sftp("sftp://host/", settings: ["maxConnections": "0"]),
-        .sftp("sftp://host/", settings: ["typo": "x"]), .sftp("sftp://host/", settings: ["allowSHA1": "yes"]),
-        .sftp("sftp://host/", settings: ["keepTimes": "1"]), .sftp("sftp://host/", settings: ["keepModes": ""]),
-        .sftp("sftp://host/", settings: ["parallelThreshold": "0"]),
+        Endpoint(transport: .sftp, address: "sftp://host/", settings: ["hostKey": "none"]),
+        Endpoint(transport: .sftp, address: "sftp://host/", settings: ["maxConnections": "0"]),
+        Endpoint(transport: .sftp, address: "sftp://host/", settings: ["typo": "x"]),
+        Endpoint(transport: .sftp, address: "sftp://host/", settings: ["allowSHA1": "yes"]),
+        Endpoint(transport: .sftp, address: "sftp://host/", settings: ["keepTimes": "1"]),
+        Endpoint(transport: .sftp, address: "sftp://host/", settings: ["keepModes": ""]),
+        Endpoint(transport: .sftp, address: "sftp://host/", settings: ["parallelThreshold": "0"]),
         .sftp("sftp://host/", credentials: .bearer(.environment("T"))),
     ])
     func rejectsInvalidAddresses(endpoint: Endpoint) {

@@ -60,7 +60,7 @@ struct PoolTests {
             return ScriptedPeer { _ in [] }
         }
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
-        let endpoint = Endpoint.sftp("sftp://me@peer/", settings: ["maxConnections": "6"])
+        let endpoint = Endpoint.sftp("sftp://me@peer/", options: SFTPOptions(maxConnections: 6))
         // Each connection has more requests than it should, because the server never responds.
         let tasks = (0..<20).map { _ in
             Task { _ = try await transport.check(endpoint, credentials: NoCredentials()) }

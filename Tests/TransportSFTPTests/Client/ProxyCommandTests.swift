@@ -6,7 +6,7 @@ import TransportSFTP
 @Suite(.timeLimit(.minutes(5))) struct ProxyCommandTests {
     private func failure(of command: String) async throws -> TransferError {
         let transport = SFTPTransport()
-        let endpoint = Endpoint.sftp("sftp://me@host.invalid/in/", settings: ["proxyCommand": command, "agent": "none"])
+        let endpoint = Endpoint.sftp("sftp://me@host.invalid/in/", options: SFTPOptions(agent: .none, proxyCommand: command))
         let error = try await #require(throws: TransferError.self) {
             try await transport.check(endpoint, credentials: NoCredentials())
         }

@@ -137,7 +137,7 @@ import TransportSFTP
         var options = AttemptOptions()
         options.overwrite = .always
         let attempt = FileAttempt(
-            transferID: "t-1", endpoint: .sftp("sftp://me@peer/", settings: settings),
+            transferID: "t-1", endpoint: Endpoint(transport: .sftp, address: "sftp://me@peer/", settings: settings),
             payload: .upload(UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path))),
             remotePath: try RemotePath("reel.mov"),
             options: options, credentials: NoCredentials(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })

@@ -77,8 +77,6 @@ import TransportTUS
     @Test(arguments: [
         (["chunkSize": "400"], [400, 400, 200]), (["chunkSize": "1000"], [1000]), (["chunkSize": "5000"], [1000]),
         (["chunkSize": "450", "chunkMultiple": "100"], [400, 400, 200]),
-        // An account that was stored before the two settings were compared.
-        (["chunkSize": "50", "chunkMultiple": "300"], [300, 300, 300, 100]),
         (["chunkMultiple": "300"], [1000]),
     ])
     func appliesSettings(settings: [String: String], expected: [Int]) async throws {
@@ -117,10 +115,12 @@ import TransportTUS
     /// No chunk can meet both settings.
     @Test func rejectsChunkSizeBelowMultiple() throws {
         let settings = ["chunkSize": "262143", "chunkMultiple": "262144"]
-        let error = #expect(throws: TransferError.self) { try TUSTransport.validate(.tus("https://host/", settings: settings)) }
+        let error = #expect(throws: TransferError.self) {
+            try TUSTransport.validate(Endpoint(transport: .tus, address: "https://host/", settings: settings))
+        }
         #expect(error?.code == .invalidEndpoint && error?.message.contains("chunkMultiple") == true)
         let (transport, options) = (TUSTransport(), AttemptOptions(chunkSize: 262_143))
-        let endpoint = Endpoint.tus("https://host/", settings: ["chunkMultiple": "262144"])
+        let endpoint = Endpoint(transport: .tus, address: "https://host/", settings: ["chunkMultiple": "262144"])
         let refused = #expect(throws: TransferError.self) { try transport.validate(options, for: .upload, at: endpoint) }
         #expect(refused?.failureClass == .unsupported, "another endpoint of the account may take them")
         try transport.validate(AttemptOptions(chunkSize: 262_144), for: .upload, at: endpoint)

@@ -37,7 +37,7 @@ import TransportTUS
     func toleratesHugeSettings(key: String) throws {
         for number in Self.numbers {
             let error = #expect(throws: TransferError.self) {
-                try TUSTransport.validate(.tus("https://upload.example.com/", settings: [key: "\(number)"]))
+                try TUSTransport.validate(Endpoint(transport: .tus, address: "https://upload.example.com/", settings: [key: "\(number)"]))
             }
             #expect(error?.code == .invalidEndpoint && error?.message.contains(key) == true)
         }

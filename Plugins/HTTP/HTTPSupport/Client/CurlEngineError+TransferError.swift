@@ -14,12 +14,12 @@ extension CurlEngineError {
     /// Converts the error of a request that got no response.
     ///
     /// - Parameters:
-    ///   - connection: How the origin is reached. The message names this if it can be the cause.
+    ///   - network: How the origin is reached. The message names this if it can be the cause.
     ///   - isEndpoint: Whether the request went to the endpoint's address. If the server there does not speak HTTP, the address is wrong.
-    package func transferError(at origin: Origin, by connection: ConnectionSettings, isEndpoint: Bool) -> TransferError {
+    package func transferError(at origin: Origin, by network: NetworkOptions, isEndpoint: Bool) -> TransferError {
         var failure = transferError(at: origin, isEndpoint: isEndpoint)
         let routeCanBeCause = [.hostNotFound, .refused, .timedOut, .tlsFailed, .badAnswer].contains(kind)
-        if routeCanBeCause, let route = connection.route { failure.message += " The account connects \(route); also check these settings." }
+        if routeCanBeCause, let route = network.route { failure.message += " The account connects \(route); also check these settings." }
         return failure
     }
 

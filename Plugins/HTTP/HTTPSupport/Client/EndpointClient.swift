@@ -15,8 +15,9 @@ package struct EndpointClient: Sendable {
     package let origin: Origin
     /// The endpoint's address, which stands for the account where credentials are renewed or remembered.
     package let account: String
-    let settings: RequestSettings
-    private let sessionHeaders: HTTPHeaders
+    let options: RequestOptions
+    /// The headers of the endpoint and the session.
+    private let configuredHeaders: HTTPHeaders
     private let credentials: EndpointCredentials
     private let resources: ClientResources
     private let attempt: (origin: AttemptOrigin, number: Int)
@@ -28,21 +29,21 @@ package struct EndpointClient: Sendable {
     ///   - endpoint: The endpoint.
     ///   - origin: The origin of its address.
     ///   - userName: The user name in its address.
-    ///   - settings: The endpoint's settings for requests.
+    ///   - options: The endpoint's options for requests.
     ///   - sessionHeaders: The headers of the session.
     ///   - provider: Supplies the secrets of the endpoint's credentials.
     ///   - resources: Shared by the attempts of one transport.
     ///   - attempt: The attempt that the requests belong to; nil for requests outside a session.
     package init(
-        _ endpoint: Endpoint, origin: Origin, userName: String?, settings: RequestSettings, sessionHeaders: HTTPHeaders,
+        _ endpoint: Endpoint, origin: Origin, userName: String?, options: RequestOptions, sessionHeaders: HTTPHeaders,
         credentials provider: any CredentialProvider, resources: ClientResources, attempt: FileAttempt?
     ) {
         self.origin = origin
-        self.settings = settings
-        self.sessionHeaders = sessionHeaders
+        self.options = options
+        configuredHeaders = sessionHeaders.reduce(into: options.sortedHeaders) { $0.append($1.name, $1.value) }
         self.resources = resources
         account = endpoint.address
-        trustedOrigins = settings.origins.union([origin])
+        trustedOrigins = options.trustedOrigins.union([origin])
         credentials = EndpointCredentials(references: endpoint.credentials, userName: userName, origin: origin, provider: provider)
         self.attempt = (attempt?.origin ?? AttemptOrigin(), attempt?.number ?? 1)
         logger = attempt?.logger ?? Logger(label: "TransferKit.\(endpoint.transport)")
@@ -111,7 +112,7 @@ package struct EndpointClient: Sendable {
         // The credentials, and the headers that the hook makes of them.
         var identity = fields
         if isTrusted {
-            for field in Array(settings.headers) + Array(sessionHeaders) + fields { request.headers.append(field.name, field.value) }
+            for field in Array(configuredHeaders) + fields { request.headers.append(field.name, field.value) }
         } else {
             request.connection.clientCertificate = nil
         }
@@ -150,7 +151,7 @@ package struct EndpointClient: Sendable {
     private func connection() async throws -> ConnectionOptions {
         let secrets = try await credentials.connectionSecrets()
         let logger = logger
-        return settings.connection.options(
+        return options.connection(
             passphrase: secrets.passphrase, proxyPassword: secrets.proxyPassword, warn: { logger.warning("\($0)") })
     }
 
@@ -169,6 +170,6 @@ package struct EndpointClient: Sendable {
     ///   - url: The requested URL; nil for the endpoint's address.
     ///   - isEndpoint: Whether the request went to the endpoint's address. If the server there does not speak HTTP, the address is wrong.
     package func transferError(_ error: CurlEngineError, at url: String?, isEndpoint: Bool) -> TransferError {
-        error.transferError(at: origin(of: url), by: settings.connection, isEndpoint: isEndpoint)
+        error.transferError(at: origin(of: url), by: options.network, isEndpoint: isEndpoint)
     }
 }

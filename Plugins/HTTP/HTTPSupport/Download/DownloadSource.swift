@@ -21,7 +21,7 @@ package struct DownloadSource: Sendable {
     let quirks: ServerQuirks
     /// The file, as the quirks know it.
     let file: ServerQuirks.File
-    let settings: RequestSettings
+    let options: RequestOptions
     let get: Get
 
     /// - Parameters:
@@ -34,7 +34,7 @@ package struct DownloadSource: Sendable {
         shownURL = String(url.prefix { $0 != "?" })
         quirks = client.quirks
         file = ServerQuirks.File(endpoint: client.account, path: attempt.remotePath)
-        settings = client.settings
+        options = client.options
         self.get = get
     }
 }

@@ -30,7 +30,7 @@ package struct HTTPDownload: Sendable {
         destination = try attempt.destination
         // A name from the app that differs from the remote name takes precedence.
         isNamedByServer =
-            source.settings.namesDownloads
+            source.options.contentDisposition
             && destination.name.lastComponent.map { FilePath(root: nil, components: $0).bytes } == attempt.remotePath.lastComponent
         guard !isNamedByServer || [.never, .rename].contains(destination.overwrite) else {
             throw TransferError(
@@ -49,7 +49,7 @@ package struct HTTPDownload: Sendable {
         var writer: FileWriter?
         var received = ByteRanges()
         let parallel = source.quirks.isChanging(source.file) ? 1 : parallel
-        var plan = PiecePlan(parallel: parallel, threshold: source.settings.parallelThreshold)
+        var plan = PiecePlan(parallel: parallel, threshold: source.options.parallelThreshold)
         // An empty file that was about to get its name has no confirmed bytes.
         if let checkpoint, (0...RemoteFile.maximumLength).contains(checkpoint.confirmed),
             checkpoint.confirmed > 0 || RemoteFile(checkpoint)?.name != nil

@@ -14,16 +14,16 @@ struct SSHConnector: SFTPConnector {
     private static let endTime = Duration.seconds(2)
 
     func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink {
-        let settings = try SFTPSettings(endpoint)
+        let server = try SFTPServer(endpoint)
         let current = Locked<ProxyProgram?>(nil)
         let connection: SSHConnection
         do {
             connection = try await SSHConnection.open(
-                SSHSettings(settings),
+                SSHSettings(server),
                 over: { [engine] in
                     current.withLock { $0 }?.end()
-                    let route = try await settings.route.open(
-                        to: settings.address, by: engine, credentials: credentials, logger: logger)
+                    let route = try await server.route.open(
+                        to: server.address, by: engine, credentials: credentials, logger: logger)
                     current.withLock { $0 = route?.program }
                     return route?.socket
                 }, credentials: credentials, logger: logger)
@@ -31,14 +31,14 @@ struct SSHConnector: SFTPConnector {
             let program = current.withLock { $0 }
             let end = await program?.end(within: Self.endTime)
             program?.end()
-            throw end?.explanation(of: error, settings.address) ?? error
+            throw end?.explanation(of: error, server.address) ?? error
         } catch {
             current.withLock { $0 }?.end()
             throw error
         }
         let program = current.withLock { $0 }
         do {
-            return try await SSHLink.open(over: connection, by: program, to: settings.address)
+            return try await SSHLink.open(over: connection, by: program, to: server.address)
         } catch {
             await connection.close()
             program?.end()
@@ -100,18 +100,24 @@ final class SSHLink: SFTPLink {
 }
 
 extension SSHSettings {
-    init(_ settings: SFTPSettings) {
-        self.init(host: settings.address.host, port: settings.address.port, user: settings.address.user)
-        if let agent = settings.agent { authentication.agent = agent.isEmpty ? .none : .socket(FilePath(agent)) }
-        authentication.keyFiles = settings.identities.map { .init(path: FilePath($0), passphrase: settings.passphrase) }
-        authentication.password = settings.password
+    init(_ server: SFTPServer) {
+        let options = server.options
+        self.init(host: server.address.host, port: server.address.port, user: server.address.user)
+        authentication.agent =
+            switch options.agent {
+            case .environment: .environment
+            case .none: .none
+            case .socket(let path): .socket(FilePath(path))
+            }
+        authentication.keyFiles = options.identities.map { .init(path: FilePath($0), passphrase: server.passphrase) }
+        authentication.password = server.password
         let trust: HostKeyPolicy.Trust =
-            switch settings.hostKey {
+            switch options.hostKey {
             case .strict: .strict
             case .acceptNew: .acceptNew
             case .pinned(let fingerprint): .pinned([fingerprint])
             }
-        hostKeys = settings.knownHosts.map { HostKeyPolicy(trust: trust, userFile: FilePath($0)) } ?? HostKeyPolicy(trust: trust)
-        allowsSHA1 = settings.allowsSHA1
+        hostKeys = options.knownHosts.map { HostKeyPolicy(trust: trust, userFile: FilePath($0)) } ?? HostKeyPolicy(trust: trust)
+        allowsSHA1 = options.allowSHA1
     }
 }

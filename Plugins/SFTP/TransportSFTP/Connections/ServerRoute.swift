@@ -11,10 +11,7 @@ enum ServerRoute: Sendable {
     /// Through a program's input and output, as OpenSSH's `ProxyCommand` (ssh_config(5)).
     case command(String)
     /// Through a proxy, or from a given local address.
-    case connection(ConnectionSettings, proxyPassword: CredentialReference?)
-
-    /// The settings of ``ConnectionSettings`` that apply here.
-    static let connectionSettings: Set<String> = ["addressFamily", "interface", "proxy", "proxyExceptions", "proxyUser"]
+    case network(NetworkOptions, proxyPassword: CredentialReference?)
 
     /// Connects to the server, or to a program that leads there.
     ///
@@ -31,10 +28,11 @@ enum ServerRoute: Sendable {
                 logger.info("proxyCommand: \($0)", metadata: ["server": "\(address.serverName)"])
             }
             return (socket, program)
-        case .connection(let settings, let reference):
+        case .network(let network, let reference):
             var password: Secret?
             if let reference { password = try await credentials.secret(for: reference) }
-            let options = settings.options(passphrase: nil, proxyPassword: password, warn: { _ in })
+            var options = ConnectionOptions()
+            network.apply(to: &options, proxyPassword: password, otherwise: .direct)
             do {
                 return (try await engine.connect(host: address.host, port: address.port, options: options), nil)
             } catch let error as CurlEngineError {

@@ -13,18 +13,18 @@ struct SFTPDownload {
     let options: AttemptOptions
     /// The checksum that the session expects.
     let expected: Checksum?
-    let settings: SFTPSettings
+    let server: SFTPServer
     let threads: WorkerThreads
     let reporter: AttemptReporter
 
     init(
-        _ attempt: FileAttempt, _ settings: SFTPSettings, over connection: PooledConnection, _ features: SFTPFeatures,
+        _ attempt: FileAttempt, _ server: SFTPServer, over connection: PooledConnection, _ features: SFTPFeatures,
         others: ConnectionLender, on threads: WorkerThreads, reporting reporter: AttemptReporter
     ) throws(TransferError) {
         self.connection = connection
         self.features = features
-        place = RemotePlace(attempt.remotePath, at: settings.address)
-        self.settings = settings
+        place = RemotePlace(attempt.remotePath, at: server.address)
+        self.server = server
         self.others = others
         self.threads = threads
         self.reporter = reporter
@@ -160,8 +160,10 @@ struct SFTPDownload {
         _ version: RemoteVersion, from start: Int64, _ handle: Handle, take: @escaping @Sendable ([ContentReader.Piece]) throws -> Void
     ) async throws {
         let reader = ContentReader(handle, at: client, features, on: threads, reporting: reporter)
-        let count = min(options.parallel, settings.maximumConnections)
-        guard count > 1, version.size >= settings.parallelThreshold else { return try await reader.read(start..<version.size, take: take) }
+        let count = min(options.parallel, server.options.maxConnections)
+        guard count > 1, version.size >= server.options.parallelThreshold else {
+            return try await reader.read(start..<version.size, take: take)
+        }
         // Each reader takes the next block, so the part file has few gaps, and is complete up to the first one.
         let blocks = ContentBlocks(start..<version.size, each: Self.blockSize)
         let arrived = Locked(start)
@@ -205,9 +207,9 @@ struct SFTPDownload {
         if version != nil { try await verify(LocalContent(writer, size: size), &receipt) }
         reporter.report(total: size)
         try await writer.finish(
-            size: size, modificationTime: version?.modificationNanoseconds, staysPrivate: settings.keepsModes && mode != nil)
+            size: size, modificationTime: version?.modificationNanoseconds, staysPrivate: server.options.keepModes && mode != nil)
         // Not earlier: an attempt after a crash could not open a read-only part file.
-        if settings.keepsModes, let mode, !writer.descriptor.change(mode: mode) {
+        if server.options.keepModes, let mode, !writer.descriptor.change(mode: mode) {
             receipt.warnings.append("The system refused to give \(writer.finalPath) the permissions that it has at \(client.serverName).")
         }
         reporter.report(sent: size, confirmed: size)

@@ -13,11 +13,11 @@ struct SFTPListing {
     private let receive: @Sendable ([RemoteEntry]) async throws -> Void
 
     init(
-        _ attempt: ListingAttempt, _ settings: SFTPSettings, over connection: PooledConnection,
+        _ attempt: ListingAttempt, _ server: SFTPServer, over connection: PooledConnection,
         receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void
     ) {
         client = connection.client
-        place = RemotePlace(attempt.remotePath, at: settings.address)
+        place = RemotePlace(attempt.remotePath, at: server.address)
         resolvesLinks = attempt.resolvesLinks
         self.receive = receive
     }

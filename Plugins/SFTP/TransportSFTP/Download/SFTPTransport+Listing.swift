@@ -8,12 +8,12 @@ extension SFTPTransport: FolderListing {
     ///
     /// - Throws: A `TransferError`; `CancellationError`; the error of `receive`.
     public func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws {
-        let settings = try SFTPSettings(attempt.endpoint)
+        let server = try SFTPServer(attempt.endpoint)
         try await pool.use(
-            attempt.endpoint, atMost: settings.maximumConnections, credentials: attempt.credentials, logger: attempt.logger
+            attempt.endpoint, atMost: server.options.maxConnections, credentials: attempt.credentials, logger: attempt.logger
         ) { connection in
             _ = try await connection.client.features()
-            try await SFTPListing(attempt, settings, over: connection, receive: receive).run()
+            try await SFTPListing(attempt, server, over: connection, receive: receive).run()
         }
     }
 }

@@ -48,7 +48,7 @@ extension SFTPUpload {
     }
 
     /// Whether the file gets the permissions of its source.
-    var keepsMode: Bool { settings.keepsModes && sourceMode != nil }
+    var keepsMode: Bool { server.options.keepModes && sourceMode != nil }
 
     /// The key for the permissions of a new file. They depend on its folder, because of access lists, and on the requested mode.
     private var creationKey: NewFileModes.Key {
@@ -150,7 +150,7 @@ extension SFTPUpload {
     /// - Returns: Warnings.
     /// - Throws: A `TransferError` of the class `resumeLost` if the content differs.
     private func checkUnsynced(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> [String] {
-        guard confirmed > 0, settings.syncs, !features.offers(.fsync), file.source.growth == nil else { return [] }
+        guard confirmed > 0, server.options.sync, !features.offers(.fsync), file.source.growth == nil else { return [] }
         let ranges = checkpoint.ranges.map { $0.map { $0.start..<$0.confirmed } } ?? [0..<confirmed]
         // On an unstable path, a long comparison would take all the time between two failures.
         let blocks = isRepeated ? RecentBlocks(ranges, only: Self.tail) : RecentBlocks(ranges)

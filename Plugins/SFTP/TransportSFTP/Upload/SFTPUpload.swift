@@ -12,7 +12,7 @@ struct SFTPUpload {
     let part: [UInt8]
     let file: FileReader
     let options: AttemptOptions
-    let settings: SFTPSettings
+    let server: SFTPServer
     /// The progress of an earlier attempt; nil for the first.
     let known: (checkpoint: UploadCheckpoint, confirmed: Int64)?
     /// The permissions of the source; nil if they have no meaning for the server.
@@ -23,17 +23,17 @@ struct SFTPUpload {
     let reporter: AttemptReporter
 
     init(
-        _ attempt: FileAttempt, _ settings: SFTPSettings, over connection: PooledConnection, _ features: SFTPFeatures,
+        _ attempt: FileAttempt, _ server: SFTPServer, over connection: PooledConnection, _ features: SFTPFeatures,
         others: ConnectionLender, from file: FileReader, on threads: WorkerThreads, reporting reporter: AttemptReporter
     ) throws(TransferError) {
         self.connection = connection
         self.features = features
         self.others = others
-        self.settings = settings
+        self.server = server
         self.file = file
         self.threads = threads
         self.reporter = reporter
-        place = RemotePlace(attempt.remotePath, at: settings.address)
+        place = RemotePlace(attempt.remotePath, at: server.address)
         options = attempt.options
         known = attempt.checkpoint.flatMap { stored in UploadCheckpoint(stored).map { ($0, stored.confirmed) } }
         isRepeated = attempt.number > 1
@@ -41,7 +41,7 @@ struct SFTPUpload {
         if let known {
             // The account may have changed since.
             part = [UInt8](known.checkpoint.part)
-        } else if settings.usesParts || options.overwrite != .always {
+        } else if server.options.partFiles || options.overwrite != .always {
             // The other policies depend on an existing file of that name, which must not be half written.
             part = try place.part(of: attempt.transferID)
         } else {
@@ -142,14 +142,14 @@ struct SFTPUpload {
     /// The checkpoint that a first attempt starts from.
     private var plan: UploadCheckpoint {
         var checkpoint = UploadCheckpoint(part: part, final: place.final, stage: .writing)
-        if mostWriters > 1, file.source.growth == nil, file.source.size >= settings.parallelThreshold {
+        if mostWriters > 1, file.source.growth == nil, file.source.size >= server.options.parallelThreshold {
             checkpoint.ranges = [UploadCheckpoint.Range(start: 0, end: file.source.size, confirmed: 0)]
         }
         return checkpoint
     }
 
     /// The maximum number of connections that send a large file in parallel.
-    private var mostWriters: Int { min(options.parallel, settings.maximumConnections) }
+    private var mostWriters: Int { min(options.parallel, server.options.maxConnections) }
 
     // MARK: Content
 
@@ -234,7 +234,7 @@ struct SFTPUpload {
 
     /// The modification time for the file on the server, if requested, or if a later session compares it.
     private var times: UInt32? {
-        guard file.source.growth == nil, settings.keepsTimes || options.overwrite == .different || options.overwrite == .newer else {
+        guard file.source.growth == nil, server.options.keepTimes || options.overwrite == .different || options.overwrite == .newer else {
             return nil
         }
         return UInt32(exactly: file.source.identity.modificationTime / 1_000_000_000)

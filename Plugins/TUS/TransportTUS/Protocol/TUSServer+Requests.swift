@@ -115,7 +115,7 @@ extension TUSServer {
                     + "(X-Forwarded-Proto). The new upload remains there until it expires.")
         }
         guard answer.isSuccess, let location else { throw try await refused(answer) }
-        if let target = Origin(location), target != origin, !settings.requests.origins.contains(target) {
+        if let target = Origin(location), target != origin, !options.requests.trustedOrigins.contains(target) {
             throw TransferError(
                 .permanent, .badAnswer,
                 "The server \(origin) requires the content to be sent to \(target), which this endpoint does not trust. If that is right, add it to the "
@@ -180,7 +180,7 @@ extension TUSServer {
         guard remoteOffset.offset == 0 else { return (false, remoteOffset) }
         // If the server was not seen gone, a proxy may have held the request back.
         if seen == nil, upload.uncountedRequest == nil {
-            ChunkPlan(wanted: nil, multiple: settings.chunkMultiple, profiles: profiles, address: address).learn(from: request, at: 0)
+            ChunkPlan(wanted: nil, multiple: options.chunkMultiple, profiles: profiles, address: address).learn(from: request, at: 0)
         }
         do {
             try await delete(url)

@@ -10,7 +10,7 @@ struct TUSServer {
     let dialect: Dialect
     /// The URL that uploads are created at.
     let address: String
-    let settings: TUSSettings
+    let options: TUSOptions
     let profiles: ServerProfileCache
     let client: EndpointClient
 
@@ -28,9 +28,9 @@ struct TUSServer {
         try ReservedHeaders.tus.check(endpoint.credentials)
         components.user = nil
         address = components.string ?? endpoint.address
-        settings = try TUSSettings(endpoint.settings)
+        options = try TUSOptions(settings: endpoint.settings)
         client = EndpointClient(
-            endpoint, origin: origin, userName: userName, settings: settings.requests,
+            endpoint, origin: origin, userName: userName, options: options.requests,
             sessionHeaders: try ReservedHeaders.tus.sessionHeaders(attempt?.options.headers ?? [:]), credentials: credentials,
             resources: resources.client, attempt: attempt)
         profiles = resources.profiles
@@ -85,7 +85,7 @@ struct TUSServer {
         return answer
     }
 
-    private var overridesMethod: Bool { settings.overridesMethod || profiles.quirks(of: address).needsMethodOverride }
+    private var overridesMethod: Bool { options.methodOverride || profiles.quirks(of: address).needsMethodOverride }
 
     /// Sends `PATCH` as `POST` from now on.
     ///

@@ -11,7 +11,7 @@ extension TUSUpload {
     func transfer(_ growth: SourceGrowth) async throws -> TransferReceipt {
         let features = try await server.features(for: options.verification)
         let check = ContentCheck(
-            options.verification, features, canSendTrailers: server.settings.requests.connection.options.httpVersion == .http1)
+            options.verification, features, canSendTrailers: server.options.requests.httpVersion == .http1)
         guard check != .readingBack else {
             throw TransferError(
                 .unsupported, .unsupported,

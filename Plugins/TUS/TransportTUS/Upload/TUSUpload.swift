@@ -99,7 +99,7 @@ struct TUSUpload {
         let needsFeatures = known.whole.url == nil || known.parts != nil || options.verification == .checksum
         let features = needsFeatures ? try await server.features(for: options.verification) : .minimal
         let check = ContentCheck(
-            options.verification, features, canSendTrailers: server.settings.requests.connection.options.httpVersion == .http1)
+            options.verification, features, canSendTrailers: server.options.requests.httpVersion == .http1)
         let readBack =
             check == .readingBack && size > 0
             ? ReadBack(server: server, file: file, record: record, threads: threads, reporter: reporter) : nil
@@ -162,7 +162,7 @@ struct TUSUpload {
     }
 
     private func isSentInParts(_ features: TUSFeatures) -> Bool {
-        options.parallel > 1 && size > 1 && size >= server.settings.requests.parallelThreshold && features.offers(.concatenation)
+        options.parallel > 1 && size > 1 && size >= server.options.requests.parallelThreshold && features.offers(.concatenation)
     }
 
     func patchLoop(_ slot: TUSUploadRecord.Slot, _ range: Range<Int64>, to url: String, _ check: ContentCheck) -> PatchLoop {
@@ -173,8 +173,8 @@ struct TUSUpload {
 
     private func chunks(_ check: ContentCheck) -> ChunkPlan {
         ChunkPlan(
-            wanted: options.chunkSize ?? server.settings.chunkSize ?? check.chunkSize,
-            multiple: server.settings.chunkMultiple, profiles: server.profiles, address: server.address)
+            wanted: options.chunkSize ?? server.options.chunkSize ?? check.chunkSize,
+            multiple: server.options.chunkMultiple, profiles: server.profiles, address: server.address)
     }
 
     /// Creates the upload, with the content of a small file if the server supports that.
@@ -211,7 +211,7 @@ struct TUSUpload {
         guard !isRepeated else { return false }
         let quirks = server.profiles.quirks(of: server.address)
         let limit = min(
-            server.settings.singleRequestSize, options.chunkSize ?? server.settings.chunkSize ?? .max, quirks.chunkLimit ?? .max)
+            server.options.singleRequestSize, options.chunkSize ?? server.options.chunkSize ?? .max, quirks.chunkLimit ?? .max)
         return size > 0 && size <= limit && options.creation == .automatic && features.offers(.creationWithUpload)
             && !quirks.refusesContentInCreation
     }

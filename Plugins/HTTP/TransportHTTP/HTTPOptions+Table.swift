@@ -1,0 +1,143 @@
+import HTTPSupport
+import TransferCore
+import TransportSupport
+
+extension HTTPOptions {
+    /// The transfers that a setting of a session has an effect on.
+    private enum Use {
+        case put, form, download
+    }
+
+    /// A setting for the files of sessions.
+    private struct FileSetting {
+        let setting: Setting<HTTPOptions>
+        let uses: Set<Use>
+
+        init(_ setting: Setting<HTTPOptions>, _ uses: Set<Use>, onlySessions: Bool = false) {
+            self.setting = setting.forSessions(only: onlySessions)
+            self.uses = uses
+        }
+    }
+
+    static let table = SettingTable(
+        of: .http, HTTPOptions(),
+        fileSettings.map(\.setting) + requestSettings.filter { request in !fileSettings.contains { $0.setting.name == request.name } })
+
+    private static let fileSettings: [FileSetting] =
+        [
+            FileSetting(
+                Setting(
+                    "acceptedStatuses", \.acceptedStatuses, .statuses,
+                    "statuses from 300 to 399, separated by commas, that mean that the file has arrived; for a form, 303 always does"),
+                [.put, .form]),
+            FileSetting(
+                Setting(
+                    "contentType", \.contentType, .text("a media type"), "the media type of all files",
+                    nil: "by file name extension, otherwise `application/octet-stream`"), [.put, .form]),
+            FileSetting(
+                Setting(
+                    family: "field", \.fields, .anyText,
+                    "the value of a text field of the form; `{name}`, `{path}` and `{transfer}` are replaced, other braces stay"), [.form]),
+            FileSetting(
+                Setting(
+                    family: "file", \.files, .formFiles,
+                    "the path of another file in the form, beginning with `/` or `{source}`; several separated by line breaks"), [.form]),
+            FileSetting(
+                Setting("fileField", \.fileField, .text("the name of a field"), "the name of the form's field for the file"), [.form]),
+            FileSetting(
+                Setting(
+                    "metadataPrefix", \.metadataPrefix, .headerPrefix,
+                    "a prefix that turns names of a session's metadata into names of headers, for `PUT`", nil: "metadata are rejected"),
+                [.put]),
+            FileSetting(
+                Setting(
+                    "transferTimeout", \.transferTimeout, .seconds, "the longest duration of one attempt for a file, in seconds",
+                    nil: "no limit"), [.put, .form, .download]),
+            FileSetting(
+                Setting("upload", \.upload, .choice, "`put` or `form`, overriding the address", nil: "as the address"), [.put, .form],
+                onlySessions: true),
+            FileSetting(
+                Setting(family: "uploadURL", \.capabilities.values, .uploadURL, "the URL for the file with this remote name"),
+                [.put, .form], onlySessions: true),
+        ]
+        + requestSettings.compactMap { setting in
+            switch setting.name {
+            case "contentDisposition": FileSetting(setting, [.download])
+            case "parallelThreshold": FileSetting(setting, [.put, .form, .download])
+            default: nil
+            }
+        }
+
+    /// The settings for all requests.
+    private static let requestSettings = RequestOptions.settings { (name, value) throws(TransferError) in
+        guard name.lowercased() != "content-type" else {
+            throw .invalidEndpoint("The setting header.\(name) does not set the type of files; write contentType.")
+        }
+        try ReservedHeaders.http.check(name, value)
+    }.map { $0.within(\HTTPOptions.requests) }
+
+    /// Rejects settings of a session that have no effect on its files.
+    ///
+    /// - Parameters:
+    ///   - settings: The session's settings.
+    ///   - upload: How its files are uploaded; nil for a session of downloads.
+    /// - Throws: A ``TransferError`` that names the setting. Another endpoint of the account may support it.
+    static func checkEffect(of settings: [String: String], upload: EndpointAddress.Upload?) throws(TransferError) {
+        let use: Use =
+            switch upload {
+            case nil: .download
+            case .form: .form
+            case .some: .put
+            }
+        for key in settings.keys.sorted() {
+            guard let uses = fileSettings.first(where: { $0.setting.includes(key) })?.uses, !uses.contains(use) else { continue }
+            let explanation =
+                switch use {
+                case .download: "is for uploads, but this session downloads; remove it."
+                case _ where uses == [.download]: "is for downloads, but this session uploads; remove it."
+                case .put: "is for forms, but the files of this session are sent by PUT; remove it, or add the setting upload=form."
+                case .form: "is for PUT, but the files of this session are sent in forms; remove it, or add the setting upload=put."
+                }
+            throw TransferError(.unsupported, .unsupported, "The setting \(key) \(explanation)")
+        }
+    }
+}
+
+extension SettingFormat<Set<Int>> {
+    fileprivate static var statuses: Self {
+        Self("statuses from 300 to 399, separated by commas") { text in
+            let statuses = text.words.map { Int($0) }
+            return statuses.allSatisfy { $0.map { (300...399).contains($0) } ?? false } ? Set(statuses.compactMap(\.self)) : nil
+        } text: { statuses in
+            statuses.sorted().map { "\($0)" }.joined(separator: ",")
+        }
+    }
+}
+
+extension SettingFormat<[String]> {
+    fileprivate static var formFiles: Self {
+        .lines("the path of a file that begins with / or \(FormFiles.sourcePlace), or several separated by line breaks") {
+            $0.hasPrefix("/") || $0.hasPrefix(FormFiles.sourcePlace)
+        }
+    }
+}
+
+extension SettingFormat<String> {
+    fileprivate static var headerPrefix: Self {
+        Self(
+            "the beginning of a header name", parse: { $0.isEmpty || !$0.utf8.allSatisfy(ReservedHeaders.isOfNames) ? nil : $0 },
+            text: { $0 })
+    }
+
+    /// The URL is a capability.
+    fileprivate static var uploadURL: Self {
+        Self(
+            "an https or http URL without a user and a fragment, as https://host/path?query", isSecret: true,
+            parse: { (try? UploadPlace.check($0)) == nil ? nil : $0 }, text: { $0 })
+    }
+}
+
+extension ReservedHeaders {
+    /// The reserved headers of the http transport.
+    static let http = ReservedHeaders(of: .http, names: ["content-range"])
+}

@@ -1,0 +1,28 @@
+extension Sequence<String> {
+    /// The words that a misspelt word can stand for: those with the fewest changes, if at most half of its letters differ. Ignores case.
+    package func nearest(to word: String) -> [String] {
+        let distances = map { (word: $0, distance: distance($0.lowercased(), word.lowercased())) }
+        let least = distances.map(\.distance).min() ?? .max
+        return least <= Swift.max(1, word.count / 2) ? distances.filter { $0.distance == least }.map(\.word) : []
+    }
+}
+
+/// The optimal string alignment distance: the number of insertions, deletions, replacements and swaps of neighbors that turn one word into the
+/// other.
+private func distance(_ first: String, _ second: String) -> Int {
+    let (first, second) = (Array(first), Array(second))
+    var before: [Int] = []
+    var last = Array(0...second.count)
+    for row in first.indices {
+        var line = [row + 1]
+        for column in second.indices {
+            var best = min(line[column] + 1, last[column + 1] + 1, last[column] + (first[row] == second[column] ? 0 : 1))
+            if row > 0, column > 0, first[row] == second[column - 1], first[row - 1] == second[column] {
+                best = min(best, before[column - 1] + 1)
+            }
+            line.append(best)
+        }
+        (before, last) = (last, line)
+    }
+    return last[second.count]
+}

@@ -1,0 +1,120 @@
+import TransferCore
+
+/// How the text of a setting is read and written.
+package struct SettingFormat<Value>: Sendable {
+    /// The end of an error after "write", such as "true or false".
+    private let expected: String
+    /// Whether errors must not show the text.
+    private let isSecret: Bool
+    private let parse: @Sendable (String) -> Value?
+    /// The text of a value.
+    let text: @Sendable (Value) -> String
+
+    /// - Parameters:
+    ///   - expected: The end of an error after "write", such as "true or false".
+    ///   - isSecret: Whether errors must not show the text.
+    ///   - parse: Returns nil for an invalid text.
+    ///   - text: Returns the text of a value.
+    package init(
+        _ expected: String, isSecret: Bool = false, parse: @escaping @Sendable (String) -> Value?,
+        text: @escaping @Sendable (Value) -> String
+    ) {
+        self.expected = expected
+        self.isSecret = isSecret
+        self.parse = parse
+        self.text = text
+    }
+
+    /// - Throws: A ``TransferError`` that names the setting and its valid values.
+    func value(of name: String, _ text: String) throws(TransferError) -> Value {
+        guard let value = parse(text) else {
+            throw .invalidEndpoint("The setting \(name) is \(isSecret ? "invalid" : text.debugDescription); write \(expected).")
+        }
+        return value
+    }
+}
+
+extension SettingFormat<Bool> {
+    /// `true` or `false`.
+    package static var flag: Self {
+        Self("true or false", parse: { $0 == "true" ? true : $0 == "false" ? false : nil }, text: { "\($0)" })
+    }
+}
+
+extension SettingFormat<Int> {
+    /// A number in a range.
+    package static func number(_ range: ClosedRange<Int>) -> Self {
+        Self("a number from \(range.lowerBound) to \(range.upperBound)", parse: { Int($0).flatMap { range.contains($0) ? $0 : nil } }) {
+            "\($0)"
+        }
+    }
+}
+
+extension SettingFormat<Int64> {
+    /// A number of bytes, at most 64 PiB: sums with positions in files do not overflow.
+    package static func bytes(from minimum: Int64) -> Self {
+        let range = minimum...1 << 56
+        return Self(
+            "a number of bytes from \(minimum) to \(range.upperBound)", parse: { Int64($0).flatMap { range.contains($0) ? $0 : nil } }
+        ) { "\($0)" }
+    }
+}
+
+extension SettingFormat<Duration> {
+    /// A number of seconds above 0, which can have decimals.
+    package static var seconds: Self {
+        Self("a number of seconds above 0, at most 1000000000") { text in
+            guard let seconds = Double(text), seconds > 0, seconds <= 1e9 else { return nil }
+            let duration = Duration.seconds(seconds)
+            return duration > .zero ? duration : nil
+        } text: { duration in
+            duration.components.attoseconds == 0 ? "\(duration.components.seconds)" : "\(duration / .seconds(1))"
+        }
+    }
+}
+
+extension SettingFormat<String> {
+    /// Any text.
+    package static var anyText: Self { Self("a text", parse: { $0 }, text: { $0 }) }
+
+    /// A text that is not empty and has no NUL.
+    ///
+    /// - Parameter expected: The end of an error after "write".
+    package static func text(_ expected: String) -> Self {
+        Self(expected, parse: { $0.isEmpty || $0.utf8.contains(0) ? nil : $0 }, text: { $0 })
+    }
+}
+
+extension SettingFormat<[String]> {
+    /// A list, separated by commas or spaces. It can be empty.
+    package static var list: Self {
+        Self("a list, separated by commas", parse: { $0.words }, text: { $0.joined(separator: ",") })
+    }
+
+    /// A list with one line for each entry. Each is a text that is not empty.
+    ///
+    /// - Parameters:
+    ///   - expected: The end of an error after "write".
+    ///   - isValid: Checks an entry.
+    package static func lines(_ expected: String, where isValid: @escaping @Sendable (String) -> Bool = { _ in true }) -> Self {
+        Self(expected) { text in
+            let lines = text.split(whereSeparator: \.isNewline).map(String.init)
+            return !lines.isEmpty && lines.allSatisfy { !$0.utf8.contains(0) && isValid($0) } ? lines : nil
+        } text: {
+            $0.joined(separator: "\n")
+        }
+    }
+}
+
+extension SettingFormat where Value: RawRepresentable<String> & CaseIterable & Sendable {
+    /// One of the words of an enumeration.
+    package static var choice: Self {
+        Self(
+            "one of \(Value.allCases.map(\.rawValue).sorted().joined(separator: ", "))", parse: { Value(rawValue: $0) }, text: \.rawValue)
+    }
+}
+
+extension String {
+    /// The parts of a list that is separated by commas or white space.
+    package var words: [String] { split(whereSeparator: { $0 == "," || $0.isWhitespace }).map(String.init) }
+}
