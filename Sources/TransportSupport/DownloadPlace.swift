@@ -205,8 +205,10 @@ final class DownloadPlace: Sendable {
 
     /// Gives a complete part file the permissions of a new file. Before, only this user can read it. Fails without harm if the file system has no
     /// permissions.
-    func publish(_ part: FileDescriptor) {
-        _ = fchmod(part.rawValue, Self.usualMode)
+    ///
+    /// - Parameter permissions: The permissions on the server. Other users get none that these lack.
+    func publish(_ part: FileDescriptor, within permissions: UInt32? = nil) {
+        _ = fchmod(part.rawValue, Self.usualMode & (Self.privateMode | mode_t(truncatingIfNeeded: permissions ?? 0o777)))
     }
 
     func unlink(_ name: FilePath) throws(TransferError) {

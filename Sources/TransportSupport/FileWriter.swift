@@ -9,7 +9,7 @@ public import TransferCore
     import Darwin
 #endif
 
-/// An open local file to receive: the part file of a download, until ``finish(size:modificationTime:staysPrivate:)`` gives it its final name.
+/// An open local file to receive: the part file of a download, until ``finish(size:modificationTime:staysPrivate:permissions:)`` gives it its final name.
 ///
 /// It writes nothing outside of the destination's root, even if links are created there. Open it after the server has accepted the request, so that a
 /// rejection leaves no empty part file. The descriptors are open until the last reference ends, so a write on another thread never uses a descriptor that
@@ -25,7 +25,7 @@ public final class FileWriter: Sendable {
     public let start: Int64
 
     /// Whether an earlier attempt received the whole file and gave it its final name, but its completion was not stored. Then only call
-    /// ``finish(size:modificationTime:staysPrivate:)`` with the size ``start``.
+    /// ``finish(size:modificationTime:staysPrivate:permissions:)`` with the size ``start``.
     public let isInPlace: Bool
 
     /// The path of the complete file: the destination, or another name in its folder with ``OverwritePolicy/rename``.
@@ -191,11 +191,14 @@ public final class FileWriter: Sendable {
     ///   - modificationTime: The modification time on the server, in nanoseconds since 1970; nil if unknown.
     ///   - staysPrivate: Whether the file keeps the permissions of a part file, which only this user may read and write, because the transport sets
     ///     others. By default the file gets the permissions that this process gives new files.
+    ///   - permissions: The file's permissions on the server (inode(7)), if they are known. Other users get none that these lack.
     /// - Returns: Whether the file is in place; false if the policy kept an existing file.
     /// - Throws: A ``TransferError``: ``TransferError/Code/fileExists`` if an existing file may not be replaced; ``FailureClass/protocolViolation``
     ///   if the number of bytes differs; the error of an earlier failed sync; otherwise the same errors as ``open(_:from:size:on:)``.
     @discardableResult
-    public func finish(size: Int64, modificationTime: Int64? = nil, staysPrivate: Bool = false) async throws -> Bool {
+    public func finish(
+        size: Int64, modificationTime: Int64? = nil, staysPrivate: Bool = false, permissions: UInt32? = nil
+    ) async throws -> Bool {
         try await threads.run {
             let written = try self.place.status(of: self.descriptor).size
             guard written == size else {
@@ -203,7 +206,7 @@ public final class FileWriter: Sendable {
                     .protocolViolation, .badAnswer,
                     "Received \(written) bytes of \(self.destination.path), which has \(size) bytes on the server.")
             }
-            if !self.isInPlace, !staysPrivate { self.place.publish(self.descriptor) }
+            if !self.isInPlace, !staysPrivate { self.place.publish(self.descriptor, within: permissions) }
             if !self.isInPlace, let modificationTime { try self.place.set(modificationTime, of: self.descriptor) }
             try self.sync { fsync($0) }
             let path = try self.place.put(self.descriptor, RemoteFileState(size: size, modificationTime: modificationTime))
@@ -216,7 +219,7 @@ public final class FileWriter: Sendable {
     ///
     /// - Parameters:
     ///   - size: The size on the server in bytes; nil if unknown.
-    ///   - modificationTime: As for ``finish(size:modificationTime:staysPrivate:)``. A time of whole seconds is compared by the second.
+    ///   - modificationTime: As for ``finish(size:modificationTime:staysPrivate:permissions:)``. A time of whole seconds is compared by the second.
     /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the server does not report a value that the policy compares.
     public static func isUpToDate(
         _ destination: DownloadDestination, size: Int64?, modificationTime: Int64?, on threads: WorkerThreads

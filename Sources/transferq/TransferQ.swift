@@ -5,6 +5,7 @@ import TransferCommands
 enum TransferQ {
     static func main() async {
         StandardStreams.fillGaps()
+        DescriptorLimit.raise()
         CrashReports.excludeSecrets()
         SchedulingPolicy.yieldToOthers()
         let (program, arguments) = (CommandLineProgram(), ProcessArguments.current)

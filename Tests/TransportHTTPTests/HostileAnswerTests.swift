@@ -80,6 +80,18 @@ import TransportHTTP
         }
     }
 
+    /// libcurl ignores such a length and reads up to the end of the connection, so a cut file would look complete.
+    @Test(arguments: ["9223372036854775808", "18446744073709551615", "99999999999999999999999"])
+    func rejectsLengthBeyondIntegers(length: String) async throws {
+        let transfer = try TestTransfer(
+            "get", answers: [[.raw("HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nContent-Length: \(length)\r\n\r\n0123456789"), .close]])
+        let failure = await transfer.failure()
+        #expect(failure?.failureClass == .protocolViolation)
+        #expect(failure?.message.contains(length) == true)
+        #expect(transfer.content == nil)
+        await transfer.end()
+    }
+
     /// A size that a file system may support, but this machine does not have.
     @Test func rejectsLengthBeyondFreeSpace() async throws {
         for parallel in [1, 64] {

@@ -3,11 +3,14 @@
 #define CCURL_SHIM_H
 
 #include <curl/curl.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #if LIBCURL_VERSION_NUM < 0x075700
 #error "libcurl 7.87.0 or later is needed, for CURLOPT_QUICK_EXIT"
@@ -34,12 +37,19 @@ static inline curl_socket_t ccurl_open_socket(void *context, curlsocktype purpos
     (void)context;
     (void)purpose;
 #ifdef SOCK_CLOEXEC
-    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    curl_socket_t descriptor = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 #else
     curl_socket_t descriptor = socket(address->family, address->socktype, address->protocol);
     if (descriptor >= 0) fcntl(descriptor, F_SETFD, FD_CLOEXEC);
-    return descriptor;
 #endif
+    // Leaves the last descriptors to the system's libraries, like `DescriptorReserve` of TransferCore.
+    struct rlimit limit;
+    if (descriptor < 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0) return descriptor;
+    rlim_t reserve = limit.rlim_cur / 8 < 32 ? limit.rlim_cur / 8 : 32;
+    if ((rlim_t)descriptor < limit.rlim_cur - reserve) return descriptor;
+    close(descriptor);
+    errno = EMFILE;
+    return CURL_SOCKET_BAD;
 }
 static inline CURLcode ccurl_setopt_close_on_exec(CURL *easy) { return curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, ccurl_open_socket); }
 

@@ -58,7 +58,8 @@ package enum ConfinedFolder {
             let flags =
                 common | (isLast ? options : O_DIRECTORY) | (next == nil || isLast && followsLast ? 0 : O_NOFOLLOW)
             let path = next.map { FilePath(root: nil, components: $0) } ?? root
-            let descriptor = unsafe path.withPlatformString { unsafe openat(parent?.rawValue ?? AT_FDCWD, $0, flags) }
+            let descriptor = DescriptorReserve.admit(
+                unsafe path.withPlatformString { unsafe openat(parent?.rawValue ?? AT_FDCWD, $0, flags) })
             guard descriptor >= 0 else { throw Errno(rawValue: errno) }
             current = FileDescriptor(rawValue: descriptor)
             if isLast { return FileDescriptor(rawValue: descriptor) }
@@ -67,7 +68,8 @@ package enum ConfinedFolder {
 
     private static func openFolder(_ parent: FileDescriptor?, _ name: FilePath, at path: FilePath) throws(TransferError) -> FileDescriptor {
         let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (parent == nil ? 0 : O_NOFOLLOW)
-        let descriptor = unsafe name.withPlatformString { unsafe openat(parent?.rawValue ?? AT_FDCWD, $0, flags) }
+        let descriptor = DescriptorReserve.admit(
+            unsafe name.withPlatformString { unsafe openat(parent?.rawValue ?? AT_FDCWD, $0, flags) })
         guard descriptor >= 0 else { throw .destinationUnavailable(path, errno: errno) }
         return FileDescriptor(rawValue: descriptor)
     }

@@ -28,8 +28,8 @@ struct SFTPAttributeTests {
             // The permissions of any new file: the server and the tests run as the same user, with the same umask.
             let plain = folder.local.appending(path: "plain")
             try Data().write(to: plain)
-            // An uploaded file never gets more permissions than its source has.
-            let usual = try Self.attributes(plain).mode.map { isUpload ? $0 & mode : $0 }
+            // Other users never get more permissions than those of the source. A downloaded file can be written by its owner.
+            let usual = try Self.attributes(plain).mode.map { $0 & (isUpload ? mode : mode | 0o600) }
             #expect(got.mode == (areKept ? mode : usual), "\(String(mode, radix: 8))")
             #expect((got.time == Self.time) == (areKept || !isUpload), "a download always keeps the time")
             for file in [source, target, plain] { try FileManager.default.removeItem(at: file) }

@@ -72,6 +72,13 @@ final class PieceSink: HTTPResponseSink {
         if let length = remote.length, length > RemoteFile.maximumLength {
             throw violation("with an implausible length of \(length) bytes")
         }
+        if head.status == 200, let text = head.headers["Content-Length"], !text.isEmpty,
+            text.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+            Int64(text) == nil
+        {
+            // libcurl reads such a body up to the end of the connection.
+            throw violation("with an implausible length of \(text.prefix(40)) bytes")
+        }
         let isFirst = part.version == nil
         if let known = part.version {
             try compare(&remote, with: known, head)

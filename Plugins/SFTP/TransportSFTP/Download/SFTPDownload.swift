@@ -207,7 +207,8 @@ struct SFTPDownload {
         if version != nil { try await verify(LocalContent(writer, size: size), &receipt) }
         reporter.report(total: size)
         try await writer.finish(
-            size: size, modificationTime: version?.modificationNanoseconds, staysPrivate: server.options.keepModes && mode != nil)
+            size: size, modificationTime: version?.modificationNanoseconds, staysPrivate: server.options.keepModes && mode != nil,
+            permissions: mode)
         // Not earlier: an attempt after a crash could not open a read-only part file.
         if server.options.keepModes, let mode, !writer.descriptor.change(mode: mode) {
             receipt.warnings.append("The system refused to give \(writer.finalPath) the permissions that it has at \(client.serverName).")
