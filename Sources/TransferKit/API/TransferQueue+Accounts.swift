@@ -75,10 +75,11 @@ extension TransferQueue {
     }
 
     /// Probes the unavailable endpoints of an account again: those that failed too often or asked to back off. One waiting session probes
-    /// for all. No effect on available endpoints.
+    /// for all. Sessions of the account that wait for a retry run without the remaining delay, also if the server asked for it. No effect on
+    /// available endpoints.
     ///
-    /// ``ControllableQueue/run(_:again:)-(SessionReferenceConvertible,_)``, ``ControllableQueue/retry(_:)-(SessionReferenceConvertible)``, ``unblockAccount(_:)``, ``save(_:)`` and a restored
-    /// network have the same effect.
+    /// ``unblockAccount(_:)`` has the same effect. ``ControllableQueue/run(_:again:)-(SessionReferenceConvertible,_)``,
+    /// ``ControllableQueue/retry(_:)-(SessionReferenceConvertible)``, ``save(_:)`` and a restored network probe the endpoints, too.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchAccount`.
     public nonisolated func retryEndpoints(of name: String) async throws {

@@ -58,7 +58,7 @@ import TransportHTTP
         let (chunks, continuation) = AsyncStream.makeStream(of: Data.self)
         continuation.yield(Data("some of it, ".utf8))
         let options = SessionOptions(
-            retry: RetryPolicy(maximumAttempts: 2), stallTimeout: .milliseconds(500), responseTimeout: .seconds(60))
+            retry: RetryPolicy(maximumAttempts: 2), stallTimeout: .seconds(30), responseTimeout: .seconds(60))
         let session = try await queue.enqueue(
             .upload(items: [.stream(chunks, as: try RemotePath("stream"))], to: "real", options: options))
         let waits = clock.waits

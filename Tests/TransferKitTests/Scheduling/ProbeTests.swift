@@ -108,4 +108,18 @@ import TransferKit
         #expect(scheduler.runningIDs.count == 1, "one probe serves all")
         #expect(scheduler.view(2)?.state == .running)
     }
+
+    /// A server asked for a day, but a person knows better.
+    @Test(arguments: [Command.retryEndpoints(account: "a"), .unblockAccount(name: "a")]) func endsRetryDelays(command: Command) throws {
+        var queue = try Rehearsal()
+        try queue.add("A")
+        try queue.add("B", to: "b")
+        for name in ["A", "B"] {
+            try queue.report(name, .endpointFailed(endpoint, .broken))
+            try queue.end(name, .backoff(.seconds(86_400), .broken))
+        }
+        #expect(queue.line == "A=waiting B=waiting")
+        try queue.tell(command)
+        #expect(queue.line == "A=running B=waiting")
+    }
 }

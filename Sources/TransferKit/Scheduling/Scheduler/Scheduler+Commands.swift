@@ -38,7 +38,10 @@ extension Scheduler {
             transaction.answer.isGranted = true
         case .deleteAccount(let name, let cascades): try deleteAccount(name, cascades: cascades, &transaction)
         case .unblockAccount(let name): unblock(try accountKey(name), at: now, &transaction)
-        case .retryEndpoints(let name): retryEndpoints(of: try accountKey(name), at: now)
+        case .retryEndpoints(let name):
+            let key = try accountKey(name)
+            retryEndpoints(of: key, at: now)
+            endBackoffs(of: key, &transaction)
         case .setSessionLimit(let limit, let account): try setSessionLimit(limit, account: account, &transaction)
         case .setRateLimit(let limit, let account): try setRateLimit(limit, account: account, &transaction)
         case .enqueue(let drafts, let index, let expected, let isHeld):
@@ -94,8 +97,21 @@ extension Scheduler {
         transaction.actions.append(.pace(key))
     }
 
+    /// Lets the sessions of an account that wait for a retry run without the remaining delay.
+    private mutating func endBackoffs(of account: AccountKey, _ transaction: inout Transaction) {
+        for key in sessionIndex.order {
+            guard let entry = sessionIndex[key], entry.account == account, entry.conditions.contains(.backoff) else { continue }
+            mutate(key) { entry, details in
+                entry.conditions.subtract([.backoff, .unreadable])
+                details.retryAt = nil
+            }
+            transaction.actions.append(.skipBackoff(key))
+        }
+    }
+
     private mutating func unblock(_ key: AccountKey, at now: DualInstant, _ transaction: inout Transaction) {
         retryEndpoints(of: key, at: now)
+        endBackoffs(of: key, &transaction)
         guard var entry = accounts[key], entry.block != nil else { return }
         entry.block = nil
         entry.lastAnsweredRun = flags.lastRun

@@ -13,7 +13,10 @@ extension ReferenceQueue {
             return answer
         case .deleteAccount(let name, let cascade): return try deleteAccount(name, cascade: cascade)
         case .unblockAccount(let name): unblock(try requireAccount(name))
-        case .retryEndpoints(let name): retryEndpoints(of: accounts[try requireAccount(name)].number)
+        case .retryEndpoints(let name):
+            let number = accounts[try requireAccount(name)].number
+            retryEndpoints(of: number)
+            endBackoffs(of: number)
         case .setSessionLimit(let limit, let account?): accounts[try requireAccount(account)].account.sessionLimit = limit
         case .setSessionLimit(let limit, nil): self.limit = limit ?? self.limit
         case .setRateLimit(let rate, let account?): accounts[try requireAccount(account)].account.rateLimit = rate
@@ -52,8 +55,13 @@ extension ReferenceQueue {
         for endpoint in account(number)?.account.endpoints ?? [] { health.retry(endpoint, now) }
     }
 
+    private mutating func endBackoffs(of number: Int) {
+        for index in sessions.indices where sessions[index].account == number { sessions[index].retryAt = nil }
+    }
+
     private mutating func unblock(_ index: Int) {
         retryEndpoints(of: accounts[index].number)
+        endBackoffs(of: accounts[index].number)
         guard accounts[index].isBlocked else { return }
         accounts[index].isBlocked = false
         accounts[index].answeredAt = runNumbers
