@@ -105,7 +105,8 @@ import TransportSupport
         let request = HTTPRequest(method: "PATCH", url: server.url(), body: .file(reader, offset: 0, length: 100_000))
         let error = try await failure(of: request, on: engine)
         #expect([.outcomeUnknown, .connectionLost].contains(error.kind))
-        #expect(error.sent.limit > 0)
+        // A server that reads nothing of the body may reset the connection before libcurl sends any of it.
+        #expect(read == 0 || error.sent.limit > 0)
         #expect(server.requests.count == 2)
         server.stop()
     }
