@@ -21,7 +21,7 @@ package final class TransferGate: Sendable {
         self.init { Self.partSize(in: folder) ?? -1 < limit }
     }
 
-    /// The size of the part file in a folder in bytes, or nil if there is none.
+    /// The size of the part file in a folder in bytes, or nil without a part file.
     package static func partSize(in folder: URL) -> Int64? {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
         let parts = names.filter { $0.hasSuffix(".part") }.map { folder.appending(path: $0).path }

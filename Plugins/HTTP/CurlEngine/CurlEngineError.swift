@@ -53,7 +53,7 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
     /// A human-readable message: a sentence without secrets.
     public var message: String
 
-    /// libcurl's description, or nil if there is none.
+    /// libcurl's description, or nil if libcurl gave no description.
     public var cause: String?
 
     /// How much of the request's body was sent before.

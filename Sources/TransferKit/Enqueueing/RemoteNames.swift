@@ -24,7 +24,7 @@ package struct RemoteNames {
 
     /// Adds the names of drafts, except those with an upload URL. Blocks.
     ///
-    /// - Returns: The first clash, or nil if there is none.
+    /// - Returns: The first clash, or nil if all names differ.
     mutating func add(_ drafts: [ItemDraft], in folders: SourceFolders) -> RemoteNameClash? {
         for draft in drafts where draft.uploadPlace == nil {
             if let clash = add(draft.destination, folders.source(of: draft.kind, [UInt8](draft.source))) { return clash }
@@ -83,7 +83,7 @@ package struct NameClashes {
         }?.element
     }
 
-    /// The first endpoint that would reject the second file, or nil if there is none.
+    /// The first endpoint that would reject the second file, or nil if all accept it.
     package var refusing: Endpoint? { fates.first { $0.clash == .refused }?.endpoint }
 }
 

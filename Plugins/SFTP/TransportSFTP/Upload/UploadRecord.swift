@@ -40,7 +40,7 @@ package final class UploadRecord: Sendable {
             }
         }
 
-        /// The next range for an idle writer, or nil if there is none.
+        /// The next range for an idle writer, or nil if no range remains.
         var nextIndex: Int? { parts.firstIndex { !$0.isTaken && $0.rest > 0 } }
 
         /// The range that is best to split; nil if none is large enough, or the file is sent in order.

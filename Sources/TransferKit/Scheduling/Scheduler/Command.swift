@@ -1,8 +1,8 @@
 /// A command to the queue, as a value that can be recorded and replayed.
 package enum Command: Sendable, Codable {
     case saveAccount(Account)
-    /// Saves an account if the present one of that name, or nil if there is none, equals the first. ``Answer/isGranted`` says whether it
-    /// was saved.
+    /// Saves an account unless it has changed: the first value is the account as the caller read it, or nil if it did not exist.
+    /// ``Answer/isGranted`` says whether the account was saved.
     case replaceAccount(Account?, with: Account)
     case deleteAccount(name: String, cascade: Bool = false)
     case unblockAccount(name: String)
