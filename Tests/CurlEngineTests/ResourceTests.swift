@@ -13,6 +13,26 @@ import TransportSupport
 
 /// The resources of many transfers. In separate processes, because threads, descriptors and memory are counted for a whole process.
 @Suite(.timeLimit(.minutes(10))) struct ResourceTests {
+    /// libdispatch ends a process without free descriptors, so connections leave some. The server is not to blame.
+    @Test(.oneProcessAtATime) func leavesDescriptorsFree() async {
+        await #expect(processExitsWith: .success) {
+            let server = try OneThreadServer(crowd: 1)
+            let engine = CurlEngine()
+            let request = HTTPRequest(method: "GET", url: server.url)
+            var limit = rlimit()
+            unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            limit.rlim_cur = 256
+            unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            var others: [CInt] = []
+            while others.last ?? 0 < 230 { others.append(dup(STDERR_FILENO)) }
+            let error = await #expect(throws: CurlEngineError.self) { try await engine.perform(request) }
+            #expect(error?.kind == .outOfResources, "\(error?.message ?? "")")
+            for other in others { close(other) }
+            #expect(try await engine.perform(request).status == 204)
+            await engine.shutdown()
+        }
+    }
+
     /// The server responds only after all requests have arrived, so that they are really concurrent.
     @Test(.oneProcessAtATime) func thousandRequestsShareThreads() async {
         await #expect(processExitsWith: .success) {

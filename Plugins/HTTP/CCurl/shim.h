@@ -32,9 +32,12 @@ static inline CURLcode ccurl_setopt_progress_callback(CURL *easy, ccurl_progress
 static inline CURLcode ccurl_setopt_prereq_callback(CURL *easy, ccurl_prereq_callback value) { return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, value); }
 static inline CURLcode ccurl_setopt_trailer_callback(CURL *easy, curl_trailer_callback value) { return curl_easy_setopt(easy, CURLOPT_TRAILERFUNCTION, value); }
 
-// A program that this process starts must not inherit connections. libcurl opens sockets without that flag.
+// Opens a socket for a connection.
+//
+// A program that this process starts must not inherit it; libcurl opens sockets without that flag. The last descriptors stay free for the system's
+// libraries, like `DescriptorReserve` of TransferCore. The context becomes 1 if no descriptor is free, which libcurl reports like a server that
+// refuses the connection.
 static inline curl_socket_t ccurl_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address) {
-    (void)context;
     (void)purpose;
 #ifdef SOCK_CLOEXEC
     curl_socket_t descriptor = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
@@ -42,16 +45,22 @@ static inline curl_socket_t ccurl_open_socket(void *context, curlsocktype purpos
     curl_socket_t descriptor = socket(address->family, address->socktype, address->protocol);
     if (descriptor >= 0) fcntl(descriptor, F_SETFD, FD_CLOEXEC);
 #endif
-    // Leaves the last descriptors to the system's libraries, like `DescriptorReserve` of TransferCore.
     struct rlimit limit;
-    if (descriptor < 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0) return descriptor;
-    rlim_t reserve = limit.rlim_cur / 8 < 32 ? limit.rlim_cur / 8 : 32;
-    if ((rlim_t)descriptor < limit.rlim_cur - reserve) return descriptor;
-    close(descriptor);
-    errno = EMFILE;
-    return CURL_SOCKET_BAD;
+    if (descriptor >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        rlim_t reserve = limit.rlim_cur / 8 < 32 ? limit.rlim_cur / 8 : 32;
+        if ((rlim_t)descriptor >= limit.rlim_cur - reserve) {
+            close(descriptor);
+            errno = EMFILE;
+            descriptor = CURL_SOCKET_BAD;
+        }
+    }
+    if (descriptor < 0 && (errno == EMFILE || errno == ENFILE)) *(int *)context = 1;
+    return descriptor;
 }
-static inline CURLcode ccurl_setopt_close_on_exec(CURL *easy) { return curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, ccurl_open_socket); }
+static inline void ccurl_setopt_open_socket(CURL *easy, int *lacks_descriptors) {
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, ccurl_open_socket);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, lacks_descriptors);
+}
 
 static inline CURLcode ccurl_getinfo_long(CURL *easy, CURLINFO info, long *value) { return curl_easy_getinfo(easy, info, value); }
 static inline CURLcode ccurl_getinfo_offset(CURL *easy, CURLINFO info, curl_off_t *value) { return curl_easy_getinfo(easy, info, value); }

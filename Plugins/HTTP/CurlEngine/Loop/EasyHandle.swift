@@ -4,6 +4,7 @@ import CCurl
 @safe final class EasyHandle {
     let pointer: UnsafeMutableRawPointer
     private let errorText: UnsafeMutablePointer<CChar>
+    private let socketFailure: UnsafeMutablePointer<CInt>
     /// The number of bytes to read from a socket in one call. Below the size at which the C library asks the system for each allocation
     /// (mallopt(3)).
     private static let readBufferSize = 100 * 1024
@@ -15,12 +16,15 @@ import CCurl
         unsafe self.pointer = unsafe pointer
         unsafe errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
         unsafe errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        unsafe socketFailure = .allocate(capacity: 1)
+        unsafe socketFailure.initialize(to: 0)
         setDefaults()
     }
 
     deinit {
         unsafe curl_easy_cleanup(pointer)
         unsafe errorText.deallocate()
+        unsafe socketFailure.deallocate()
     }
 
     /// Resets the handle for the next transfer.
@@ -30,15 +34,19 @@ import CCurl
         set(CURLOPT_UPLOAD_BUFFERSIZE, 16 * 1024)
         unsafe curl_easy_reset(pointer)
         unsafe errorText[0] = 0
+        unsafe socketFailure.pointee = 0
         setDefaults()
     }
 
     private func setDefaults() {
         unsafe ccurl_setopt_pointer(pointer, CURLOPT_ERRORBUFFER, errorText)
-        unsafe ccurl_setopt_close_on_exec(pointer)
+        unsafe ccurl_setopt_open_socket(pointer, socketFailure)
         // The same for all transfers, because libcurl keeps the buffer of the first one.
         set(CURLOPT_BUFFERSIZE, Self.readBufferSize)
     }
+
+    /// Whether no socket could be opened since the last reset because too few file descriptors are free.
+    var lacksDescriptors: Bool { unsafe socketFailure.pointee != 0 }
 
     /// libcurl's description of how the transfer ended.
     func describe(_ code: CURLcode) -> String {

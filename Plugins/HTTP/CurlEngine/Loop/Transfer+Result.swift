@@ -77,6 +77,11 @@ extension Transfer {
             error.proxyStatus = proxyStatus
             return error
         }
+        if code == CURLE_COULDNT_CONNECT, handle.lacksDescriptors {
+            return CurlEngineError(
+                .outOfResources, "This process has too many open files and connections. Raise the limit (ulimit -n).",
+                cause: handle.describe(code))
+        }
         // For a response line that is longer than its limit (100 KiB), libcurl reports a lack of memory, or CURLE_TOO_LARGE (8.6).
         if code == CURLE_OUT_OF_MEMORY || code.rawValue == 100, requestsBegun > 0 {
             return CurlEngineError(.badAnswer, "The server's response has a line that is too long.", cause: handle.describe(code))
@@ -88,6 +93,6 @@ extension Transfer {
 extension CurlEngineError {
     /// Whether no connection was made over which a request could have been sent.
     fileprivate var isOfConnecting: Bool {
-        [.hostNotFound, .refused, .timedOut, .tlsNotTrusted, .tlsFailed, .proxyRefused].contains(kind)
+        [.hostNotFound, .refused, .timedOut, .tlsNotTrusted, .tlsFailed, .proxyRefused, .outOfResources].contains(kind)
     }
 }
