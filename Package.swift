@@ -156,7 +156,8 @@ let package = Package(
         .testTarget(
             name: "TransportSupportTests", dependencies: ["Locking", "TransportSupport", "TransferCore", system], swiftSettings: settings),
         .testTarget(
-            name: "TransferKitTests", dependencies: ["Locking", "TransferKit", "TransferCore", "TransportTesting", grdb, logging, system],
+            name: "TransferKitTests",
+            dependencies: ["Locking", "TransferKit", "TransferCore", "TransportTesting", "ProcessFixture", grdb, logging, system],
             swiftSettings: settings),
         .testTarget(
             name: "CurlEngineTests",

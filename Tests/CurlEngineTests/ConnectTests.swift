@@ -1,4 +1,5 @@
 import CurlEngine
+import ProcessFixture
 import ScriptedHTTP
 import SystemPackage
 import Testing

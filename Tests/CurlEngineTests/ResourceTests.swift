@@ -2,6 +2,7 @@ import CurlEngine
 import Dispatch
 import Foundation
 import Locking
+import ProcessFixture
 import ScriptedHTTP
 import Testing
 import TransferCore

@@ -1,6 +1,7 @@
 import Foundation
 import Locking
 import Logging
+import ProcessFixture
 import SystemPackage
 import Testing
 import TransferCore

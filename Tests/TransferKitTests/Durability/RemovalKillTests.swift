@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Locking
+import ProcessFixture
 import SystemPackage
 import Testing
 import TransferCore

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import ProcessFixture
 import SystemPackage
 import Testing
 import TransferCore

@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import GRDB
+import ProcessFixture
 import SystemPackage
 import Testing
 import TransferCore

@@ -1,15 +1,16 @@
-import Testing
+package import Testing
 
-/// Runs tests that start a copy of the test runner one after another.
+/// Runs tests that start a copy of the test runner one after another, also those of different targets.
 ///
 /// Such a process inherits the open descriptors of the runner, including the pipe with which another one reports its results. The runner
 /// reads the pipe to its end on a thread that other tests need, so two such processes can wait for each other forever.
-struct OneProcessAtATime: SuiteTrait, TestTrait, TestScoping {
+package struct OneProcessAtATime: SuiteTrait, TestTrait, TestScoping {
     private static let gate = Gate()
 
-    let isRecursive = true
+    package let isRecursive = true
 
-    func provideScope(for test: Test, testCase: Test.Case?, performing function: @concurrent @Sendable () async throws -> Void) async throws
+    package func provideScope(for test: Test, testCase: Test.Case?, performing function: @concurrent @Sendable () async throws -> Void)
+        async throws
     {
         await Self.gate.enter()
         do {
@@ -23,7 +24,7 @@ struct OneProcessAtATime: SuiteTrait, TestTrait, TestScoping {
 }
 
 extension Trait where Self == OneProcessAtATime {
-    static var oneProcessAtATime: Self { OneProcessAtATime() }
+    package static var oneProcessAtATime: Self { OneProcessAtATime() }
 }
 
 private actor Gate {
