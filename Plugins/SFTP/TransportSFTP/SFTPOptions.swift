@@ -64,8 +64,8 @@ public struct SFTPOptions: Hashable, Sendable {
     /// Whether a file gets the permissions of its source, except setuid, setgid and sticky bits. If the server or the system refuses them, the
     /// receipt has a warning.
     ///
-    /// Otherwise an uploaded file gets the server's permissions for new files, but none that its source lacks. Until it is complete, only the
-    /// account can read it.
+    /// Otherwise a file gets the default permissions for new files, but other users get none that they lack at the source. Until it is
+    /// complete, only its owner can read it.
     public var keepModes: Bool
 
     /// Whether an uploaded file is written as a part file, and renamed when complete.
@@ -133,8 +133,8 @@ public struct SFTPOptions: Hashable, Sendable {
                 "the files of private keys, separated by line breaks, tried after the agent's keys"),
             Setting(
                 "keepModes", \.keepModes, .flag,
-                "`true` to keep a file's permissions; not those of folders. Otherwise an uploaded file gets the server's default permissions, "
-                    + "restricted to those of its source. Until it is complete, only the account can read it"),
+                "`true` to keep a file's permissions; not those of folders. Otherwise a file gets the default permissions for new files, "
+                    + "restricted to those of its source. Until it is complete, only its owner can read it"),
             Setting("keepTimes", \.keepTimes, .flag, "`true` to keep a file's modification time; not those of folders"),
             Setting(
                 "knownHosts", \.knownHosts, .text("the path of a file"), "a file of known servers", nil: "the user's and the system's"),
