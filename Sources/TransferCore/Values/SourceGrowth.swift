@@ -21,7 +21,15 @@ public final class SourceGrowth: Sendable {
 
     private struct State {
         var extent: Extent
-        var waiting: [(offset: Int64, call: @Sendable () -> Void)] = []
+        var waiting: [Call] = []
+        var nextCall: UInt64 = 0
+    }
+
+    /// A function to call when the byte at the offset is readable.
+    private struct Call {
+        let number: UInt64
+        let offset: Int64
+        let function: @Sendable () -> Void
     }
 
     /// The expected size in bytes, if the app set it. The queue compares the stream with it.
@@ -57,25 +65,38 @@ public final class SourceGrowth: Sendable {
     ///
     /// - Parameter call: Must not block.
     public func whenReadable(at offset: Int64, call: @escaping @Sendable () -> Void) {
-        let isReadable = state.withLock { state in
-            let isReadable = Self.isReadable(state.extent, at: offset)
-            if !isReadable { state.waiting.append((offset, call)) }
-            return isReadable
-        }
-        if isReadable { call() }
+        _ = addCall(at: offset, call)
     }
+
+    /// Calls the function now or later, like `whenReadable(at:call:)`.
+    ///
+    /// - Returns: The number of the call, or nil if the function was called.
+    private func addCall(at offset: Int64, _ function: @escaping @Sendable () -> Void) -> UInt64? {
+        let number: UInt64? = state.withLock { state in
+            guard !Self.isReadable(state.extent, at: offset) else { return nil }
+            state.nextCall &+= 1
+            state.waiting.append(Call(number: state.nextCall, offset: offset, function: function))
+            return state.nextCall
+        }
+        if number == nil { function() }
+        return number
+    }
+
+    /// The number of functions that wait for their byte. For tests.
+    package var waitingCalls: Int { state.withLock { $0.waiting.count } }
 
     /// Waits until the byte at the offset is readable, or the source is complete or failed.
     ///
     /// - Throws: `CancellationError` when the task is cancelled before.
     public func waitUntilReadable(at offset: Int64) async throws(CancellationError) {
         let (answers, continuation) = AsyncStream.makeStream(of: Void.self)
-        whenReadable(at: offset) {
+        let number = addCall(at: offset) {
             continuation.yield()
             continuation.finish()
         }
         // The stream ends without an element if the waiting task is cancelled.
         for await _ in answers { return }
+        state.withLock { $0.waiting.removeAll { $0.number == number } }
         throw CancellationError()
     }
 
@@ -106,7 +127,7 @@ public final class SourceGrowth: Sendable {
             state.extent = extent
             let due = state.waiting.filter { Self.isReadable(extent, at: $0.offset) }
             state.waiting.removeAll { Self.isReadable(extent, at: $0.offset) }
-            return due.map(\.call)
+            return due.map(\.function)
         }
         for call in due { call() }
     }

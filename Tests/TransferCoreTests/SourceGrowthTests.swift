@@ -1,0 +1,20 @@
+import Testing
+import TransferCore
+
+@Suite struct SourceGrowthTests {
+    /// Attempts of a stream without data are cancelled again and again. Each would leave a function behind.
+    @Test func forgetsCancelledWaiters() async throws {
+        let growth = SourceGrowth()
+        for _ in 0..<10 {
+            let task = Task { try await growth.waitUntilReadable(at: 5) }
+            while growth.waitingCalls == 0 { await Task.yield() }
+            task.cancel()
+            await #expect(throws: CancellationError.self) { try await task.value }
+            #expect(growth.waitingCalls == 0)
+        }
+        let task = Task { try await growth.waitUntilReadable(at: 5) }
+        while growth.waitingCalls == 0 { await Task.yield() }
+        growth.update(.growing(6))
+        try await task.value
+    }
+}
