@@ -231,8 +231,12 @@ if isStrict {
         .target(
             name: "FolderTransport", dependencies: ["TransportSupport", "TransferCore", system],
             path: "Samples/CustomTransport/Sources/FolderTransport", swiftSettings: settings),
+        .executableTarget(
+            name: "transferq-folder", dependencies: ["FolderTransport", "TransferCommands"],
+            path: "Samples/CustomTransport/Sources/transferq-folder", swiftSettings: settings),
         .testTarget(
-            name: "FolderTransportTests", dependencies: ["FolderTransport", "TransportTesting", "TransferCore", logging, system],
+            name: "FolderTransportTests",
+            dependencies: ["FolderTransport", "transferq-folder", "TransportTesting", "TransferCore", logging, system],
             path: "Samples/CustomTransport/Tests/FolderTransportTests", swiftSettings: settings),
     ]
 }

@@ -14,7 +14,10 @@ func product(_ name: String) -> Target.Dependency {
 let package = Package(
     name: "transferkit-folder",
     platforms: [.macOS(.v15)],
-    products: [.library(name: "FolderTransport", targets: ["FolderTransport"])],
+    products: [
+        .library(name: "FolderTransport", targets: ["FolderTransport"]),
+        .executable(name: "transferq-folder", targets: ["transferq-folder"]),
+    ],
     dependencies: [
         .package(name: "transferkit", path: "../.."),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
@@ -23,9 +26,11 @@ let package = Package(
     targets: [
         .target(
             name: "FolderTransport", dependencies: [product("TransferCore"), product("TransportSupport"), system], swiftSettings: settings),
+        .executableTarget(
+            name: "transferq-folder", dependencies: ["FolderTransport", product("TransferCommands")], swiftSettings: settings),
         .testTarget(
             name: "FolderTransportTests",
-            dependencies: ["FolderTransport", product("TransferCore"), product("TransportTesting"), logging, system],
+            dependencies: ["FolderTransport", "transferq-folder", product("TransferCore"), product("TransportTesting"), logging, system],
             swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]

@@ -9,6 +9,22 @@ import TransferKit
 public struct CommandLineProgram: Sendable {
     private let context: CommandContext
 
+    /// Runs the command in this process's arguments, and exits with its status: the whole `main` of a program.
+    ///
+    /// Call this before anything else. It opens closed standard streams, raises the limit of open files, restarts the process if its crash reports
+    /// could contain secrets, and sets up logging.
+    ///
+    /// - Parameter transports: The transports of endpoints.
+    public static func main(transports: RegisteredTransports = .builtIn) async -> Never {
+        StandardStreams.fillGaps()
+        DescriptorLimit.raise()
+        CrashReports.excludeSecrets()
+        SchedulingPolicy.yieldToOthers()
+        let (program, arguments) = (CommandLineProgram(transports: transports), ProcessArguments.current)
+        program.bootstrapLogging(for: arguments)
+        exit(await program.run(arguments))
+    }
+
     /// Creates the program.
     ///
     /// - Parameters:
@@ -25,7 +41,7 @@ public struct CommandLineProgram: Sendable {
 
     /// Sets up logging for code without a logger of its own, such as a transport that checks an endpoint.
     ///
-    /// Logs warnings, and more with `-v`. The program's `main` calls this once, before ``run(_:)``.
+    /// Logs warnings, and more with `-v`. ``main(transports:)`` calls this once, before ``run(_:)``.
     ///
     /// - Parameter arguments: The arguments of the command, as for ``run(_:)``.
     public func bootstrapLogging(for arguments: [String]) {

@@ -8,7 +8,7 @@ import SystemPackage
 #endif
 
 /// Keeps secrets out of the crash reports of Swift's runtime.
-public enum CrashReports: Sendable {
+enum CrashReports {
     /// Omits registers and the memory they point to, which may hold a secret. A value set by the user takes precedence.
     static let variable = (name: "SWIFT_BACKTRACE", value: "registers=none")
 
@@ -19,7 +19,7 @@ public enum CrashReports: Sendable {
     ///
     /// The runtime reads the variable only when a process starts. Returns for other commands, and if the restart fails. Call this before anything
     /// else.
-    public static func excludeSecrets() {
+    static func excludeSecrets() {
         let arguments = CommandLine.arguments
         guard !commands.isDisjoint(with: arguments.dropFirst()), unsafe getenv(variable.name) == nil,
             let program = Bundle.main.executablePath

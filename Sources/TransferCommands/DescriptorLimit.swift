@@ -5,10 +5,10 @@
 #endif
 
 /// The number of files and connections that this process may have open.
-public enum DescriptorLimit: Sendable {
+enum DescriptorLimit {
     /// Raises the limit to the hard limit, at most 65,536 (getrlimit(2)). A login often has a soft limit of 1,024, and each transfer needs a
     /// connection and a file.
-    public static func raise() {
+    static func raise() {
         #if canImport(Glibc)
             let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
         #else

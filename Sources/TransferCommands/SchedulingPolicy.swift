@@ -3,12 +3,12 @@
 #endif
 
 /// The CPU scheduling policy of this process.
-public enum SchedulingPolicy: Sendable {
+enum SchedulingPolicy {
     /// Switches `run` and `agent run` to SCHED_BATCH (sched(7)), so that interactive programs stay responsive.
     ///
     /// The share of CPU time stays the same. Checks only for the word `run`: the policy does no harm to other commands. Call this before any thread
     /// starts, as threads inherit the policy.
-    public static func yieldToOthers() {
+    static func yieldToOthers() {
         #if os(Linux)
             guard CommandLine.arguments.dropFirst().contains("run") else { return }
             var parameters = sched_param()

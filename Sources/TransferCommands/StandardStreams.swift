@@ -7,12 +7,12 @@ import SystemPackage
 #endif
 
 /// The standard streams: descriptors 0, 1 and 2.
-public enum StandardStreams: Sendable {
+enum StandardStreams {
     /// Opens `/dev/null` for each closed standard stream.
     ///
     /// Otherwise the next opened file would get the number, and output would be written to the database. Reads from the input and writes to the
     /// output fail as with closed streams, and diagnostics are discarded. Call this before any file is opened.
-    public static func fillGaps() {
+    static func fillGaps() {
         for (number, mode) in [(STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_RDWR)] {
             guard fcntl(number, F_GETFD) == -1, errno == EBADF else { continue }
             let opened = unsafe open("/dev/null", mode)

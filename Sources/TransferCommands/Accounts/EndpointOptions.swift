@@ -91,24 +91,29 @@ struct EndpointOptions: ParsableArguments {
     /// Sets the given options on all endpoints that support them, replacing values of the same kind.
     func apply(to endpoints: inout [Endpoint], of transports: RegisteredTransports) throws {
         for option in given
-        where !endpoints.contains(where: { !transports.options(of: $0.transport).isDisjoint(with: option.kinds) }) {
-            throw ValidationError("No endpoint of the account supports \(option.name). Omit the option.")
+        where !endpoints.contains(where: { !(transports[$0]?.options ?? []).isDisjoint(with: option.kinds) }) {
+            throw CommandFailure(.usage, "No endpoint of the account supports \(option.name). Omit the option.")
         }
-        if passwordEnv != nil || passwordFile != nil, !endpoints.contains(where: Self.takesPassword), let endpoint = endpoints.first {
-            throw ValidationError(
-                "The password needs a user, and \(endpoint.location) has none. Write the user before the host: https://user@host/."
+        if passwordEnv != nil || passwordFile != nil, !endpoints.contains(where: { Self.takesPassword($0, transports) }),
+            let endpoint = endpoints.first
+        {
+            throw CommandFailure(
+                .usage, "The password needs a user, and \(endpoint.location) has none. Write the user before the host: https://user@host/."
             )
         }
         let named = try namedSettings()
         for setting in named {
             guard let transport = setting.transport, !endpoints.contains(where: { $0.transport == transport }) else { continue }
-            throw ValidationError("No endpoint of the account uses the transport \"\(transport)\" of --setting.")
+            throw CommandFailure(.usage, "No endpoint of the account uses the transport \"\(transport)\" of --setting.")
         }
         for index in endpoints.indices {
             for setting in named { setting.apply(to: &endpoints[index]) }
-            try apply(to: &endpoints[index], transports.options(of: endpoints[index].transport))
+            try apply(to: &endpoints[index], of: transports)
         }
     }
+
+    /// Whether no option is given.
+    var isEmpty: Bool { given.isEmpty && setting.isEmpty }
 
     private var given: [(kinds: Set<RegisteredTransport.EndpointOption>, name: String)] {
         let all: [(Set<RegisteredTransport.EndpointOption>, String, Bool)] = [
@@ -129,7 +134,8 @@ struct EndpointOptions: ParsableArguments {
     /// A passphrase decrypts an SSH key or a client certificate's key.
     private static let passphrase: Set<RegisteredTransport.EndpointOption> = [.passphrase, .clientCertificate]
 
-    private func apply(to endpoint: inout Endpoint, _ options: Set<RegisteredTransport.EndpointOption>) throws {
+    private func apply(to endpoint: inout Endpoint, of transports: RegisteredTransports) throws {
+        let options = transports[endpoint]?.options ?? []
         let settings = try settings().filter { options.contains(Self.option(ofSetting: $0.key)) }
         let headers = options.contains(.headers) ? Set(try headerFields.map { $0.name.lowercased() }) : []
         for key in endpoint.settings.keys where key.hasPrefix(Self.headerKey) {
@@ -141,7 +147,7 @@ struct EndpointOptions: ParsableArguments {
             return switch reference.kind {
             case .clientKeyPassphrase: endpoint.settings["clientCertificate"] != nil
             case .proxyPassword: endpoint.settings["proxy"] != nil
-            case .password: Self.takesPassword(endpoint)
+            case .password: Self.takesPassword(endpoint, transports)
             default: true
             }
         }
@@ -150,9 +156,8 @@ struct EndpointOptions: ParsableArguments {
         endpoint.credentials += credentials
     }
 
-    /// SSH always has a user; HTTP needs one in the address.
-    private static func takesPassword(_ endpoint: Endpoint) -> Bool {
-        endpoint.transport == .sftp || (try? endpoint.validate())?.user() != nil
+    private static func takesPassword(_ endpoint: Endpoint, _ transports: RegisteredTransports) -> Bool {
+        transports[endpoint]?.passwordNeedsUser == false || (try? endpoint.validate())?.user() != nil
     }
 
     private static let headerKey = "header."

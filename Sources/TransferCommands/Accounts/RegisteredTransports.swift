@@ -5,9 +5,21 @@ public import TransportSupport
 import TransportTUS
 
 /// A transport of the command-line program, with the schemes and options of its endpoints.
+///
+/// The program uses the transport's capabilities, such as ``/TransferCore/EndpointValidating``, ``/TransferCore/EndpointChecking`` and
+/// ``/TransferCore/FolderListing``. The properties here describe what only the command line needs.
+///
+/// ```swift
+/// var transports = RegisteredTransports.builtIn
+/// transports.all.append(RegisteredTransport(FolderTransport(), schemes: ["folder": "folder"], options: []))
+/// await CommandLineProgram(transports: transports).main()
+/// ```
 public struct RegisteredTransport: Sendable {
+    /// The transport. Each queue and each check uses an instance of its own.
+    public var transport: any Transport
+
     /// The transport's ID.
-    public var id: TransportID
+    public var id: TransportID { transport.id }
 
     /// The URL schemes of this transport on the command line, each with the scheme of the endpoint's address.
     public var schemes: [String: String]
@@ -35,50 +47,60 @@ public struct RegisteredTransport: Sendable {
     /// The supported options. Endpoints of this transport ignore all others.
     public var options: Set<EndpointOption>
 
+    /// Whether a password needs a user in the endpoint's URL.
+    public var passwordNeedsUser: Bool
+
     /// The settings of its endpoints and sessions, for the help of `--setting`.
     public var settings: [SettingDescription]
 
-    /// Creates the transport. Called once per queue.
-    public var make: @Sendable () -> any Transport
+    /// The effect of `--overwrite` on uploads.
+    public enum Overwriting: Hashable, Sendable {
+        /// The transport applies the policy.
+        case byPolicy
+        /// The server stores each file as a new upload. It never rejects, replaces or compares files by name.
+        case never
+        /// The server decides whether to replace a file.
+        case byServer
+    }
+
+    /// The options of `transferq add` that affect uploads of this transport.
+    public struct UploadOptions: Hashable, Sendable {
+        /// The effect of `--overwrite`.
+        public var overwriting: Overwriting
+
+        /// Whether `--chunk` limits the size of a request.
+        public var hasChunks: Bool
+
+        /// Whether `--parallel` sends several ranges of one file in parallel.
+        public var hasSegments: Bool
+
+        /// Describes the options. By default, all of them have an effect.
+        public init(overwriting: Overwriting = .byPolicy, hasChunks: Bool = true, hasSegments: Bool = true) {
+            self.overwriting = overwriting
+            self.hasChunks = hasChunks
+            self.hasSegments = hasSegments
+        }
+    }
+
+    /// The options of `transferq add` that affect uploads. `add` warns about the others, or rejects them if files could be lost.
+    public var uploadOptions: UploadOptions
 
     /// The names and versions of the libraries it uses, for `transferq doctor`.
-    public var libraries: @Sendable () -> [String]
-
-    /// Checks an endpoint of this transport without connecting. The error's message is shown to the user.
-    public var validate: @Sendable (Endpoint) throws(TransferError) -> Void
-
-    /// Returns what happens to two files with the same remote name at an endpoint, given a session's options.
-    public var nameClash: @Sendable (AttemptOptions, Endpoint) -> NameClash
-
-    /// Whether the transport can download whole folders: a `FolderListing`.
-    public var listsFolders: Bool
-
-    /// Checks a session's options against an endpoint of this transport without connecting. The error's message is shown to the user.
-    public var validateSession: @Sendable (AttemptOptions, TransferDirection, Endpoint) throws(TransferError) -> Void
+    public var libraries: [String]
 
     /// Describes a transport.
     public init(
-        id: TransportID, schemes: [String: String], options: Set<EndpointOption> = Set(EndpointOption.allCases),
-        settings: [SettingDescription] = [],
-        make: @escaping @Sendable () -> any Transport,
-        libraries: @escaping @Sendable () -> [String] = { [] },
-        validate: @escaping @Sendable (Endpoint) throws(TransferError) -> Void = { _ throws(TransferError) in },
-        nameClash: @escaping @Sendable (AttemptOptions, Endpoint) -> NameClash = { _, _ in .keptApart },
-        listsFolders: Bool = true,
-        validateSession: @escaping @Sendable (AttemptOptions, TransferDirection, Endpoint) throws(TransferError) -> Void = {
-            (_, _, _) throws(TransferError) in
-        }
+        _ transport: any Transport, schemes: [String: String], options: Set<EndpointOption> = Set(EndpointOption.allCases),
+        passwordNeedsUser: Bool = true, settings: [SettingDescription] = [], uploadOptions: UploadOptions = UploadOptions(),
+        libraries: [String] = []
     ) {
-        self.id = id
+        self.transport = transport
         self.schemes = schemes
         self.options = options
+        self.passwordNeedsUser = passwordNeedsUser
         self.settings = settings
-        self.make = make
+        self.uploadOptions = uploadOptions
         self.libraries = libraries
-        self.validate = validate
-        self.nameClash = nameClash
-        self.listsFolders = listsFolders
-        self.validateSession = validateSession
     }
 }
 
@@ -95,27 +117,14 @@ public struct RegisteredTransports: Sendable {
     /// The built-in transports: tus, SFTP and plain HTTP.
     public static let builtIn = RegisteredTransports([
         RegisteredTransport(
-            id: .tus, schemes: ["tus+https": "https", "tus+http": "http", "https": "https", "http": "http"],
-            options: httpOptions, settings: TUSTransport.settings, make: { TUSTransport() }, libraries: { TUSTransport.libraries },
-            validate: { endpoint throws(TransferError) in try TUSTransport.validate(endpoint) },
-            listsFolders: false,
-            validateSession: { (options, direction, endpoint) throws(TransferError) in
-                try TUSTransport.validate(options, for: direction, at: endpoint)
-            }),
+            TUSTransport(), schemes: ["tus+https": "https", "tus+http": "http", "https": "https", "http": "http"], options: httpOptions,
+            settings: TUSTransport.settings, uploadOptions: .init(overwriting: .never), libraries: TUSTransport.libraries),
         RegisteredTransport(
-            id: .sftp, schemes: ["sftp": "sftp"], options: [.password, .passphrase, .keys, .proxy],
-            settings: SFTPTransport.settings, make: { SFTPTransport() }, libraries: { SFTPTransport.libraries },
-            validate: { endpoint throws(TransferError) in try SFTPTransport.validate(endpoint) },
-            nameClash: { options, _ in SFTPTransport.nameClash(options) },
-            validateSession: { (options, _, _) throws(TransferError) in try SFTPTransport.validate(options) }),
+            SFTPTransport(), schemes: ["sftp": "sftp"], options: [.password, .passphrase, .keys, .proxy], passwordNeedsUser: false,
+            settings: SFTPTransport.settings, uploadOptions: .init(hasChunks: false), libraries: SFTPTransport.libraries),
         RegisteredTransport(
-            id: .http, schemes: plainHTTPSchemes, options: httpOptions, settings: HTTPTransport.settings,
-            make: { HTTPTransport() }, libraries: { HTTPTransport.libraries },
-            validate: { endpoint throws(TransferError) in try HTTPTransport.validate(endpoint) },
-            nameClash: { options, endpoint in HTTPTransport.nameClash(options, at: endpoint) }, listsFolders: false,
-            validateSession: { (options, direction, endpoint) throws(TransferError) in
-                try HTTPTransport.validate(options, for: direction, at: endpoint)
-            }),
+            HTTPTransport(), schemes: plainHTTPSchemes, options: httpOptions, settings: HTTPTransport.settings,
+            uploadOptions: .init(overwriting: .byServer, hasChunks: false, hasSegments: false), libraries: HTTPTransport.libraries),
     ])
 
     private static let httpOptions: Set<RegisteredTransport.EndpointOption> = [
@@ -125,6 +134,9 @@ public struct RegisteredTransports: Sendable {
     /// These schemes select the upload method, so they stay in the address.
     private static let plainHTTPSchemes = Dictionary(
         uniqueKeysWithValues: ["put", "form", "get"].flatMap { ["https+\($0)", "http+\($0)"] }.map { ($0, $0) })
+
+    /// The registered transport of an endpoint, or nil if this program lacks it.
+    subscript(endpoint: Endpoint) -> RegisteredTransport? { all.first { $0.id == endpoint.transport } }
 
     /// The names of the settings for endpoints that have no option of their own, one line for each transport.
     var endpointSettings: String { list { $0.isForEndpoints && NamedSetting.takes($0.name) } }
@@ -142,28 +154,21 @@ public struct RegisteredTransports: Sendable {
     /// All known schemes of endpoints in alphabetical order.
     var schemes: [String] { all.flatMap(\.schemes.keys).sorted() }
 
-    func make() -> [any Transport] { all.map { $0.make() } }
-
-    /// The options that endpoints of a transport support.
-    func options(of transport: TransportID) -> Set<RegisteredTransport.EndpointOption> {
-        all.first { $0.id == transport }?.options ?? []
-    }
-
     /// Returns what happens to two files with the same remote name at an endpoint.
     func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash {
-        all.first { $0.id == endpoint.transport }?.nameClash(options, endpoint) ?? .keptApart
+        (self[endpoint]?.transport as? any FileNaming)?.nameClash(options, at: endpoint) ?? .keptApart
     }
 
-    /// Checks a session's options with the rules of the endpoint's transport.
+    /// Checks a session's options with the rules of the endpoint's transport, without connecting.
     func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
-        try all.first { $0.id == endpoint.transport }?.validateSession(options, direction, endpoint)
+        try (self[endpoint]?.transport as? any SessionValidating)?.validate(options, for: direction, at: endpoint)
     }
 
-    /// Whether a transport can download whole folders. True for unknown transports.
-    func listsFolders(_ transport: TransportID) -> Bool { all.first { $0.id == transport }?.listsFolders ?? true }
+    /// Whether the endpoint's transport can download whole folders. True for unknown transports.
+    func listsFolders(at endpoint: Endpoint) -> Bool { self[endpoint].map { $0.transport is any FolderListing } ?? true }
 
-    /// Checks an endpoint with the rules of its transport.
+    /// Checks an endpoint with the rules of its transport, without connecting.
     func validate(_ endpoint: Endpoint) throws(TransferError) {
-        try all.first { $0.id == endpoint.transport }?.validate(endpoint)
+        try (self[endpoint]?.transport as? any EndpointValidating)?.validate(endpoint)
     }
 }

@@ -50,12 +50,12 @@ struct DoctorCommand: AsyncParsableCommand {
             findings.append(Finding(check: "transports", state: .wrong, detail: "This program was built without transports."))
         }
         for transport in transports {
-            let detail = (["\(transport.schemes.keys.sorted().map { "\($0)://" }.joined(separator: ", "))"] + transport.libraries())
+            let detail = (["\(transport.schemes.keys.sorted().map { "\($0)://" }.joined(separator: ", "))"] + transport.libraries)
                 .joined(separator: "; ")
             findings.append(
                 Finding(
                     check: "transport \(transport.id)", state: .ok, detail: detail,
-                    fields: [("libraries", .array(transport.libraries().map(JSONValue.string)))]))
+                    fields: [("libraries", .array(transport.libraries.map(JSONValue.string)))]))
         }
         return findings
     }

@@ -9,7 +9,7 @@ enum EndpointCheck {
     static func findings(
         _ accounts: [AccountStatus], _ registered: RegisteredTransports, within limit: Duration
     ) async -> [Finding] {
-        let transports = registered.make()
+        let transports = registered.all.map { $0.transport.makeInstance() }
         let pairs = accounts.flatMap { status in status.account.endpoints.map { (status.account.name, $0) } }
         var findings = accounts.compactMap(blockFinding)
         findings += await withTaskGroup(of: (Int, Finding).self) { group in

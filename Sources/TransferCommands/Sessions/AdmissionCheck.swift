@@ -2,9 +2,6 @@ import Foundation
 import SystemPackage
 import TransferCore
 import TransferKit
-import TransportHTTP
-import TransportSFTP
-import TransportTUS
 
 /// Checks new sessions against the endpoints of their account, and warns about options without effect.
 struct AdmissionCheck {
@@ -19,6 +16,10 @@ struct AdmissionCheck {
         )
     }
 
+    private func uploadOptions(_ endpoint: Endpoint) -> RegisteredTransport.UploadOptions {
+        transports[endpoint]?.uploadOptions ?? RegisteredTransport.UploadOptions()
+    }
+
     /// - Throws: A `CommandFailure` if no endpoint can perform the sessions, by the rules of the queue.
     func check(for direction: TransferDirection) throws(CommandFailure) {
         let options = attemptOptions
@@ -28,7 +29,7 @@ struct AdmissionCheck {
     /// - Throws: A `CommandFailure` if no endpoint can list a folder that the session downloads.
     func check(folder: FilePath) throws(CommandFailure) {
         try check { endpoint throws(TransferError) in
-            guard !transports.listsFolders(endpoint.transport) else { return }
+            guard !transports.listsFolders(at: endpoint) else { return }
             throw TransferError(
                 .unsupported, .unsupported,
                 "The transport \"\(endpoint.transport)\" can't list folders, so \(folder)/ can't be downloaded from \(endpoint.location). "
@@ -42,25 +43,24 @@ struct AdmissionCheck {
 
     /// Checks the overwrite policy of uploads.
     ///
-    /// A tus server stores each file as a new upload. It never rejects, replaces or compares files by name.
-    ///
     /// - Returns: Warnings about servers that ignore the policy.
     /// - Throws: A `CommandFailure` if a server may replace files despite the policy, or if none can compare files.
     func check(_ overwrite: OverwritePolicy) throws(CommandFailure) -> [String] {
-        if overwrite != .always, let endpoint = endpoints.first(where: { $0.transport == .http }) {
+        if overwrite != .always, let endpoint = endpoints.first(where: { uploadOptions($0).overwriting == .byServer }) {
             throw CommandFailure(
                 .usage,
-                "--overwrite is for downloads and SFTP uploads. \(endpoint.location) decides whether to replace existing files. Omit the option."
+                "--overwrite \(overwrite.rawValue) does not apply to uploads: \(endpoint.location) decides whether to replace existing files. Omit the option."
             )
         }
-        guard overwrite != .never, overwrite != .rename, let endpoint = endpoints.first(where: { $0.transport == .tus }) else { return [] }
+        guard overwrite != .never, overwrite != .rename, let endpoint = endpoints.first(where: { uploadOptions($0).overwriting == .never })
+        else { return [] }
         let reason = "\(endpoint.location) stores each file as a new upload and never compares or replaces files"
-        guard endpoints.allSatisfy({ $0.transport == .tus }) else {
-            return ["--overwrite \(overwrite.rawValue) applies only to uploads over SFTP: \(reason)."]
+        if let other = endpoints.first(where: { uploadOptions($0).overwriting != .never }) {
+            return ["--overwrite \(overwrite.rawValue) applies only to uploads to \(other.location): \(reason)."]
         }
         guard overwrite == .always else {
             throw CommandFailure(
-                .usage, "--overwrite \(overwrite.rawValue) is for downloads and SFTP uploads: \(reason). Omit the option.")
+                .usage, "--overwrite \(overwrite.rawValue) does not apply to uploads: \(reason). Omit the option.")
         }
         return ["--overwrite always has no effect: \(reason)."]
     }
@@ -91,10 +91,10 @@ struct AdmissionCheck {
     /// Warnings about options that no endpoint supports.
     func warnings(chunk: Bool, parallel: Bool, ofSingleFile isSingleFile: Bool) -> [String] {
         var warnings: [String] = []
-        if chunk, let endpoint = endpoints.first, endpoints.allSatisfy({ [.http, .sftp].contains($0.transport) }) {
+        if chunk, let endpoint = endpoints.first, !endpoints.contains(where: { uploadOptions($0).hasChunks }) {
             warnings.append("--chunk has no effect: \(endpoint.location) receives each file in one request.")
         }
-        if parallel, isSingleFile, let endpoint = endpoints.first, endpoints.allSatisfy({ $0.transport == .http }) {
+        if parallel, isSingleFile, let endpoint = endpoints.first, !endpoints.contains(where: { uploadOptions($0).hasSegments }) {
             warnings.append("--parallel has no effect on a single file: \(endpoint.location) receives each file in one request.")
         }
         return warnings

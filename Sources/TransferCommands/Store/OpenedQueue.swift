@@ -34,6 +34,6 @@ extension CommonOptions {
         var configuration = QueueConfiguration(logger: logger ?? self.logger)
         configuration.sessionLimitOverride = sessionLimit
         return try await TransferQueue(
-            storage: storage, transports: CommandContext.current.transports.make(), configuration: configuration)
+            storage: storage, transports: CommandContext.current.transports.all.map(\.transport), configuration: configuration)
     }
 }

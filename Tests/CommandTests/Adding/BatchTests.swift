@@ -157,7 +157,7 @@ import TransferKit
         let before = Date()
         let relative = try await program.succeed("add", "studio", "a", "--not-before", "+90m").lines[0]
         let queue = try await TransferQueue(
-            storage: .folder(program.store), transports: RegisteredTransports.builtIn.all.map { $0.make() })
+            storage: .folder(program.store), transports: RegisteredTransports.builtIn.all.map(\.transport))
         // Only a running queue reports other wait reasons.
         try await queue.start()
         let sessions = try await queue.sessions()

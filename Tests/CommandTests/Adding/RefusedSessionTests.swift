@@ -39,7 +39,7 @@ import TransferKit
         try folder.file("reel", size: 1)
         let path = folder.path.appending("reel")
         let queue = try await TransferQueue(
-            storage: .folder(folder.path.appending("store")), transports: RegisteredTransports.builtIn.all.map { $0.make() })
+            storage: .folder(folder.path.appending("store")), transports: RegisteredTransports.builtIn.all.map(\.transport))
         try await queue.save(Account("tus", endpoints: [Endpoint(transport: "tus", address: "https://one.example/")]))
         try await queue.save(Account("put", endpoints: [Endpoint(transport: "http", address: "https+put://one.example/")]))
         try await queue.save(Account("sftp", endpoints: [Endpoint(transport: "sftp", address: "sftp://me@one.example/")]))

@@ -91,8 +91,8 @@ import TransferCore
         arguments: [
             ("never", [], 0, nil), ("rename", [], 0, nil), ("always", [], 0, "has no effect"), ("skip", [], 2, "new upload"),
             ("different", [], 2, "new upload"), ("newer", [], 2, "new upload"), ("never", ["sftp://me@two.example/"], 0, nil),
-            ("newer", ["sftp://me@two.example/"], 0, "only to uploads over SFTP"),
-            ("always", ["sftp://me@two.example/"], 0, "only to uploads over SFTP"),
+            ("newer", ["sftp://me@two.example/"], 0, "only to uploads to sftp"),
+            ("always", ["sftp://me@two.example/"], 0, "only to uploads to sftp"),
         ] as [(String, [String], Int32, String?)])
     func checksOverwritePolicy(policy: String, others: [String], status: Int32, words: String?) async throws {
         let program = try program()
@@ -143,13 +143,6 @@ import TransferCore
             #expect(result.diagnostics.contains(name) && result.diagnostics.contains("one.example"), "\(result.diagnostics)")
         }
         if refusing != nil { #expect(try await program.succeed("list", "--json").lines == []) }
-    }
-
-    @Test(arguments: RegisteredTransports.builtIn.all.indices) func knowsWhichTransportsListFolders(_ index: Int) async {
-        let entry = RegisteredTransports.builtIn.all[index]
-        let transport = entry.make()
-        #expect(entry.listsFolders == (transport is any FolderListing))
-        await transport.shutdown()
     }
 
     /// An invalid setting is rejected unless another endpoint may support it.

@@ -137,7 +137,7 @@ extension TransferQ {
 
     /// Pauses a running session, in this process: only the owner of the queue can pause it.
     func pauseInTheMiddle(_ id: String) async throws {
-        let queue = try await TransferQueue(storage: .folder(store), transports: RegisteredTransports.builtIn.all.map { $0.make() })
+        let queue = try await TransferQueue(storage: .folder(store), transports: RegisteredTransports.builtIn.all.map(\.transport))
         let session = try await queue.session(try #require(SessionID(id)))
         let events = queue.events
         try await queue.start()

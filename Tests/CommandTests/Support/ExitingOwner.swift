@@ -24,7 +24,7 @@ final class ExitingOwner: Sendable {
     private let movedPath: FilePath
 
     init(_ store: FilePath, as role: QueueOwner.Role = .application) async throws {
-        queue = try await TransferQueue(storage: .folder(store), transports: RegisteredTransports.builtIn.all.map { $0.make() })
+        queue = try await TransferQueue(storage: .folder(store), transports: RegisteredTransports.builtIn.all.map(\.transport))
         // The server must not recreate the moved socket.
         server = try ControlServer(
             for: queue, as: role, logger: Logger(label: "test"), timeout: .seconds(10), requestLimit: 1 << 28,

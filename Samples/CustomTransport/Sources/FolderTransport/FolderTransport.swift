@@ -7,7 +7,7 @@ import TransportSupport
 ///
 /// An upload goes to a part file in the final folder, which gets the final name when all bytes are synced. Links below the endpoint's folder
 /// are not followed.
-public struct FolderTransport: Transport {
+public struct FolderTransport: Transport, EndpointValidating, EndpointChecking, SessionValidating, FileNaming {
     /// `folder`
     public let id: TransportID = "folder"
 
@@ -28,9 +28,7 @@ public struct FolderTransport: Transport {
     ///
     /// - Throws: A `TransferError`, after it saved a checkpoint for the bytes that arrived; or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
-        guard attempt.options.verification != .checksum, attempt.options.expectedChecksum == nil else {
-            throw TransferError(.unsupported, .unsupported, "The folder transport can't compare checksums. Use size or none.")
-        }
+        try Self.validate(attempt.options)
         let folder = try await open(attempt.endpoint)
         switch attempt.payload {
         case .upload(let source): return try await upload(source, attempt, to: folder, reporter)
@@ -43,12 +41,7 @@ public struct FolderTransport: Transport {
 
     /// Opens an endpoint's folder. If its drive is not attached, the endpoint is unreachable, and the queue tries the account's next one.
     func open(_ endpoint: Endpoint) async throws -> FilePath {
-        let url = try endpoint.validate()
-        guard url.scheme == "folder", url.host() == "localhost", url.query() == nil else {
-            throw TransferError(
-                .permanent, .invalidEndpoint, "\(endpoint.location) is not the URL of a folder. Use folder://localhost/path/to/folder/.")
-        }
-        let folder = FilePath("/" + url.path(percentEncoded: false))
+        let folder = try Self.folder(of: endpoint)
         return try await threads.run {
             do {
                 try FileDescriptor.open(folder, .readOnly, options: [.directory, .closeOnExec]).close()

@@ -1,0 +1,92 @@
+import Foundation
+import Testing
+
+/// The commands of `transferq` work with the folder transport.
+@Suite struct CommandTests {
+    @Test func transfersInBothDirections() async throws {
+        let program = try FolderProgram()
+        let drive = try program.folder("drive")
+        try Data("first cut".utf8).write(to: program.base.appending(path: "reel.mov"))
+        let address = "folder://localhost\(drive.path)/"
+
+        #expect(try await program.run("account", "add", "archive", address).status == 0)
+        let checked = try await program.run("account", "check", "archive")
+        #expect(checked.status == 0 && checked.text.contains("answered in"), "\(checked.text)")
+        #expect(try await program.run("add", "archive", "reel.mov").status == 0)
+        let ran = try await program.run("run")
+        #expect(ran.status == 0, "\(ran.text)")
+        #expect(try Data(contentsOf: drive.appending(path: "reel.mov")) == Data("first cut".utf8))
+
+        try FileManager.default.removeItem(at: program.base.appending(path: "reel.mov"))
+        #expect(try await program.run("add", "archive", "reel.mov", "--download").status == 0)
+        #expect(try await program.run("run").status == 0)
+        #expect(try Data(contentsOf: program.base.appending(path: "reel.mov")) == Data("first cut".utf8))
+
+        let diagnosed = try await program.run("doctor")
+        #expect(diagnosed.status == 0 && diagnosed.text.contains("folder://"), "\(diagnosed.text)")
+    }
+
+    @Test func rejectsWhatTheTransportCannotDo() async throws {
+        let program = try FolderProgram()
+        let address = "folder://localhost\(try program.folder("drive").path)/"
+        for name in ["one", "two"] { try Data(name.utf8).write(to: try program.folder(name).appending(path: "reel.mov")) }
+
+        let misspelt = try await program.run("account", "add", "archive", address, "--setting", "speed=9")
+        #expect(misspelt.status == 2 && misspelt.text.contains("no setting \"speed\""), "\(misspelt.text)")
+        let token = try await program.run("account", "add", "archive", address, "--token-env", "TOKEN")
+        #expect(token.status == 2 && token.text.contains("--token-env"), "\(token.text)")
+        #expect(try await program.run("account", "add", "archive", address).status == 0)
+        let compared = try await program.run("add", "archive", "one/reel.mov", "--verify", "checksum")
+        #expect(compared.status == 2 && compared.text.contains("can't compare checksums"), "\(compared.text)")
+        let clash = try await program.run("add", "archive", "one/reel.mov", "two/reel.mov")
+        #expect(clash.status == 2 && clash.text.contains("--overwrite rename"), "\(clash.text)")
+
+        try FileManager.default.removeItem(at: program.base.appending(path: "drive"))
+        let detached = try await program.run("account", "check", "archive")
+        #expect(detached.status == 1 && detached.text.contains("Attach its drive"), "\(detached.text)")
+    }
+}
+
+/// The built program `transferq-folder` with a storage folder of its own.
+final class FolderProgram: Sendable {
+    let base: URL
+
+    /// The program is in the same build folder as the tests.
+    private static let executable = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
+        .appending(path: "transferq-folder")
+
+    init() throws {
+        base = FileManager.default.temporaryDirectory.appending(path: "transferq-folder-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: base, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(at: base)
+    }
+
+    /// Creates a folder beside the storage folder.
+    func folder(_ name: String) throws -> URL {
+        let folder = base.appending(path: name)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        return folder
+    }
+
+    /// Runs a command to its end. The text contains results and diagnostics.
+    func run(_ arguments: String...) async throws -> (status: Int32, text: String) {
+        let output = base.appending(path: "output-\(UUID().uuidString)")
+        try Data().write(to: output)
+        let handle = try FileHandle(forWritingTo: output)
+        let process = Process()
+        process.executableURL = Self.executable
+        process.arguments = arguments + ["--store", base.appending(path: "store").path]
+        process.currentDirectoryURL = base
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = handle
+        process.standardError = handle
+        let status = try await withCheckedThrowingContinuation { continuation in
+            process.terminationHandler = { continuation.resume(returning: $0.terminationStatus) }
+            do { try process.run() } catch { continuation.resume(throwing: error) }
+        }
+        return (status, String(decoding: try Data(contentsOf: output), as: UTF8.self))
+    }
+}
