@@ -24,6 +24,11 @@ struct AccountEditCommand: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("URLs in order of preference (the current ones).", valueName: "endpoint"))
     var endpoints: [String] = []
 
+    func validate() throws {
+        guard endpoints.isEmpty, options.isEmpty, limits.isEmpty else { return }
+        throw ValidationError("Nothing to change: give endpoints or options. To unblock the account: transferq account unblock \(name)")
+    }
+
     func run() async throws {
         let transports = CommandContext.current.transports
         let given = try endpoints.map { try EndpointURL.endpoint($0, among: transports) }

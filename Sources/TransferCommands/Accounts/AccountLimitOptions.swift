@@ -19,6 +19,9 @@ struct AccountLimitOptions: ParsableArguments {
         if let maxSessions, maxSessions < 0 { throw ValidationError("--max-sessions must be at least 0, not \(maxSessions).") }
     }
 
+    /// Whether no limit is given.
+    var isEmpty: Bool { maxSessions == nil && rate == nil }
+
     /// Sets the given limits and keeps the others.
     func apply(to account: inout Account) {
         if let maxSessions { account.sessionLimit = maxSessions == 0 ? nil : maxSessions }

@@ -32,8 +32,8 @@ struct QueueStatusCommand: AsyncParsableCommand {
             "Queue:     \(status.mode.rawValue)",
             "Sessions:  \(status.sessions)\(present.isEmpty ? "" : ": \(present.joined(separator: ", "))")",
             "Files:     \(statistics.filesDone) of \(statistics.files) done, \(statistics.filesFailed) failed",
-            "Bytes:     \(statistics.bytesDone) of \(statistics.bytesTotal) done"
-                + (statistics.bytesSent > statistics.bytesDone ? ", \(statistics.bytesSent) sent" : ""),
+            "Size:      \(Figures.size(statistics.bytesDone)) of \(Figures.size(statistics.bytesTotal)) done"
+                + (statistics.bytesSent > statistics.bytesDone ? ", \(Figures.size(statistics.bytesSent)) sent" : ""),
         ]
         if let rate = statistics.rate {
             lines.append("Rate:      \(Figures.rate(rate)), \(Figures.time(statistics.secondsRemaining)) left")

@@ -66,6 +66,7 @@ struct AddCommand: AsyncParsableCommand {
 
     func validate() throws {
         if paths.isEmpty, !stdin { throw ValidationError("No paths are given. Name files or folders, or use - or --stdin.") }
+        if let name, name.isEmpty { throw ValidationError("--name is empty. Omit it to use the name of the first path.") }
         if transfer.readsStandardInput, stdin || paths.contains(where: { $0.path == LocalPaths.standardInput }) {
             throw ValidationError("Standard input can be read only once. Pass the paths or the settings in another way.")
         }

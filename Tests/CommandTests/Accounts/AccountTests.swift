@@ -34,6 +34,13 @@ import Testing
         #expect(try await program.succeed("account", "list", "--json").output == "")
     }
 
+    @Test func rejectsEditWithoutChange() async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/files/")
+        let result = try await program.run("account", "edit", "studio")
+        #expect(result.status == 2 && result.diagnostics.contains("account unblock studio"), "\(result.testDescription)")
+    }
+
     /// An account with a fallback accepts options for both transports.
     @Test func appliesOptionsToSupportingEndpoints() async throws {
         let program = try TransferQ()

@@ -106,7 +106,7 @@ import TransferCore
         ["--rate", "-1"], ["--rate", "1e3"], ["--rate", "99999999999T"], ["--verify", "odd"], ["--parallel", "0"], ["--parallel", "65"],
         ["--stall-timeout", "0"], ["--stall-timeout", "soon"], ["--response-timeout", "-1"], ["--response-timeout", "86401"],
         ["--give-up-after", "-1"], ["--give-up-after", "soon"], ["--give-up-after", "31622401"],
-        ["--context", "{\"a\""], ["--metadata", "novalue"], ["--unknown"],
+        ["--context", "{\"a\""], ["--metadata", "novalue"], ["--unknown"], ["--name", ""],
     ])
     func rejectsInvalidOptions(options: [String]) async throws {
         let program = try await program()
