@@ -1,46 +1,6 @@
 public import Logging
 public import SystemPackage
 
-/// The location of a queue's state.
-public struct Storage: Sendable {
-    package let folder: FilePath
-    package let base: FilePath?
-    package let ownerTimeout: Duration
-
-    /// A storage folder of the queue, created with mode 0700 if it does not exist. One process owns it at a time.
-    ///
-    /// - Parameters:
-    ///   - folder: The folder.
-    ///   - base: The absolute path of a folder that may move between launches, such as an app's container. The queue finds local files
-    ///     below it again after a move. nil for the last base that the storage folder was opened with, if any.
-    ///   - ownerTimeout: How long to wait until another owner releases the folder. If a third process then takes it first, the wait starts
-    ///     again. Default: no wait.
-    public static func folder(
-        _ folder: some LocalPathConvertible, base: (some LocalPathConvertible)? = FilePath?.none, ownerTimeout: Duration = .zero
-    ) -> Storage {
-        Storage(folder: folder.filePath, base: base?.filePath, ownerTimeout: ownerTimeout)
-    }
-}
-
-/// The policy for the order in which sessions start.
-public enum QueueOrdering: String, Hashable, Sendable, Codable {
-    /// Sessions start in order; sessions that cannot start let later ones pass.
-    case inOrder
-    /// One session at a time. No session starts while an earlier one is unfinished: waiting, running, paused or held. Failed and cancelled
-    /// sessions don't block later ones.
-    case strict
-}
-
-/// How long completed sessions stay in the queue.
-public enum Retention: Hashable, Sendable, Codable {
-    /// Until the app removes them.
-    case keepAll
-    /// The given number of sessions that completed last.
-    case count(Int)
-    /// For the given time after they completed.
-    case age(Duration)
-}
-
 /// Settings that apply to all sessions of a queue.
 public struct QueueConfiguration: Sendable {
     /// The logger of the queue and of its transports. Its stable metadata keys are `queue`, `session`, `account`, `endpoint`, `item` and

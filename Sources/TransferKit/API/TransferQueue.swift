@@ -84,7 +84,7 @@ public actor TransferQueue: ControllableQueue {
     ) async throws {
         var byID: [TransportID: any Transport] = [:]
         for transport in transports {
-            guard transport.id != LocalParts.transportID else {
+            guard transport.id != TransportID.localParts else {
                 throw QueueError(.duplicateTransport, "The transport ID \"\(transport.id)\" is reserved. Choose another ID.")
             }
             guard byID.updateValue(transport, forKey: transport.id) == nil else {

@@ -28,6 +28,23 @@ package struct EngineClock: Sendable {
     var moment: DualInstant { DualInstant(uptime: now(), date: date()) }
 }
 
+/// A point in time, on both clocks.
+package struct DualInstant: Sendable, Hashable, Codable {
+    /// Time since an arbitrary point; never jumps.
+    package var uptime: Duration
+    /// Time of day.
+    package var date: Date
+
+    package init(uptime: Duration, date: Date) {
+        self.uptime = uptime
+        self.date = date
+    }
+
+    package static func + (moment: DualInstant, duration: Duration) -> DualInstant {
+        DualInstant(uptime: moment.uptime + duration, date: moment.date + duration)
+    }
+}
+
 extension Date {
     static func + (date: Date, duration: Duration) -> Date {
         date.addingTimeInterval(duration.inSeconds)

@@ -7,10 +7,6 @@ public enum NetworkCondition: String, Hashable, Sendable, Codable, CaseIterable 
     /// There is no network: all sessions wait.
     case unavailable
 
-    func permits(_ entry: Entry) -> Bool {
-        permits(needsCheapNetwork: entry.conditions.contains(.needsCheapNetwork))
-    }
-
     func permits(needsCheapNetwork: Bool) -> Bool {
         switch self {
         case .unconstrained: true

@@ -42,5 +42,5 @@ extension DiscardOutbox {
 }
 
 extension PendingDiscard {
-    var isPart: Bool { endpoint.transport == LocalParts.transportID }
+    var isPart: Bool { endpoint.transport == TransportID.localParts }
 }

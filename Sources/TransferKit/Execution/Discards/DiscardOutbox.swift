@@ -218,7 +218,7 @@ final class DiscardOutbox: Sendable {
         return Dictionary(grouping: places) { place in
             // An unreadable endpoint is removed from the outbox.
             guard let endpoint: Endpoint = try? StoreCoding.decode(from: place) else { return "" }
-            return endpoint.transport == LocalParts.transportID ? LocalParts.transportID.rawValue : endpoint.pausedName
+            return endpoint.transport == TransportID.localParts ? TransportID.localParts.rawValue : endpoint.pausedName
         }
     }
 

@@ -83,7 +83,7 @@ extension FileRunner {
         let folder = FilePath(bytes: file.source.bytes.dropLast(name.bytes.count + 1))
         let root = folder.isEmpty ? "/" : folder
         let part = LocalParts.name(for: name, transferID: transferID, at: endpoint)
-        let place = LocalParts.place(for: endpoint)
+        let place = Endpoint.localPart(of: endpoint)
         let destination = DownloadDestination(root: root, name: name, partName: part, overwrite: context.options.overwrite)
         var moving = MovingFile(payload: .download(destination), size: file.size)
         if checkpoints[place.address] == nil {

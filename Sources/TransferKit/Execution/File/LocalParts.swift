@@ -15,9 +15,6 @@ package import TransferCore
 /// Before the first attempt at an endpoint, a file gets an empty checkpoint at an address of its own that names the future part file. So
 /// the store always knows which part files may exist on the disk.
 package struct LocalParts: Sendable {
-    static let transportID: TransportID = "transferkit-parts"
-    private static let scheme = "part:"
-
     private let sources: SourceFolders
     private let sync: @Sendable (FileDescriptor) -> CInt
     /// The download folders with a removal in progress.
@@ -27,16 +24,6 @@ package struct LocalParts: Sendable {
     package init(sources: SourceFolders, sync: @escaping @Sendable (FileDescriptor) -> CInt = { fsync($0.rawValue) }) {
         self.sources = sources
         self.sync = sync
-    }
-
-    /// The place of the part file of a download from an endpoint.
-    static func place(for endpoint: Endpoint) -> Endpoint {
-        Endpoint(transport: transportID, address: scheme + endpoint.address)
-    }
-
-    /// The place in a checkpoint's address; nil if it is the address of a server.
-    static func place(at address: String) -> Endpoint? {
-        address.hasPrefix(scheme) ? Endpoint(transport: transportID, address: address) : nil
     }
 
     /// A hidden name next to the final one, unique for each transfer ID and endpoint: bytes from one endpoint are never continued with

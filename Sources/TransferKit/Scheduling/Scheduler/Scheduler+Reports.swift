@@ -59,7 +59,7 @@ extension Scheduler {
     private mutating func handleLate(_ report: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
         switch report.content {
         case .file(let position, .checkpoint(let checkpoint, let endpoint, _, let identity))
-        where identity != nil || endpoint.transport == LocalParts.transportID:
+        where identity != nil || endpoint.transport == TransportID.localParts:
             transaction.writes.append(.holdDiscard(report.key, position: position, checkpoint, endpoint))
         case .file(let position, .completed(_, let endpoint)):
             transaction.writes.append(.dropDiscard(report.key, position: position, endpoint))

@@ -171,3 +171,9 @@ package struct ScheduleRow: Sendable, Equatable {
         return row
     }
 }
+
+extension NetworkCondition {
+    func permits(_ entry: Entry) -> Bool {
+        permits(needsCheapNetwork: entry.conditions.contains(.needsCheapNetwork))
+    }
+}

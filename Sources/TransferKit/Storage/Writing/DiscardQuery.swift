@@ -72,6 +72,6 @@ package enum DiscardQuery {
     private static func table(_ isLocalOnly: Bool) -> String { "discard INDEXED BY \(isLocalOnly ? "discard_part" : "discard_due")" }
 
     private static func condition(_ isLocalOnly: Bool) -> String {
-        "held_by IS NULL" + (isLocalOnly ? " AND \(transport) = '\(LocalParts.transportID)'" : "")
+        "held_by IS NULL" + (isLocalOnly ? " AND \(transport) = '\(TransportID.localParts)'" : "")
     }
 }

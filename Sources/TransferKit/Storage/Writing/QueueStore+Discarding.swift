@@ -122,7 +122,7 @@ extension QueueStore {
         guard !rows.isEmpty else { return }
         // A download leaves nothing on a server, but perhaps a part file on this machine.
         for row in rows {
-            guard let place = (try? row.decode(String.self, atIndex: 0)).flatMap(LocalParts.place(at:)),
+            guard let place = (try? row.decode(String.self, atIndex: 0)).flatMap(Endpoint.localPart(at:)),
                 let data = try? row.decode(Data.self, atIndex: 1)
             else { continue }
             try discard(
@@ -228,7 +228,7 @@ extension QueueStore {
     /// Returns the number of entries at servers, whether they are due or not.
     func discardsAtServers() async throws -> Int {
         try await read { db in
-            try Int.fetchOne(db, sql: "SELECT count(*) FROM discard WHERE \(DiscardQuery.transport) <> '\(LocalParts.transportID)'") ?? 0
+            try Int.fetchOne(db, sql: "SELECT count(*) FROM discard WHERE \(DiscardQuery.transport) <> '\(TransportID.localParts)'") ?? 0
         }
     }
 }

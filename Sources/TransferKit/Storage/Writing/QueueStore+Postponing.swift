@@ -2,20 +2,6 @@ package import Foundation
 import GRDB
 import TransferCore
 
-/// A postponement of all due removals at some endpoints.
-package struct DiscardPostponement: Sendable, Codable {
-    /// The endpoints in their stored form; see ``QueueStore/placesOfDueDiscards(at:isLocalOnly:)``.
-    package var places: [String]
-    /// The date that decides which removals are due.
-    package var dueAt: Date
-    /// Removals with a deadline before or at this date are given up.
-    package var expiredAt: Date
-    /// The date when the other removals are due again.
-    package var until: Date
-    /// The end of the time for which the servers asked the queue to back off; nil if they did not.
-    package var leftAloneUntil: Date?
-}
-
 extension QueueStore {
     /// Returns the endpoints with due removals, in their stored form.
     ///

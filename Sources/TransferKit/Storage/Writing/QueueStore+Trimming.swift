@@ -71,7 +71,7 @@ extension QueueStore {
 
     /// The condition for an old entry. Part files on this machine, and files that a run could still complete, are excluded.
     private static let isOldDiscard = """
-        key <= (SELECT max(key) FROM discard) - ? AND held_by IS NULL AND \(DiscardQuery.transport) IS NOT '\(LocalParts.transportID)'
+        key <= (SELECT max(key) FROM discard) - ? AND held_by IS NULL AND \(DiscardQuery.transport) IS NOT '\(TransportID.localParts)'
         """
 
     /// Returns the session in quarantine to delete next; nil if all may stay. The newest one always stays.

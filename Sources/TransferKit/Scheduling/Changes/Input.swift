@@ -37,19 +37,16 @@ package struct DiscardResult: Sendable, Codable {
     }
 }
 
-/// A point in time, on both clocks.
-package struct DualInstant: Sendable, Hashable, Codable {
-    /// Time since an arbitrary point; never jumps.
-    package var uptime: Duration
-    /// Time of day.
-    package var date: Date
-
-    package init(uptime: Duration, date: Date) {
-        self.uptime = uptime
-        self.date = date
-    }
-
-    package static func + (moment: DualInstant, duration: Duration) -> DualInstant {
-        DualInstant(uptime: moment.uptime + duration, date: moment.date + duration)
-    }
+/// A postponement of all due removals at some endpoints.
+package struct DiscardPostponement: Sendable, Codable {
+    /// The endpoints in their stored form; see ``QueueStore/placesOfDueDiscards(at:isLocalOnly:)``.
+    package var places: [String]
+    /// The date that decides which removals are due.
+    package var dueAt: Date
+    /// Removals with a deadline before or at this date are given up.
+    package var expiredAt: Date
+    /// The date when the other removals are due again.
+    package var until: Date
+    /// The end of the time for which the servers asked the queue to back off; nil if they did not.
+    package var leftAloneUntil: Date?
 }

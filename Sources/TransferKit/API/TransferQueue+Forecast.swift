@@ -1,0 +1,74 @@
+import Foundation
+
+extension TransferQueue {
+    /// The number of sessions in a forecast.
+    private static let forecastCount = 1_000
+
+    /// Returns the expected start and end of the first 1,000 waiting sessions, in the order in which they start under current conditions.
+    ///
+    /// Assumptions:
+    ///
+    /// - No attempt fails, no call changes the queue, and each session that ends completes. Ending sessions have released their slots.
+    /// - Each session moves its bytes at the current average rate of its account's sessions. If none of them moves bytes, it uses the account's
+    ///   last rate in this process, otherwise the rate of the other accounts. Without such a rate, the end is unknown: after the queue was opened,
+    ///   there is no rate before bytes move.
+    /// - The rate limits of session, account and queue apply, and concurrent sessions share them equally.
+    /// - Paused sessions stay paused and keep their slots. Sessions that are held, blocked, or wait for a transport or for space stay so. The queue
+    ///   skips them; a strict queue waits for them.
+    /// - A folder that was not read yet has no known size. Its session has no known end, and its slot no known time of release. The forecast includes
+    ///   sessions that can start without that slot.
+    /// - Sessions that wait for a time or for another session are included if they are among the first 10,000 of the list.
+    ///
+    /// If the queue does not run, nothing is known. A forecast takes some milliseconds, and time proportional to the number of slots.
+    ///
+    /// - Throws: ``QueueError`` if the store can't be read.
+    public func forecast() async throws -> [SessionForecast] {
+        await settle()
+        let now = configuration.clock.moment
+        var outlook = scheduler.outlook(limit: Self.forecastCount, at: now)
+        let ids = outlook.waiting.filter { scheduler.sessionIndex[$0.key]?.state == .waiting }.compactMap { session in
+            scheduler.sessionIndex[session.key].map { (key: session.key, id: $0.id) }
+        }
+        let runs = live
+        let rates = recentRates()
+        let left = try await clientReads.run { try await store.remaining(of: outlook.running.map(\.key) + outlook.waiting.map(\.key)) }
+        for index in outlook.running.indices {
+            complete(&outlook.running[index], left, rates, run: runs[outlook.running[index].key], at: now)
+        }
+        for index in outlook.waiting.indices { complete(&outlook.waiting[index], left, rates, run: nil, at: now) }
+        let forecast = Forecast(
+            queue: outlook.queue, accounts: outlook.accounts, isStrict: outlook.isStrict, running: outlook.running, waiting: outlook.waiting
+        )
+        return ids.map { key, id in
+            let times = forecast.times[key]
+            return SessionForecast(id: id, expectedStart: times?.start.map { now.date + $0 }, expectedEnd: times?.end.map { now.date + $0 })
+        }
+    }
+
+    /// Adds the data that only the store and the run have.
+    private func complete(
+        _ session: inout Forecast.Session, _ left: [SessionKey: RemainingWork], _ rates: RecentRates, run: LiveRun?, at now: DualInstant
+    ) {
+        session.bytes = left[session.key]?.bytes
+        session.limit = left[session.key]?.rateLimit.map(Double.init)
+        session.rate = rates.rate(of: session.account)
+        guard let run else { return }
+        let figures = run.statistics(at: now.uptime)
+        session.rate = figures.rate.flatMap { $0 > 0 ? $0 : nil } ?? session.rate
+        session.bytes =
+            run.phase == .preparing
+            ? nil : session.bytes.flatMap { bytes in figures.bytesTotal.map { min(bytes, max(0, $0 - figures.bytesSent)) } }
+    }
+
+    /// Returns the current or last rate of each account's sessions.
+    private func recentRates() -> RecentRates {
+        var rates = lastRates
+        var present: [AccountKey: [Double]] = [:]
+        for (key, run) in live {
+            guard let account = scheduler.sessionIndex[key]?.account, let rate = run.rate, rate > 0 else { continue }
+            present[account, default: []].append(rate)
+        }
+        for (account, values) in present { rates.set(values.reduce(0, +) / Double(values.count), account: account) }
+        return rates
+    }
+}

@@ -1,0 +1,109 @@
+package import TransferCore
+
+extension TransferQueue {
+    /// The properties of a session that its account's transports must support.
+    struct SessionRequirements: Equatable {
+        var account: String
+        var direction: TransferDirection
+        var options: SessionOptions
+    }
+
+    /// Rejects requests that no endpoint of their account can perform; see ``Swift/Sequence/check(by:)``. Requests with an unknown account
+    /// pass.
+    ///
+    /// For a request with a deduplication key, the error is kept in its draft, and thrown only if the store has no session with the key.
+    nonisolated func check(_ requests: [SessionRequest], _ drafts: inout [SessionDraft]) async throws(QueueError) {
+        let accounts = await definitions(of: Set(requests.map(\.account)))
+        warn(ofMissingTransports: accounts.values.sorted { $0.name < $1.name })
+        var last: SessionRequirements?
+        for (index, request) in requests.enumerated() {
+            let requirements = SessionRequirements(account: request.account, direction: request.direction, options: request.options)
+            guard let account = accounts[requirements.account] else { continue }
+            do throws(QueueError) {
+                // Most requests of a call have the same requirements.
+                if requirements != last { try check(requirements, at: account) }
+                last = requirements
+                try check(request.items, of: requirements, at: account)
+            } catch {
+                guard request.deduplicationKey != nil else { throw error }
+                drafts[index].refusal = error
+            }
+        }
+        guard transports.values.contains(where: { $0 is any FileNaming }) else { return }
+        let (names, checked) = (NameCheck(transports: transports, folders: store.sources), drafts)
+        drafts = try await BlockingIO.run { () throws(QueueError) in
+            var checked = checked
+            try names.check(&checked, accounts)
+            return checked
+        }
+    }
+
+    /// Rejects new items of a session if their remote names collide with each other or with existing items, and a file would be lost.
+    nonisolated func checkNames(of items: [ItemDraft], addedTo session: SessionRecord) async throws {
+        guard session.status.direction == .upload, let key = await scheduler.sessionIndex.key(of: session.status.id),
+            let account = await definitions(of: [session.status.account])[session.status.account]
+        else { return }
+        let names = NameCheck(transports: transports, folders: store.sources)
+        guard let refusal = names.refusal(of: session.options, at: account) else { return }
+        let taken = try await store.items(of: key, named: Set(items.map(\.destination)))
+        try await BlockingIO.run { () throws(QueueError) in try names.check(items, after: taken, refusal) }
+    }
+
+    /// Rejects items with an upload URL that their session's account can't use.
+    nonisolated func check(_ items: [TransferItem], of requirements: SessionRequirements) async throws(QueueError) {
+        guard items.contains(where: { $0.uploadPlace != nil }),
+            let account = await definitions(of: [requirements.account])[requirements.account]
+        else {
+            return
+        }
+        try check(items, of: requirements, at: account)
+    }
+
+    /// Rejects a verification that one of the sessions can't use. Ignores finished sessions, which keep their verification.
+    nonisolated func check(_ verification: Verification, of sessions: [SessionID]) async throws {
+        for start in stride(from: 0, to: sessions.count, by: Self.checkedTogether) {
+            for record in try await records(of: sessions[start..<min(start + Self.checkedTogether, sessions.count)]) {
+                try await check(verification, of: record)
+            }
+        }
+    }
+
+    nonisolated func check(_ verification: Verification, of record: SessionRecord) async throws(QueueError) {
+        let status = record.status
+        guard ![.completed, .failed, .cancelled].contains(status.state), record.options.verification != verification,
+            let account = await definitions(of: [status.account])[status.account]
+        else { return }
+        var requirements = SessionRequirements(account: status.account, direction: status.direction, options: record.options)
+        requirements.options.verification = verification
+        try check(requirements, at: account)
+    }
+
+    private static let checkedTogether = 1_000
+
+    private func records(of sessions: ArraySlice<SessionID>) async throws -> [SessionRecord] {
+        try await store.sessions(sessions.compactMap { scheduler.sessionIndex.key(of: $0) })
+    }
+
+    private nonisolated func check(_ items: [TransferItem], of requirements: SessionRequirements, at account: Account) throws(QueueError) {
+        for item in items {
+            if let place = item.uploadPlace { try check(requirements, place, at: account) }
+        }
+    }
+
+    private nonisolated func check(_ requirements: SessionRequirements, _ place: Capability? = nil, at account: Account) throws(QueueError)
+    {
+        let options = AttemptOptions(requirements.options, uploadURL: place)
+        do throws(TransferError) {
+            try account.endpoints.check { endpoint throws(TransferError) in
+                try (transports[endpoint.transport] as? any SessionValidating)?.validate(options, for: requirements.direction, at: endpoint)
+            }
+        } catch {
+            throw QueueError(.invalidRequest, error.message)
+        }
+    }
+
+    /// The current definitions of accounts, by name. Unknown accounts are missing.
+    func definitions(of names: Set<String>) -> [String: Account] {
+        names.reduce(into: [:]) { $0[$1] = scheduler.accountKeys[$1].flatMap { scheduler.accounts[$0]?.account } }
+    }
+}

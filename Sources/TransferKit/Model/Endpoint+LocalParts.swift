@@ -1,0 +1,20 @@
+import TransferCore
+
+extension TransportID {
+    /// The transport of part files on this machine, in checkpoints and in the discard outbox; see ``LocalParts``.
+    static let localParts: TransportID = "transferkit-parts"
+}
+
+extension Endpoint {
+    private static let localPartScheme = "part:"
+
+    /// The place of the part file of a download from an endpoint.
+    static func localPart(of endpoint: Endpoint) -> Endpoint {
+        Endpoint(transport: .localParts, address: localPartScheme + endpoint.address)
+    }
+
+    /// The place in a checkpoint's address; nil if it is the address of a server.
+    static func localPart(at address: String) -> Endpoint? {
+        address.hasPrefix(localPartScheme) ? Endpoint(transport: .localParts, address: address) : nil
+    }
+}

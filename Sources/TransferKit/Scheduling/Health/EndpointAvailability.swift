@@ -1,0 +1,75 @@
+package import TransferCore
+
+/// The endpoints of an account that a run may currently use.
+package struct EndpointAvailability: Sendable, Equatable {
+    /// The current account.
+    package var account: Account
+    /// Its endpoints whose transport is registered in this process, in order of preference.
+    package var registered: [Endpoint]
+    /// The registered endpoints that may be asked now.
+    package var available: [Endpoint]
+    /// The other registered endpoints whose host asked to back off, and the uptime until which it did.
+    package var busyUntil: [Endpoint: Duration] = [:]
+    /// The endpoints that failed too often and that only one run may ask.
+    package var toBeProbed: Set<Endpoint> = []
+    /// The last failure at one of the endpoints, if any.
+    package var failure: TransferError?
+
+    package init(
+        account: Account, registered: [Endpoint], available: [Endpoint], busyUntil: [Endpoint: Duration] = [:],
+        toBeProbed: Set<Endpoint> = [], failure: TransferError? = nil
+    ) {
+        self.toBeProbed = toBeProbed
+        self.account = account
+        self.registered = registered
+        self.available = available
+        self.busyUntil = busyUntil
+        self.failure = failure
+    }
+
+    /// All endpoints with a registered transport, as available.
+    package init(_ account: Account, transports: Set<TransportID>) {
+        let registered = account.endpoints.filter { transports.contains($0.transport) }
+        self.init(account: account, registered: registered, available: registered)
+    }
+
+    /// The same endpoints, starting with those that the account's rules prefer for a file.
+    func preferring(_ direction: TransferDirection, size: Int64?) -> EndpointAvailability {
+        guard let rule = account.rules.first(where: { $0.fits(direction, size: size) }) else { return self }
+        var copy = self
+        copy.registered = rule.sorted(registered)
+        copy.available = rule.sorted(available)
+        return copy
+    }
+
+    /// Only the endpoints that satisfy the predicate.
+    func keeping(_ isKept: (Endpoint) -> Bool) -> EndpointAvailability {
+        var copy = self
+        copy.registered = registered.filter(isKept)
+        copy.available = available.filter(isKept)
+        return copy
+    }
+
+    /// Removes an endpoint that another run probes.
+    mutating func leave(_ endpoint: Endpoint) {
+        available.removeAll { $0 == endpoint }
+    }
+
+    /// The same endpoints, starting with those that satisfy the predicate, in their order.
+    func putting(first isFirst: (Endpoint) -> Bool) -> EndpointAvailability {
+        var copy = self
+        copy.registered = registered.filter(isFirst) + registered.filter { !isFirst($0) }
+        copy.available = available.filter(isFirst) + available.filter { !isFirst($0) }
+        return copy
+    }
+
+    /// The error if no endpoint can be used.
+    var error: TransferError {
+        registered.isEmpty
+            ? TransferError(.unsupported, .unsupported, "No transport of this process serves the account \"\(account.name)\".")
+            : TransferError(
+                .unreachable, .connectionRefused,
+                "Each endpoint of the account \"\(account.name)\" failed too often or asked to back off."
+                    + (failure.map { " \($0.message)" } ?? ""), cause: failure?.cause)
+    }
+}
