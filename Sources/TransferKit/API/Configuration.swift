@@ -1,5 +1,5 @@
 public import Logging
-public import SystemPackage
+package import SystemPackage
 
 /// Settings that apply to all sessions of a queue.
 public struct QueueConfiguration: Sendable {
@@ -17,25 +17,25 @@ public struct QueueConfiguration: Sendable {
     /// How long completed sessions stay in the queue.
     public var retention: Retention
 
-    /// The number of events that the change log keeps, at least 1; see ``TransferQueue/events(since:)``. It temporarily keeps up to a tenth
-    /// more, and fewer if they exceed 64 MiB.
+    /// The number of events that the change log keeps, at least 1; see ``TransferQueue/events(since:)``. The log can temporarily contain up to
+    /// a tenth more events. It contains fewer events if they would exceed 64 MiB.
     public var changeLogLimit: Int
 
     /// The free space, in bytes, that the file system of the storage folder must have before a session starts; 0 for no minimum. Running
-    /// sessions continue below it.
+    /// sessions continue with less.
     ///
-    /// Default: 64 MiB, about the maximum size of the change log, so that running sessions can still be stored when other programs fill the
-    /// disk.
+    /// Default: 64 MiB, about the maximum size of the change log. Then the progress of running sessions can be stored even if other programs
+    /// fill the disk.
     public var diskFloor: Int64
 
     /// The initial network condition, until ``TransferQueue/setNetworkCondition(_:)`` changes it.
     public var network: NetworkCondition
 
-    /// The maximum number of active sessions in this process, at least 1, which overrides the stored limit; nil, the default, for the
-    /// stored limit. It applies until ``TransferQueue/setSessionLimit(_:account:)`` sets a limit.
+    /// The maximum number of active sessions in this process, at least 1. It overrides the stored limit until
+    /// ``TransferQueue/setSessionLimit(_:account:)`` sets another one. Default: nil, for the stored limit.
     public var sessionLimitOverride: Int?
 
-    /// Returns the number of bytes that can still be written at a folder's file system. Tests inject it.
+    /// Returns the free space, in bytes, of a folder's file system. Tests inject it.
     package var freeSpace: @Sendable (FilePath) -> Int64? = { DiskSpace.free(at: $0) }
 
     /// The source of time. Tests inject it.

@@ -1,18 +1,20 @@
-/// The operations on sessions. Each call is durable when it returns, and none waits for the network.
+/// The operations on sessions. A change is durable when its call returns. No call waits for the network.
 ///
-/// A call for one session throws ``QueueError`` with the code `noSuchSession`, `indexOutOfRange`, `staleOrder`, or, if the session's state
-/// does not permit the operation, `invalidTransition`; then nothing is changed. A call for a group changes the sessions whose state permits
-/// the operation, and returns them. It processes large groups in transactions of 10,000 sessions.
+/// A call for one session throws ``QueueError`` if the session does not exist (`noSuchSession`), its index is invalid (`indexOutOfRange`,
+/// `staleOrder`), or its state does not permit the operation (`invalidTransition`). Then nothing is changed. A call for a group changes the
+/// sessions whose state permits the operation, and returns their IDs. It processes large groups in transactions of 10,000 sessions.
 extension ControllableQueue {
-    /// Runs a session now, regardless of the order, a hold, a start time, a dependency or a backoff. If the account is blocked or its
-    /// transport is missing, the session is next instead.
+    /// Runs a session now, regardless of the order, a hold, a start time, a dependency or a backoff.
     ///
-    /// Probes unavailable endpoints again at once. If no slot is free, one other session is interrupted and returns when this one is done.
-    /// On a paused session: same as ``resume(_:)-(SessionReferenceConvertible)``. On a running session: if its run has to
-    /// wait before it moves more bytes, the session is run again at once. On a stopped queue: the session is next, and the queue stays stopped.
+    /// If no slot is free, the queue interrupts one other session, which starts again when this session releases the slot. Unavailable
+    /// endpoints are probed immediately. If the session still can't start, for example because its account is blocked, it starts before all
+    /// others as soon as it can.
     ///
-    /// - Parameter again: Whether to transfer a completed session again; if false, that throws `alreadyCompleted`.
-    /// - Throws: ``QueueError``, also with the code `duplicate` if another session with the same deduplication key is not completed.
+    /// A paused session is resumed, as by ``resume(_:)-(SessionReferenceConvertible)``. A running session starts a new run if its current run
+    /// waits, for example for a retry. In a stopped queue, the session will be the first to start; the queue stays stopped.
+    ///
+    /// - Parameter again: Whether to transfer a completed session again. If false, the call throws `alreadyCompleted` for such a session.
+    /// - Throws: ``QueueError``, including the code `duplicate` if another session with the same deduplication key is not completed.
     public func run(_ session: some SessionReferenceConvertible, again: Bool = false) async throws {
         try await apply(.run(again: again), to: session.reference)
     }
@@ -35,7 +37,7 @@ extension ControllableQueue {
         try await apply(.resume, to: session.reference)
     }
 
-    /// Holds a session: it keeps its index, gives up its slot, and does not start until ``release(_:)-(SessionReferenceConvertible)``.
+    /// Holds a session: it keeps its index, releases its slot, and does not start until ``release(_:)-(SessionReferenceConvertible)``.
     public func hold(_ session: some SessionReferenceConvertible) async throws {
         try await apply(.hold, to: session.reference)
     }
@@ -45,8 +47,8 @@ extension ControllableQueue {
         try await apply(.release, to: session.reference)
     }
 
-    /// Lets a session yield its slot to another one. It resumes automatically once another session was activated, or after 5 s if there is
-    /// none.
+    /// Interrupts a session to give its slot to another one. The session resumes automatically after another session was activated, or after
+    /// 5 s if no other session can start.
     public func yield(_ session: some SessionReferenceConvertible) async throws {
         try await apply(.yield, to: session.reference)
     }
@@ -58,35 +60,35 @@ extension ControllableQueue {
         try await apply(.cancel(keepsPartial: keepsPartial), to: session.reference)
     }
 
-    /// Lets a failed or cancelled session wait again at its index, for the items that are not done.
+    /// Retries the unfinished items of a failed or cancelled session. The session waits for its turn at its index.
     ///
-    /// - Throws: ``QueueError``, also with the code `duplicate` if another session with the same deduplication key is not completed.
+    /// - Throws: ``QueueError``, including the code `duplicate` if another session with the same deduplication key is not completed.
     public func retry(_ session: some SessionReferenceConvertible) async throws {
         try await apply(.retry, to: session.reference)
     }
 
     /// Moves a session to another place in the order. Interrupts no session.
     ///
-    /// - Throws: ``QueueError`` with the code `indexOutOfRange` if there is no such index, or, in a strict queue, `impossibleOrder`.
+    /// - Throws: ``QueueError``, including the code `indexOutOfRange` for an invalid destination, or `impossibleOrder` if a session of a strict
+    ///   queue would then depend on a later one.
     public func move(_ session: some SessionReferenceConvertible, to destination: MoveDestination) async throws {
         try await apply(.move(to: destination), to: session.reference)
     }
 
     /// Changes the given properties of a session that has not ended.
     ///
-    /// - Throws: ``QueueError``, also with the code `invalidRequest` for a verification that the account's endpoints don't support.
+    /// - Throws: ``QueueError``, including the code `invalidRequest` for a verification that no endpoint of the account supports.
     public func update(_ session: some SessionReferenceConvertible, _ update: SessionUpdate) async throws {
         try await apply(.update(update), to: session.reference)
     }
 
     /// Removes a session in any state. A running session is interrupted.
     ///
-    /// The session, the records of its files, and its checkpoints are deleted when the call returns. Local sources and complete remote
-    /// files are never changed; incomplete remote content is removed later.
+    /// The session and its checkpoints are deleted when the call returns; the records of more than 10,000 files are deleted later. Local
+    /// sources and complete remote files are never changed. Incomplete remote content is removed later.
     ///
-    /// - Parameter isForced: Whether to remove the session even if others depend on it, which then lose that condition; if false,
-    ///   dependents cause an error.
-    /// - Throws: ``QueueError``, also with the code `hasDependents`.
+    /// - Parameter isForced: Whether to remove the session even if other sessions depend on it. They lose that dependency.
+    /// - Throws: ``QueueError``, including the code `hasDependents` if other sessions depend on it and `isForced` is false.
     public func remove(_ session: some SessionReferenceConvertible, isForced: Bool = false) async throws {
         try await apply(.remove(isForced: isForced), to: session.reference)
     }
@@ -99,7 +101,7 @@ extension ControllableQueue {
         try await apply(.run(again: again), to: group)
     }
 
-    /// Same as ``runNext(_:)-(SessionReferenceConvertible)``, for each session of a group; they keep their order.
+    /// Same as ``runNext(_:)-(SessionReferenceConvertible)``, for each session of a group. The sessions start in the order of the queue.
     @discardableResult
     public func runNext(_ group: SessionGroup) async throws -> [SessionID] { try await apply(.runNext, to: group) }
 
@@ -133,24 +135,26 @@ extension ControllableQueue {
     @discardableResult
     public func retry(_ group: SessionGroup) async throws -> [SessionID] { try await apply(.retry, to: group) }
 
-    /// Lets all failed sessions wait again at their indices.
+    /// Retries all failed sessions. Each waits for its turn at its index.
     @discardableResult
     public func retryAllFailed() async throws -> [SessionID] { try await retry(.failed) }
 
-    /// Same as ``move(_:to:)-(SessionReferenceConvertible,_)``: moves a group to one place, contiguously and in its order.
+    /// Moves the sessions of a group to one place, next to each other in the order of the queue; otherwise the same as
+    /// ``move(_:to:)-(SessionReferenceConvertible,_)``.
     @discardableResult
     public func move(_ group: SessionGroup, to destination: MoveDestination) async throws -> [SessionID] {
         try await apply(.move(to: destination), to: group)
     }
 
-    /// Same as ``update(_:_:)-(SessionReferenceConvertible,_)``, for each session of a group. A verification that one of them does not support
-    /// changes none.
+    /// Same as ``update(_:_:)-(SessionReferenceConvertible,_)``, for each session of a group. If one session can't use the new verification,
+    /// no session is changed.
     @discardableResult
     public func update(_ group: SessionGroup, _ update: SessionUpdate) async throws -> [SessionID] {
         try await apply(.update(update), to: group)
     }
 
-    /// Same as ``remove(_:isForced:)-(SessionReferenceConvertible,_)``, for a group: all or none of up to 10,000 sessions.
+    /// Same as ``remove(_:isForced:)-(SessionReferenceConvertible,_)``, for each session of a group. Up to 10,000 sessions are removed in one
+    /// transaction: all or none.
     @discardableResult
     public func remove(_ group: SessionGroup, isForced: Bool = false) async throws -> [SessionID] {
         try await apply(.remove(isForced: isForced), to: group)

@@ -1,8 +1,8 @@
 /// A queue that this process or another one owns: the common interface of ``TransferQueue`` and `RemoteTransferQueue` of the module
 /// `TransferControl`.
 ///
-/// Its extensions have a method for each ``SessionOperation``, for one session and for a group. For details and the ``QueueError``s of each
-/// other call, see the method of the same name of ``TransferQueue``. A queue in another process also throws the codes
+/// Its extensions have a method for each ``SessionOperation``, for one session and for a group. For details and errors of all other methods,
+/// see the method of the same name of ``TransferQueue``. If another process owns the queue, a method can also throw the codes
 /// ``QueueError/Code/ownerUnreachable`` and ``QueueError/Code/ownerLost``.
 public protocol ControllableQueue: Sendable {
     // MARK: Accounts
@@ -15,10 +15,10 @@ public protocol ControllableQueue: Sendable {
     func save(_ account: Account) async throws
     /// Adds or replaces an account unless it has changed since the caller read it.
     ///
-    /// Comparing and saving are one atomic step among all callers of this protocol, so concurrent edits don't overwrite each other.
+    /// Comparing and saving are one atomic step, also for callers in other processes, so concurrent edits don't overwrite each other.
     ///
-    /// - Parameter previous: The account as the caller read it; nil if there was none of that name.
-    /// - Returns: Whether the account was saved. If not, it has changed: read it again.
+    /// - Parameter previous: The account as the caller read it; nil if no account had the name.
+    /// - Returns: Whether the account was saved. If false, it has changed: read it again.
     func save(_ account: Account, replacing previous: Account?) async throws -> Bool
     /// Removes an account, and with `cascades` also its sessions.
     func deleteAccount(_ name: String, cascades: Bool) async throws
@@ -31,31 +31,31 @@ public protocol ControllableQueue: Sendable {
 
     /// A snapshot of the queue.
     func status() async throws -> QueueStatus
-    /// The progress of the whole queue.
+    /// The combined statistics of all sessions.
     func statistics() async throws -> QueueStatistics
     /// The expected start and end times of waiting sessions.
     func forecast() async throws -> [SessionForecast]
-    /// Reads the whole database and checks it for damage.
+    /// Reads the whole store and checks it for damage.
     func storeHealth() async throws -> StoreHealth
     /// The number of unreadable sessions in quarantine.
     func quarantinedCount() async throws -> Int
     /// The sessions in quarantine, oldest first.
     func quarantined() async throws -> [QuarantinedRow]
-    /// Restores a session from quarantine. The queue reads it the next time it is opened.
+    /// Restores a session from quarantine. It returns to the queue when the queue is next opened.
     func restoreQuarantined(_ number: Int64) async throws
     /// Deletes a session in quarantine.
     func dropQuarantined(_ number: Int64) async throws
-    /// Sets the most concurrent sessions of the queue or of an account.
+    /// Sets the maximum number of active sessions of the queue or of an account.
     func setSessionLimit(_ limit: Int?, account: String?) async throws
     /// Sets the rate limit of the queue or of an account.
     func setRateLimit(_ bytesPerSecond: Int64?, account: String?) async throws
-    /// Notifies the queue of the condition of the network.
+    /// Sets the condition of the network.
     func setNetworkCondition(_ condition: NetworkCondition) async throws
     /// Starts the queue.
     func start() async throws
-    /// Stops starting sessions. Returns immediately.
+    /// Stops the queue. Returns immediately.
     func stop(_ mode: StopMode, deadline: Duration?) async throws
-    /// Stops starting sessions. Returns when no session runs.
+    /// Stops the queue. Returns when it is stopped or was started again.
     @discardableResult
     func stopAndWait(_ mode: StopMode, deadline: Duration?) async throws -> StopResult
 
@@ -65,7 +65,7 @@ public protocol ControllableQueue: Sendable {
     func sessions(_ range: Range<Int>) async throws -> [SessionStatus]
     /// The IDs of all sessions, in queue order.
     func sessionIDs() async throws -> [SessionID]
-    /// The IDs that begin with these characters, ignoring case, in queue order, and at most `limit`.
+    /// Up to `limit` session IDs that begin with these characters, ignoring case, in queue order.
     func sessionIDs(beginningWith prefix: String, limit: Int) async throws -> [SessionID]
     /// A snapshot of one session.
     func status(of id: SessionID) async throws -> SessionStatus

@@ -1,2 +1,2 @@
-// An app that uses the queue names values of the contract, such as endpoints and errors, so one import gives both.
+// Apps that use the queue also need types of TransferCore, such as endpoints and errors. This way, they import only one module.
 @_exported public import TransferCore

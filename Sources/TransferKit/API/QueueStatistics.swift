@@ -10,12 +10,11 @@ public struct QueueStatistics: Hashable, Sendable, Codable {
     public var bytesTotal: Int64
     /// The number of bytes confirmed by the other ends. It does not change during a long request that the server confirms only at its end.
     public var bytesDone: Int64
-    /// The number of bytes taken by the network, at most ``bytesTotal``: ``bytesDone`` and unconfirmed bytes. It grows during a long request.
+    /// The number of confirmed and unconfirmed bytes that the network accepted, at most ``bytesTotal``. It also grows during a long request.
     public var bytesSent: Int64
     /// The remaining bytes of sessions that run or wait. Sessions in other states need user action first.
     public var bytesRemaining: Int64
-    /// How long any session ran, in seconds, since the store was made: over restarts, without the time in between. The time of concurrent sessions
-    /// counts once.
+    /// The time during which at least one session ran, in seconds, since the store was created. Includes the time in earlier processes.
     public var secondsElapsed: Double
     /// The recent rate of all running sessions, in bytes per second; nil unless a session runs.
     public var rate: Double?
@@ -23,18 +22,18 @@ public struct QueueStatistics: Hashable, Sendable, Codable {
     public var averageRate: Double?
     /// The time for ``bytesRemaining`` at the recent rate, in seconds; nil if it is unknown.
     public var secondsRemaining: Double?
-    /// The number of unfinished uploads of cancelled, removed or restarted sessions that servers still have to remove.
+    /// The number of unfinished uploads of cancelled, removed or restarted sessions that must still be removed from servers.
     public var removalsDue: Int
 }
 
 extension TransferQueue {
-    /// Returns the statistics of the whole queue. The time does not depend on the number of sessions, as totals are stored.
+    /// Returns the statistics of the whole queue. The call is as fast for many sessions as for few, because the totals are stored.
     ///
     /// - Throws: ``QueueError`` if the store can't be read.
     public func statistics() async throws -> QueueStatistics {
         await settle()
         let now = configuration.clock.now()
-        // The stored figures of running sessions are older than the live ones, which count instead.
+        // The stored figures of running sessions are outdated, so their live figures count instead.
         let runs = live.compactMap { key, run in scheduler.sessionIndex[key].map { (key: key, state: $0.state, run: run) } }
         let unnoted = scheduler.flags.runTimes.unnotedOfQueue(at: now)
         let totals = try await clientReads.run { try await store.totals(leavingOut: runs.map(\.key)) }
@@ -47,7 +46,7 @@ extension TransferQueue {
             confirmed += figures.bytesDone
             sent += figures.bytesSent - figures.bytesDone
         }
-        // Bytes that sessions showed before they paused still count.
+        // Bytes that the statistics of a session included before its run ended still count, so that the totals do not fall.
         var kept: Int64 = 0
         for (key, figures) in shown where live[key] == nil {
             guard let state = scheduler.sessionIndex[key]?.state else { continue }
@@ -63,7 +62,7 @@ extension TransferQueue {
 }
 
 extension QueueStatistics {
-    /// Decodes statistics, including those of an owner that does not know ``removalsDue``.
+    /// Decodes statistics. Accepts statistics of older versions, which lack ``removalsDue``.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         files = try values.decode(Int.self, forKey: .files)

@@ -14,10 +14,10 @@ extension TransferQueue {
         warn(ofMissingTransports: [account])
     }
 
-    /// Adds or replaces an account unless it has changed since the caller read it, in one step.
+    /// Adds or replaces an account unless it has changed since the caller read it. Comparing and saving are one atomic step.
     ///
-    /// - Parameter previous: The account as the caller read it, or nil if there was none of that name.
-    /// - Returns: Whether the account was saved. If not, it has changed: read it again.
+    /// - Parameter previous: The account as the caller read it; nil if no account had the name.
+    /// - Returns: Whether the account was saved. If false, it has changed: read it again.
     /// - Throws: ``QueueError`` with the code `invalidAccount`; then nothing is changed.
     public nonisolated func save(_ account: Account, replacing previous: Account?) async throws -> Bool {
         try check(account)
@@ -57,9 +57,8 @@ extension TransferQueue {
 
     /// Removes an account.
     ///
-    /// - Parameter cascades: Whether to remove the sessions that refer to the account too. If false, such sessions cause an error. If there
-    ///   are more than 10,000, the queue removes them in several transactions, each durable on its own, and the account with the last of
-    ///   them.
+    /// - Parameter cascades: Whether to remove the sessions that refer to the account too. If false, the call throws `accountInUse` if there
+    ///   are any. More than 10,000 sessions are removed in several transactions, before the account.
     /// - Throws: ``QueueError`` with the code `noSuchAccount` or `accountInUse`, or `hasDependents` while sessions of other accounts depend
     ///   on sessions of this one.
     public nonisolated func deleteAccount(_ name: String, cascades: Bool = false) async throws {
@@ -74,9 +73,10 @@ extension TransferQueue {
         try await mailbox.send(.command(.unblockAccount(name: name)))
     }
 
-    /// Probes the unavailable endpoints of an account again: those that failed too often or asked to back off. One waiting session probes
-    /// for all. Sessions of the account that wait for a retry run without the remaining delay, also if the server asked for it. No effect on
-    /// available endpoints.
+    /// Probes the unavailable endpoints of an account immediately: those that failed too often or asked to back off.
+    ///
+    /// One waiting session probes on behalf of all. Sessions of the account that wait for a retry skip the remaining delay, even if the server
+    /// requested the delay. The call does not affect available endpoints.
     ///
     /// ``unblockAccount(_:)`` has the same effect. ``ControllableQueue/run(_:again:)-(SessionReferenceConvertible,_)``,
     /// ``ControllableQueue/retry(_:)-(SessionReferenceConvertible)``, ``save(_:)`` and a restored network probe the endpoints, too.

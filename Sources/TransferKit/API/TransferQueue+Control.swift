@@ -1,8 +1,8 @@
 extension TransferQueue {
-    /// Starts the queue: sessions start in turn. Cancels a stop that is in progress. No effect on a running queue. The next process opens
-    /// the queue stopped.
+    /// Starts the queue: sessions start in turn. Cancels a stop that is in progress. No effect on a running queue. After a restart of the
+    /// process, the queue is stopped.
     ///
-    /// Sessions whose account no transport of this process serves keep waiting, with a warning in the log.
+    /// If this process has no transport for an account, its sessions keep waiting, with a warning in the log.
     ///
     /// - Throws: ``QueueError`` if the store fails or the queue was shut down.
     public nonisolated func start() async throws {
@@ -48,8 +48,8 @@ extension TransferQueue {
         return (scheduler.flags.mode, scheduler.flags.hasInterrupted)
     }
 
-    /// Sets the maximum number of active sessions, durably. A lower limit interrupts no session: sessions start only after the number of
-    /// used slots falls below it.
+    /// Sets the maximum number of active sessions, durably. A lower limit interrupts no session, but none starts until the number of used
+    /// slots is below the limit.
     ///
     /// - Parameters:
     ///   - limit: At least 1; nil for the limit of the configuration, or for no limit if an account is given.
@@ -71,8 +71,8 @@ extension TransferQueue {
 
     /// Sets the network condition for the lifetime of this process. It applies immediately.
     ///
-    /// Sessions that may not use the network wait with the reason ``WaitReason/networkConstraint(_:)``. Running ones are interrupted at
-    /// their next safe point and resume automatically, before the order of the queue, when the network permits them again.
+    /// Sessions that may not use the network wait with the reason ``WaitReason/networkConstraint(_:)``. If such a session is running, it is
+    /// interrupted at its next safe point. It resumes automatically, before sessions that have not started, when the condition permits it again.
     ///
     /// The queue does not monitor the network. Call this method from the network monitor of your platform.
     ///
@@ -81,7 +81,7 @@ extension TransferQueue {
         try await mailbox.send(.command(.setNetwork(condition)))
     }
 
-    /// Returns when no removal is due, neither of remote content nor of part files on this machine.
+    /// Returns when no removal of remote content or of local part files is due.
     package nonisolated func waitUntilDiscarded() async {
         await settle()
         await discards.waitUntilQuiet()
@@ -98,11 +98,12 @@ extension TransferQueue {
     /// Returns when the queue is idle: it is started, no session runs, and no session can start without an action by the app or the user.
     /// Returns at once if the queue is not started, or when the task is cancelled.
     ///
-    /// First, the queue tries to remove remote content: what is due, and once what earlier processes postponed, for at most 30 s in total.
-    /// It skips servers that asked to back off. ``QueueStatistics/removalsDue`` has the number of remaining removals.
+    /// Before the call returns, the queue tries to remove remote content for at most 30 s. It tries all due removals, and makes one attempt at
+    /// each removal that an earlier process postponed. It skips servers that asked to back off. ``QueueStatistics/removalsDue`` has the number
+    /// of remaining removals.
     ///
-    /// - Parameter scheduled: Whether to wait for sessions that are due later, such as the next attempt after a failure. If false, returns
-    ///   when no session runs and none can start now.
+    /// - Parameter scheduled: Whether to wait for sessions that will start at a later time, for example for a retry. If false, the call
+    ///   returns when no session runs and none can start now.
     public nonisolated func waitUntilIdle(scheduled: Bool = true) async {
         var events = events.makeAsyncIterator()
         while true {
@@ -124,7 +125,7 @@ extension TransferQueue {
 
     private enum Activity {
         case stopped, idle, busy
-        /// Only runs of removed sessions have not ended.
+        /// All remaining runs belong to removed sessions.
         case leftovers
     }
 

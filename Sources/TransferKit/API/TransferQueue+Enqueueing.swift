@@ -3,7 +3,7 @@ import TransferCore
 extension TransferQueue {
     /// Adds a session. It is durable when the call returns.
     ///
-    /// - Returns: A handle of the session, or of the existing session with the same deduplication key.
+    /// - Returns: A handle to the session, or to the existing session with the same deduplication key.
     /// - Throws: The errors of ``enqueue(_:at:held:)-([SessionRequest],_,_)``.
     @discardableResult
     public nonisolated func enqueue(_ request: SessionRequest, at index: Int? = nil, held: Bool = false) async throws -> TransferSession {
@@ -14,27 +14,26 @@ extension TransferQueue {
 
     /// Adds sessions in the given order, in one transaction: all or none. They are durable when the call returns.
     ///
-    /// Sessions whose account no transport of this process serves are added, with a warning in the log, and wait until the app or the user
+    /// If this process has no transport for an account, its sessions are added with a warning in the log. They wait until the app or the user
     /// acts.
     ///
     /// The queue inspects the sources of items without opening them: each must be a readable regular file or folder. It reads folders when
     /// their session first runs. Data in memory is on disk when the call returns. The folder of a download must exist and be writable.
     ///
-    /// The transports of the account that are registered in this process validate the requirements of each session
-    /// (``/TransferCore/SessionValidating``). A requirement that one of them finds invalid, such as a header that no request may have,
-    /// rejects the session, even if only a fallback finds it. A requirement that one endpoint merely does not support, such as a checksum
-    /// of an upload at a plain HTTP server, is left to the account's other endpoints; the session is rejected if none of them supports it.
-    /// Transports don't validate a session that already exists, by its deduplication key, but the queue still inspects the sources of its
-    /// items.
+    /// The account's transports validate each session, if they are registered in this process (``/TransferCore/SessionValidating``). An
+    /// invalid option, such as a header that no request may have, rejects the session, even if only the transport of a fallback endpoint
+    /// finds it. An option that only some endpoints don't support, such as a checksum for an upload to a plain HTTP server, does not
+    /// reject the session, because the other endpoints can perform it. If the queue already has an unfinished session with the same
+    /// deduplication key, the findings of the transports have no effect. The queue still inspects the sources of the items.
     ///
-    /// Two uploads of one call with the same remote name are rejected if one would replace the other, fail or be skipped
-    /// (``/TransferCore/FileNaming``): at an SFTP server, unless the overwrite policy is rename, or with a plain HTTP `PUT`. The same file
-    /// named twice is not a conflict, and folders merge. The contents of folders are not compared.
+    /// The call rejects two uploads with the same remote name if one would replace the other, fail or be skipped
+    /// (``/TransferCore/FileNaming``). This applies to plain HTTP `PUT`, and to SFTP unless the overwrite policy is rename. The same file
+    /// named twice is not a conflict, and folders with the same name merge. The contents of folders are not compared.
     ///
     /// - Parameters:
     ///   - index: The index of the first session, at most the number of sessions; nil for the end of the queue.
     ///   - held: Whether the sessions are held until they are released.
-    /// - Returns: A handle of each session, or of the existing session with the same deduplication key.
+    /// - Returns: For each request, a handle to the session, or to the existing session with the same deduplication key.
     /// - Throws: ``QueueError`` with the code `noSuchAccount`, `invalidRequest`, `unreadableItems`, `fileExists`, `storageUnavailable`,
     ///   `indexOutOfRange`, `noSuchSession` or `impossibleOrder` for dependencies; then nothing is enqueued.
     @discardableResult
@@ -68,9 +67,9 @@ extension TransferQueue {
         return answer.sessions.map { TransferSession(id: $0, queue: self) }
     }
 
-    /// Same as ``enqueue(_:at:held:)-(SessionRequest,_,_)``, at an index of an order that was read before.
+    /// Same as ``enqueue(_:at:held:)-(SessionRequest,_,_)``, but throws if the order has changed since the caller chose the index.
     ///
-    /// - Parameter orderRevision: The ``QueueStatus/orderRevision`` of the order that the index refers to; nil for the current order.
+    /// - Parameter orderRevision: The ``QueueStatus/orderRevision`` for which the index was chosen; nil to accept any order.
     /// - Throws: Also ``QueueError`` with the code `staleOrder` if the order has changed since.
     @discardableResult
     public nonisolated func enqueue(
@@ -81,9 +80,9 @@ extension TransferQueue {
         return session
     }
 
-    /// Same as ``enqueue(_:at:held:)-([SessionRequest],_,_)``, at an index of an order that was read before.
+    /// Same as ``enqueue(_:at:held:)-([SessionRequest],_,_)``, but throws if the order has changed since the caller chose the index.
     ///
-    /// - Parameter orderRevision: The ``QueueStatus/orderRevision`` of the order that the index refers to; nil for the current order.
+    /// - Parameter orderRevision: The ``QueueStatus/orderRevision`` for which the index was chosen; nil to accept any order.
     /// - Throws: Also ``QueueError`` with the code `staleOrder` if the order has changed since.
     @discardableResult
     public nonisolated func enqueue(
@@ -94,7 +93,7 @@ extension TransferQueue {
 
     /// Adds items at the end of a session. A running session continues with them in the same activation.
     ///
-    /// A remote name that another item of the session has is rejected as by ``enqueue(_:at:held:)-([SessionRequest],_,_)``.
+    /// Conflicting remote names in the session are rejected, as by ``enqueue(_:at:held:)-([SessionRequest],_,_)``.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchSession`, `invalidTransition` if the session ended, `invalidRequest`,
     ///   `unreadableItems` or `fileExists`; then nothing is added.
@@ -125,7 +124,7 @@ extension TransferQueue {
         await store.discardBlobs(of: drafts)
     }
 
-    /// Returns the stored session of a reference.
+    /// Reads the session of a reference from the store.
     func target(of session: SessionReference) async throws -> SessionRecord {
         await settle()
         guard !mailbox.isClosed else { throw QueueError(.shutDown, "The queue is shut down.") }

@@ -9,17 +9,17 @@ extension TransferQueue {
     /// Assumptions:
     ///
     /// - No attempt fails, no call changes the queue, and each session that ends completes. Ending sessions have released their slots.
-    /// - Each session moves its bytes at the current average rate of its account's sessions. If none of them moves bytes, it uses the account's
-    ///   last rate in this process, otherwise the rate of the other accounts. Without such a rate, the end is unknown: after the queue was opened,
-    ///   there is no rate before bytes move.
+    /// - Each session moves its bytes at the current average rate of its account's sessions. If none of them moves bytes, the forecast uses the
+    ///   account's last rate in this process, or else the rate of the other accounts. Without any rate, the end is unknown. That is the case
+    ///   after the queue was opened, until bytes move.
     /// - The rate limits of session, account and queue apply, and concurrent sessions share them equally.
-    /// - Paused sessions stay paused and keep their slots. Sessions that are held, blocked, or wait for a transport or for space stay so. The queue
-    ///   skips them; a strict queue waits for them.
-    /// - A folder that was not read yet has no known size. Its session has no known end, and its slot no known time of release. The forecast includes
-    ///   sessions that can start without that slot.
-    /// - Sessions that wait for a time or for another session are included if they are among the first 10,000 of the list.
+    /// - Paused sessions stay paused and keep their slots. Sessions that are held or blocked, or lack a transport or space, do not start. The
+    ///   queue skips them; a strict queue waits for them.
+    /// - A folder that was not read yet has an unknown size. The end of its session is unknown, and so is the time when its slot is free. The
+    ///   forecast includes sessions that can start without that slot.
+    /// - Sessions that wait for a time or for another session are included if they are among the first 10,000 of the queue.
     ///
-    /// If the queue does not run, nothing is known. A forecast takes some milliseconds, and time proportional to the number of slots.
+    /// If the queue does not run, all times are nil. A forecast takes a few milliseconds, and longer with many slots.
     ///
     /// - Throws: ``QueueError`` if the store can't be read.
     public func forecast() async throws -> [SessionForecast] {
@@ -45,7 +45,7 @@ extension TransferQueue {
         }
     }
 
-    /// Adds the data that only the store and the run have.
+    /// Adds the remaining bytes, the rate limit and the rate of a session, which the scheduler does not know.
     private func complete(
         _ session: inout Forecast.Session, _ left: [SessionKey: RemainingWork], _ rates: RecentRates, run: LiveRun?, at now: DualInstant
     ) {

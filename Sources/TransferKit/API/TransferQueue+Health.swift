@@ -2,20 +2,21 @@ import GRDB
 import Locking
 import Logging
 
-/// The state of a queue's store.
+/// The health of a queue's store.
 public struct StoreHealth: Hashable, Sendable, Codable {
     /// The version of the SQLite library in this process.
     public var sqliteVersion: String
-    /// The version of the store's schema, which is the number of the last migration of the queue.
+    /// The version of the store's schema: the number of its last migration.
     public var schemaVersion: Int
-    /// The findings of SQLite's `quick_check` and foreign key check, one line each, as SQLite writes them; empty for an intact store.
+    /// The problems found by SQLite's `quick_check`, by its foreign key check, and by a check that the database file is still in place, one
+    /// line each; empty for an intact store.
     public var problems: [String]
     /// The number of unreadable sessions in quarantine; see ``TransferQueue/quarantined()``.
     public var quarantined: Int
 }
 
 extension StoreHealth {
-    /// Also decodes reports of owners that don't know ``quarantined``.
+    /// Decodes a report. Accepts reports of older versions, which lack ``quarantined``.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         sqliteVersion = try values.decode(String.self, forKey: .sqliteVersion)
@@ -28,7 +29,7 @@ extension StoreHealth {
 extension TransferQueue {
     /// Reads the whole store and checks it for damage (sqlite.org/pragma.html, `quick_check` and `foreign_key_check`).
     ///
-    /// The time is proportional to the store's size. Changes of the queue continue during the check. For diagnosis by the user.
+    /// The call takes time proportional to the store's size. The queue continues to work during the check. Meant for diagnosis by a user.
     ///
     /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
     public func storeHealth() async throws -> StoreHealth {
@@ -46,7 +47,7 @@ extension TransferQueue {
         return try await clientReads.run { try await store.quarantined() }
     }
 
-    /// Returns the parts of a quarantined row, such as the files and checkpoints of a session, in order and in pages.
+    /// Returns one page of the parts of a quarantined row, in order: for example the files and checkpoints of a session.
     ///
     /// - Parameters:
     ///   - number: The ``QuarantinedRow/number``.
@@ -65,23 +66,23 @@ extension TransferQueue {
         return try await clientReads.run { try await store.quarantinedCount() }
     }
 
-    /// Restores a session from quarantine. After the next opening of the queue, the session is in the queue again, at its place; if it
-    /// still can't be read, it is quarantined again.
+    /// Restores a session from quarantine. The session returns to its place when the queue is next opened. If it still can't be read then, it
+    /// is quarantined again.
     ///
     /// The files, folders and checkpoints of the session are restored too, but not the upload URLs that the app supplied for items.
     ///
     /// - Parameter number: The ``QuarantinedRow/number``.
-    /// - Throws: ``QueueError`` with the code `noSuchSession` if no session is in quarantine under the number; `noSuchAccount` if its
-    ///   account was deleted; `invalidTransition` while the session is still being quarantined; `storageDamaged` or `storageUnavailable`.
+    /// - Throws: ``QueueError`` with the code `noSuchSession` if no quarantined session has the number; `noSuchAccount` if its account was
+    ///   deleted; `invalidTransition` while the session is still being quarantined; `storageDamaged` or `storageUnavailable`.
     public func restoreQuarantined(_ number: Int64) async throws {
         try await store.restoreQuarantined(number)
-        configuration.logger.notice("Restored a session from quarantine. It is in the queue when the store is next opened.")
+        configuration.logger.notice("Restored a session from quarantine. It returns to the queue when the store is next opened.")
     }
 
-    /// Deletes a session in quarantine permanently. Its remote content stays on the servers until they expire it.
+    /// Deletes a session in quarantine permanently. Its remote content stays on the servers until it expires there.
     ///
     /// - Parameter number: The ``QuarantinedRow/number``.
-    /// - Throws: ``QueueError`` with the code `noSuchSession` if no session is in quarantine under the number; `storageDamaged` or
+    /// - Throws: ``QueueError`` with the code `noSuchSession` if no quarantined session has the number; `storageDamaged` or
     ///   `storageUnavailable`.
     public func dropQuarantined(_ number: Int64) async throws {
         try await store.dropQuarantined(number)
@@ -91,7 +92,7 @@ extension TransferQueue {
 }
 
 extension TransferQueue {
-    /// The shortest time between two events that report damage, because many sessions may meet the same damage.
+    /// The minimum time between two events about damage. Without it, many sessions could report the same damage.
     private static let damageInterval = Duration.seconds(60)
 
     nonisolated func tellOfDamage(_ error: QueueError) {

@@ -10,7 +10,7 @@ extension TransferQueue {
         return status
     }
 
-    /// Whether a session that runs according to the scheduler waits for a store that refuses changes.
+    /// Whether a session waits for a store that refuses changes, although it runs according to the scheduler.
     private func waitsForStore(_ key: SessionKey) -> Bool {
         guard let refusal else { return false }
         return refusal.interrupted.contains(key) || live[key] == nil
@@ -67,7 +67,7 @@ extension TransferQueue {
     /// Snapshots of a session's items, in their order.
     ///
     /// - Parameters:
-    ///   - position: The first item, from 0.
+    ///   - position: The position of the first item, from 0.
     ///   - limit: The maximum number of items.
     /// - Throws: ``QueueError`` with the code `noSuchSession`.
     public func items(of id: SessionID, from position: Int64 = 0, limit: Int = 1_000) async throws -> [ItemStatus] {
@@ -85,8 +85,8 @@ extension TransferQueue {
         return items
     }
 
-    /// Combines stored values with values that only the running queue knows. The state is the stored one, because the scheduler may already
-    /// have made a decision that is not durable yet.
+    /// Returns the stored snapshots of sessions, updated with values that only the running queue has, such as rates. The state is the stored
+    /// one, because a decision of the scheduler may not be durable yet.
     private func statuses(_ places: [(index: Int, key: SessionKey)]) async throws -> [SessionStatus] {
         let (records, unreadable) = try await clientReads.run { try await store.readSessions(places.map(\.key)) }
         for (key, reason) in unreadable { setAside(key, reason) }

@@ -8,8 +8,8 @@ extension TransferQueue {
         var options: SessionOptions
     }
 
-    /// Rejects requests that no endpoint of their account can perform; see ``Swift/Sequence/check(by:)``. Requests with an unknown account
-    /// pass.
+    /// Rejects requests that no endpoint of their account can perform; see ``Swift/Sequence/check(by:)``. Ignores requests with an unknown
+    /// account.
     ///
     /// For a request with a deduplication key, the error is kept in its draft, and thrown only if the store has no session with the key.
     nonisolated func check(_ requests: [SessionRequest], _ drafts: inout [SessionDraft]) async throws(QueueError) {

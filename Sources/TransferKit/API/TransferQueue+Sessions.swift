@@ -24,7 +24,7 @@ extension TransferQueue {
         switch group {
         case .sessions(let ids): return try await perform(operation, on: ids, of: group)
         case .all, .account, .failed:
-            // A small group needs no prior resolution; slight growth in between is harmless.
+            // The writer resolves a small group itself. It does no harm if the group grows slightly until then.
             guard await count(of: group) > Self.groupSize else {
                 return try await mailbox.send(.command(.perform(operation, .group(group)))).sessions
             }
@@ -42,7 +42,7 @@ extension TransferQueue {
         }
     }
 
-    /// Performs an operation on sessions of a group that was resolved before. Skips those that have left the group since.
+    /// Performs an operation on the sessions of a resolved group. Skips sessions that have left the group since.
     private nonisolated func perform(_ operation: SessionOperation, on found: [SessionID], of group: SessionGroup) async throws
         -> [SessionID]
     {
@@ -53,7 +53,7 @@ extension TransferQueue {
         }
         var (ids, operation) = try await check(operation, onAll: found, of: group)
         if case .move(let destination) = operation { return try await move(ids, of: group, to: destination) }
-        // Sessions that depend on others of the group may be in a later part.
+        // The dependents of a session may be in a later part.
         if case .remove = operation { operation = .remove(isForced: true) }
         var changed: [SessionID] = []
         var mark: Int64?
@@ -68,7 +68,7 @@ extension TransferQueue {
         return changed
     }
 
-    /// Moves very many sessions in several parts, each after the previous one.
+    /// Moves a large group in several parts. Each part goes after the previous one.
     private nonisolated func move(_ ids: [SessionID], of group: SessionGroup, to first: MoveDestination) async throws -> [SessionID] {
         var changed: [SessionID] = []
         var start = 0
@@ -98,8 +98,10 @@ extension TransferQueue {
         return ids.last { scheduler.sessionIndex.key(of: $0) != nil }
     }
 
-    /// - Returns: The sessions in the order of the queue, without unnamed sessions that have left the group, and the operation for their
-    ///   first part.
+    /// Checks that an operation is valid for a large group.
+    ///
+    /// - Returns: The sessions in the order of the queue, and the operation for their first part. Omits sessions that have left the group,
+    ///   unless the group is a list of IDs.
     private func check(
         _ operation: SessionOperation, onAll ids: [SessionID], of group: SessionGroup
     ) async throws(QueueError) -> ([SessionID], SessionOperation) {

@@ -1,9 +1,12 @@
+import Foundation
+import TransferCore
+
 extension TransferQueue {
     /// The streams of earlier processes that the app must continue, in no particular order.
     ///
-    /// After a shutdown or a crash, the bytes produced so far are in the storage folder. A stream that was finished needs no producer and is not in
-    /// this list. An unfinished stream fails its item when its session runs, unless the app continues it first. So read this list before
-    /// ``start()``, and pass each stream that the app can still produce to ``continueStream(_:bufferSize:ahead:)``.
+    /// After a shutdown or a crash, the bytes produced so far are in the storage folder. A finished stream needs no producer and is not in this
+    /// list. If the app does not continue an unfinished stream, its item fails when its session runs. So read this list before ``start()``, and
+    /// pass each stream that the app can still produce to ``continueStream(_:bufferSize:ahead:)``.
     public nonisolated var unfinishedStreams: [UnfinishedStream] { streams.unfinished() }
 
     /// Returns a writer for the rest of a stream, from its ``UnfinishedStream/offset``.

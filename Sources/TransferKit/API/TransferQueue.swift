@@ -6,8 +6,8 @@ public import TransferCore
 /// A persistent, ordered queue of transfer sessions.
 ///
 /// Every change of the queue is an input in one mailbox, which a single writer drains. The writer passes all pending inputs through the
-/// pure `Scheduler`, then stores the result in one transaction. Only then do the callers return, the events go out, and transfers start. So
-/// each call is durable when it returns, concurrent calls share a commit, and events never report a change that a crash could undo.
+/// pure `Scheduler`, then stores the result in one transaction. Only then does it return results, publish events, and start transfers. So
+/// each change is durable when its call returns, concurrent calls share a commit, and events never report a change that a crash could undo.
 ///
 /// All methods can be called from any executor. No session starts before ``start()``.
 public actor TransferQueue: ControllableQueue {
@@ -42,12 +42,12 @@ public actor TransferQueue: ControllableQueue {
     private static let clockInterval = Duration.seconds(60)
     private var alarmTime: Duration?
     private var writer: Task<Void, Never>?
-    /// The uptime before which a store that refuses changes is not tried again; nil while it accepts changes.
+    /// The uptime before which a store that refuses changes is not retried; nil while it accepts changes.
     private var refusedUntil: Duration?
     var refusal: StorageRefusal?
     /// Sessions that changed while their run was about to begin.
     var stale: Set<SessionKey> = []
-    /// The number of the last pending reading of changed options, by session.
+    /// The number of the last pending read of changed options, by session.
     var refreshes: [SessionKey: UInt64] = [:]
     var lastRefresh: UInt64 = 0
     /// Whether the scheduler is ahead of the store.
@@ -72,10 +72,10 @@ public actor TransferQueue: ControllableQueue {
     /// - Parameters:
     ///   - storage: The location of the queue's state.
     ///   - transports: The transports that sessions can use, each with a unique ID. The queue creates its own instance of each
-    ///     (``TransferCore/Transport/makeInstance()``), so other queues can use the same values.
+    ///     (``TransferCore/Transport/makeInstance()``), so you can pass the same values to other queues.
     ///   - credentials: Reads the secrets that endpoints name; by default from the environment and from files.
     ///   - configuration: Settings that apply to all sessions.
-    ///   - delegate: Receives all events after the opening, but not the findings of the opening; see ``setDelegate(_:)``.
+    ///   - delegate: Receives all events, including those of the opening, such as a quarantined session; see ``setDelegate(_:)``.
     /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable`, `storageDamaged` or
     ///   `duplicateTransport`; `impossibleOrder` if the queue is opened as strict, and a session in it depends on a later one.
     public init(
@@ -155,7 +155,7 @@ public actor TransferQueue: ControllableQueue {
         }
         let now = configuration.clock.moment
         if let refusedUntil, now.uptime < refusedUntil, envelopes.allSatisfy({ $0.isTick || $0.reply == nil }) {
-            // No caller waits for a change: changes that the store refused stay pending, and queries need not wait.
+            // No call waits for a change. The refused changes stay pending, and queries return without waiting for them.
             mailbox.putBack(envelopes.filter { !$0.isTick })
             interruptRunsOfARefusingStore(at: now.uptime)
             for envelope in envelopes where envelope.isTick { envelope.reply?(.success(Answer())) }
@@ -220,7 +220,7 @@ public actor TransferQueue: ControllableQueue {
         log(events)
         if scheduler.flags.ending.isEmpty { leftoversEnded.send() }
         for action in transaction.actions { perform(action) }
-        // After the actions, which keep the streams of sessions that are only removed from the order.
+        // Must follow the actions, which protect the streams of quarantined sessions: `removed` events end streams.
         streams.note(transaction.events)
         discards.setEnabled(scheduler.flags.mode != .stopped)
     }
@@ -233,13 +233,13 @@ public actor TransferQueue: ControllableQueue {
         return await BlockingIO.run(.storage) { [configuration, folder = store.folder] in configuration.freeSpace(folder) }
     }
 
-    /// The number of quarantines in a short time above which the store counts as damaged, rather than single rows.
+    /// The maximum number of quarantines per interval. With more, the whole store counts as damaged.
     private static let mostSetAside = 64
     private static let setAsideInterval = Duration.seconds(600)
 
-    /// Removes a session from the queue if the store refuses to change its rows, so that it does not block other sessions.
+    /// Quarantines a session because the store refuses to change its rows, so that it does not block other sessions.
     ///
-    /// - Returns: Whether the session was removed.
+    /// - Returns: Whether the session has left the queue.
     private func setAside(_ key: SessionKey, _ error: QueueError, at now: DualInstant) async -> Bool {
         guard unreadableSessions.contains(key) || mayStillSetAside(at: now), let id = scheduler.sessionIndex[key]?.id else { return false }
         let reason = "Quarantined the session \(id), because the store refuses to change it. \(error.message)"
@@ -251,7 +251,7 @@ public actor TransferQueue: ControllableQueue {
                 try await commit(transaction.writes, events)
             } catch {
                 guard error.culprit != nil else { throw error }
-                // The store refuses this too: the rows stay in place, and the next opening finds them again.
+                // The store also refuses to move the rows. They stay in place, and the next opening finds them again.
                 try await commit(transaction.writes.filter { $0.session != key }, events)
             }
         } catch {
@@ -287,11 +287,11 @@ public actor TransferQueue: ControllableQueue {
         return setAsideTimes.count < Self.mostSetAside
     }
 
-    /// Handles a batch that the store refused: fails the callers, and puts inputs without a caller, such as run events, back for further
-    /// attempts.
+    /// Handles a batch that the store refused. Calls fail with the error. Inputs without a caller, such as run events, return to the mailbox
+    /// and are retried.
     private func storeRefused(_ answers: [(envelope: Mailbox.Envelope, result: Result<Answer, QueueError>)], _ error: QueueError) {
         diskLookedAt = nil
-        // The store is retried every second.
+        // The store is retried every second, so an event for each failure would be too many.
         if refusal?.problem == error.message { tellOfDamage(error) } else { tell(storageFailed: error) }
         var again: [Mailbox.Envelope] = []
         for (envelope, result) in answers {
@@ -309,7 +309,7 @@ public actor TransferQueue: ControllableQueue {
         Task { await retryWhileRefused() }
     }
 
-    /// Retries a store that refused a change until it accepts it, with the inputs that were put back and new ones.
+    /// Retries all pending inputs, including those that the store refused, until the store accepts changes.
     private func retryWhileRefused() async {
         while let until = refusedUntil, !mailbox.isClosed {
             try? await configuration.clock.sleep(until - configuration.clock.now())
@@ -335,7 +335,7 @@ public actor TransferQueue: ControllableQueue {
 
     // MARK: Tags
 
-    /// Records changes of tags from now on, because the store may not contain them when it is read.
+    /// Records changes of tags from now on. A caller that reads tags from the store would otherwise miss changes that are not stored yet.
     func beginReadingTags() async {
         await settle()
         scheduler.beginReadingTags()
@@ -348,7 +348,7 @@ public actor TransferQueue: ControllableQueue {
     // MARK: The end
 
     /// Interrupts running sessions, saves their checkpoints, removes part files of completed and failed downloads, closes connections and
-    /// threads, and releases the storage folder. The queue can't be used afterwards. Concurrent calls all return when this is done.
+    /// threads, and releases the storage folder. The queue can't be used afterwards. Concurrent calls return when the shutdown is complete.
     ///
     /// Abandons a run or a transport that does not end within 30 s, for example because a network share does not respond.
     public func shutdown() async {

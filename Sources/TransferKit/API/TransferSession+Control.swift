@@ -1,4 +1,4 @@
-/// Operations on a session by its handle. Errors are those of the queue's call of the same name.
+/// Operations on a session by its handle. Each one throws the errors of the queue's method of the same name.
 extension TransferSession: SessionReferenceConvertible {
     /// The session's ID, as a reference.
     public var reference: SessionReference { .id(id) }
@@ -6,7 +6,7 @@ extension TransferSession: SessionReferenceConvertible {
     /// Runs the session now; see ``ControllableQueue/run(_:again:)-(SessionReferenceConvertible,_)``.
     public func run(again: Bool = false) async throws { try await queue.run(id, again: again) }
 
-    /// Makes the session the next to start; see ``ControllableQueue/runNext(_:)-(SessionReferenceConvertible)``.
+    /// Makes the session the next one to start; see ``ControllableQueue/runNext(_:)-(SessionReferenceConvertible)``.
     public func runNext() async throws { try await queue.runNext(id) }
 
     /// Interrupts the session, which keeps its slot; see ``ControllableQueue/pause(_:)-(SessionReferenceConvertible)``.
@@ -18,30 +18,30 @@ extension TransferSession: SessionReferenceConvertible {
     /// Resumes the session after a pause; see ``ControllableQueue/resume(_:)-(SessionReferenceConvertible)``.
     public func resume() async throws { try await queue.resume(id) }
 
-    /// Sets the session aside; see ``ControllableQueue/hold(_:)-(SessionReferenceConvertible)``.
+    /// Holds the session; see ``ControllableQueue/hold(_:)-(SessionReferenceConvertible)``.
     public func hold() async throws { try await queue.hold(id) }
 
-    /// Puts the session back in line; see ``ControllableQueue/release(_:)-(SessionReferenceConvertible)``.
+    /// Releases the session after a hold; see ``ControllableQueue/release(_:)-(SessionReferenceConvertible)``.
     public func release() async throws { try await queue.release(id) }
 
-    /// Gives the session's slot to another one; see ``ControllableQueue/yield(_:)-(SessionReferenceConvertible)``.
+    /// Yields the session's slot to another session; see ``ControllableQueue/yield(_:)-(SessionReferenceConvertible)``.
     public func yield() async throws { try await queue.yield(id) }
 
-    /// Ends the session; see ``ControllableQueue/cancel(_:keepsPartial:)-(SessionReferenceConvertible,_)``.
+    /// Cancels the session; see ``ControllableQueue/cancel(_:keepsPartial:)-(SessionReferenceConvertible,_)``.
     public func cancel(keepsPartial: Bool = false) async throws { try await queue.cancel(id, keepsPartial: keepsPartial) }
 
-    /// Puts the session back in line after it failed or was cancelled; see ``ControllableQueue/retry(_:)-(SessionReferenceConvertible)``.
+    /// Retries the session after it failed or was cancelled; see ``ControllableQueue/retry(_:)-(SessionReferenceConvertible)``.
     public func retry() async throws { try await queue.retry(id) }
 
     /// Moves the session; see ``ControllableQueue/move(_:to:)-(SessionReferenceConvertible,_)``.
     public func move(to destination: MoveDestination) async throws { try await queue.move(id, to: destination) }
 
-    /// Changes the session; see ``ControllableQueue/update(_:_:)-(SessionReferenceConvertible,_)``.
+    /// Changes properties of the session; see ``ControllableQueue/update(_:_:)-(SessionReferenceConvertible,_)``.
     public func update(_ update: SessionUpdate) async throws { try await queue.update(id, update) }
 
     /// Removes the session; see ``ControllableQueue/remove(_:isForced:)-(SessionReferenceConvertible,_)``.
     public func remove(isForced: Bool = false) async throws { try await queue.remove(id, isForced: isForced) }
 
-    /// Adds items after those of the session; see ``TransferQueue/addItems(_:to:)``.
+    /// Adds items at the end of the session; see ``TransferQueue/addItems(_:to:)``.
     public func addItems(_ items: [TransferItem]) async throws { try await queue.addItems(items, to: reference) }
 }

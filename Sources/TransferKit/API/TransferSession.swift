@@ -1,6 +1,6 @@
 import TransferCore
 
-/// A small handle of a session, valid as long as the session exists.
+/// A lightweight handle to a session, valid as long as the session exists.
 public struct TransferSession: Sendable {
     /// The session's ID.
     public let id: SessionID
@@ -15,14 +15,14 @@ public struct TransferSession: Sendable {
         get async throws { try await queue.status(of: id) }
     }
 
-    /// The events of the session: its current state first, its end last. Each use makes a new subscription from now on.
+    /// The events of the session from now on: its current state first, its end last. Each access creates a new subscription.
     public var events: SessionEvents {
         SessionEvents(id: id, queue: queue, events: queue.hub.subscribe(to: id))
     }
 
-    /// The last snapshot of the session, after its end.
+    /// The final snapshot of the session. Waits until the session has ended.
     ///
-    /// The queue must run, now or later. A session that waits for a retry has not ended.
+    /// If the queue is stopped, the wait continues until the queue is started again. A session that waits for a retry has not ended.
     ///
     /// - Throws: The session's `TransferError` if it failed; one with the code `cancelled` if it was cancelled or removed; ``QueueError`` if the
     ///   store can't be read; `CancellationError` if the task was cancelled or the queue was shut down.
@@ -54,7 +54,8 @@ public struct TransferSession: Sendable {
         }
     }
 
-    /// The changing statistics: the current ones first. The stream ends with the session's end or removal, or with the queue's shutdown.
+    /// The statistics of the session: the current ones first, then each update. The stream ends when the session ends or is removed, or when
+    /// the queue shuts down.
     public var progress: AsyncStream<SessionStatistics> {
         let (stream, continuation) = AsyncStream.makeStream(of: SessionStatistics.self, bufferingPolicy: .bufferingNewest(1))
         let events = events

@@ -19,7 +19,7 @@ package enum PrivateFile {
     package static func read(_ path: FilePath, as what: String, limit: Int) throws(TransferError) -> [UInt8] {
         let name = "The \(what) \(path)"
         do {
-            // Before the file is opened, because opening a device can have side effects or block forever.
+            // Checked before the file is opened, because opening a device can have side effects or block forever.
             try check(try path.stat(), path, name)
             let file = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
             return try file.closeAfter {
@@ -38,7 +38,7 @@ package enum PrivateFile {
             throw unavailable("\(name) is neither a file nor a pipe. Name a regular file or a pipe.")
         }
         guard status.permissions.isDisjoint(with: [.groupReadWriteExecute, .otherReadWriteExecute]) else {
-            throw unavailable("\(name) is open to others; run `chmod 600 \(path)`.")
+            throw unavailable("\(name) is accessible to other users. Run `chmod 600 \(path)`.")
         }
     }
 

@@ -2,9 +2,9 @@ import Foundation
 import SystemPackage
 public import TransferCore
 
-/// Reads secrets from environment variables, or from files and pipes of up to 64 KiB that only their owner can access.
+/// Reads secrets from environment variables, and from files or pipes of at most 64 KiB that only their owner can access.
 ///
-/// The default provider of a ``TransferQueue``. Secrets are not cached, so the next attempt uses a renewed token.
+/// The default provider of a ``TransferQueue``. Secrets are not cached, so after a token is renewed, the next attempt uses the new one.
 public struct ReferencedCredentials: CredentialProvider {
     /// Creates a provider.
     public init() {}
@@ -16,7 +16,7 @@ public struct ReferencedCredentials: CredentialProvider {
         switch reference.source {
         case .environment(let name):
             guard let value = ProcessInfo.processInfo.environment[name], !value.isEmpty else {
-                throw unavailable("The environment variable \(name) for a credential is not set or empty. Set it.")
+                throw unavailable("The environment variable \(name) for a credential is not set, or is empty. Set it.")
             }
             return Secret(value)
         case .file(let path):
@@ -30,10 +30,10 @@ public struct ReferencedCredentials: CredentialProvider {
     private static func read(_ path: String) throws -> Secret {
         let bytes = try PrivateFile.read(FilePath(path), as: "credential file", limit: limit)
         guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw unavailable("The credential file \(path) is not UTF-8 text.")
+            throw unavailable("The credential file \(path) is not UTF-8 text. Write the secret as UTF-8.")
         }
         let value = text.trimmingCharacters(in: .newlines)
-        guard !value.isEmpty else { throw unavailable("The credential file \(path) is empty.") }
+        guard !value.isEmpty else { throw unavailable("The credential file \(path) is empty. Write the secret to it.") }
         return Secret(value)
     }
 

@@ -14,7 +14,7 @@ struct DownloadFolder: Sendable {
     var overwrite: OverwritePolicy
 }
 
-/// Creates drafts of remote files and folders: chooses local names, all of them inside the download folder. Blocks.
+/// Creates drafts of a download's items: chooses their local names, all inside the download folder. Blocks.
 struct DownloadDrafting {
     private let folder: DownloadFolder
     private var names: Set<FilePath> = []
@@ -30,7 +30,7 @@ struct DownloadDrafting {
             var status = stat()
             guard unsafe stat(name, &status) == 0 else { return .destinationUnavailable(folder.path, errno: errno) }
             guard status.st_mode & S_IFMT == S_IFDIR else {
-                return TransferError(.permanent, .notWritable, "Cannot download to \(folder.path), which is not a folder. Name a folder.")
+                return TransferError(.permanent, .notWritable, "Cannot download to \(folder.path), which is not a folder. Choose a folder.")
             }
             guard unsafe faccessat(AT_FDCWD, name, W_OK | X_OK, AT_EACCESS) == 0 else {
                 return .destinationUnavailable(folder.path, errno: errno)
@@ -73,8 +73,8 @@ struct DownloadDrafting {
             kind: .remoteFolder, source: Data(name.bytes), destination: Data(remotePath.bytes), size: 0, symbolicLinks: symbolicLinks)
     }
 
-    /// Returns the local name and path of an item. No item may be inside another one, because an item named as a file may be a folder at the
-    /// server.
+    /// Returns the local name and path of an item. Throws if the path is inside that of another item: even an item that was enqueued as a file
+    /// can be a folder on the server.
     private mutating func place(
         of remotePath: RemotePath, as given: FilePath?
     ) throws(TransferError) -> (name: FilePath, path: FilePath) {
@@ -82,7 +82,7 @@ struct DownloadDrafting {
         guard (try? RemotePath(bytes: name.bytes)) != nil, name.components.allSatisfy({ $0.kind == .regular }) else {
             throw TransferError(
                 .permanent, .unsafeName,
-                "The local name \"\(name)\" is empty, absolute or outside the folder. Name a file below \(folder.path).")
+                "The local name \"\(name)\" is empty, absolute or outside the folder. Choose a name below \(folder.path).")
         }
         let path = folder.path.pushing(name)
         var parent = name.removingLastComponent()

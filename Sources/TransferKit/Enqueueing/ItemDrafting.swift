@@ -28,7 +28,7 @@ struct ItemDrafting {
     /// Starts a session: the following drafts belong to it.
     ///
     /// - Parameter folder: The folder for the session's downloads; nil for an upload.
-    /// - Returns: The folder's path as the store keeps it; nil for an upload.
+    /// - Returns: The folder's path in its stored form; nil for an upload.
     mutating func begin(downloadingTo folder: DownloadFolder?) -> Data? {
         downloads = nil
         direction = folder == nil ? .upload : .download
@@ -42,9 +42,9 @@ struct ItemDrafting {
         return Data(sources.stored(folder.path))
     }
 
-    /// Creates a draft of an item. The draft of a blob has no spool name yet; see `nameBlobs(_:)`.
+    /// Creates a draft of an item. The draft of bytes in memory has no file in the spool yet; see `nameBlobs(_:)`.
     ///
-    /// - Returns: Nil if the item has a problem, which ``finish()`` throws.
+    /// - Returns: The draft; nil if the item has a problem, which ``finish()`` throws.
     mutating func draft(of item: TransferItem) -> ItemDraft? {
         do throws(TransferError) {
             if let name = item.invalidDestination { _ = try RemotePath(name) }
@@ -80,7 +80,7 @@ struct ItemDrafting {
         }
     }
 
-    /// Adds a problem if the items of a session have more bytes in total than the maximum of a session.
+    /// Adds a problem if the total size of a session's items exceeds the maximum.
     mutating func checkSum(of items: [ItemDraft]) {
         var sum: Int64 = 0
         for item in items {
@@ -118,7 +118,7 @@ struct ItemDrafting {
         return draft
     }
 
-    /// Messages never contain the upload URL, because it grants access.
+    /// Checks the form of an upload URL. The error does not contain the URL, because it grants access.
     private func check(_ uploadPlace: Capability?) throws(TransferError) {
         guard let uploadPlace else { return }
         guard !uploadPlace.text.isEmpty, uploadPlace.text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
@@ -152,7 +152,7 @@ struct ItemDrafting {
     /// Throws the collected problems, if any.
     ///
     /// - Throws: ``QueueError`` that lists the first problems. Its code is `fileExists` if every problem is an existing file, `invalidRequest` if
-    ///   the request alone shows every problem, and otherwise `unreadableItems`.
+    ///   every problem is in the request itself, and otherwise `unreadableItems`.
     func finish() throws(QueueError) {
         guard !problems.isEmpty else { return }
         var text = problems.prefix(Self.namedProblems).map(\.message).joined(separator: "\n")
@@ -164,15 +164,15 @@ struct ItemDrafting {
 }
 
 extension QueueStore {
-    /// Creates drafts of items for an existing upload session. Writes data from memory to the spool; if the drafts are not stored, the caller must
-    /// call ``discardBlobs(of:)``.
+    /// Creates drafts of items for an existing upload session. Writes bytes in memory to files in the spool. If the drafts are not stored, the
+    /// caller must call ``discardBlobs(of:)``.
     ///
-    /// - Throws: ``QueueError`` with the code `invalidRequest`, `unreadableItems` or `storageUnavailable`. Nothing is left on disk then.
+    /// - Throws: ``QueueError`` with the code `invalidRequest`, `unreadableItems` or `storageUnavailable`. No file remains in the spool then.
     package func drafts(of items: [TransferItem]) async throws(QueueError) -> [ItemDraft] {
         try await drafts(of: items, downloadingTo: nil)
     }
 
-    /// Like ``drafts(of:)``, for a session that downloads to a folder; nil for an upload session. May also throw the code `fileExists`.
+    /// Same as ``drafts(of:)``, but `folder` is the folder for downloads; nil for an upload session. May also throw the code `fileExists`.
     func drafts(of items: [TransferItem], downloadingTo folder: DownloadFolder?) async throws(QueueError) -> [ItemDraft] {
         guard !items.isEmpty else { throw QueueError(.invalidRequest, "There are no items to add. Add at least one.") }
         return try await BlockingIO.run { [sources, spool] () throws(QueueError) in

@@ -3,7 +3,7 @@ import GRDB
 import SystemPackage
 import TransferCore
 
-/// Rejects uploads whose files would replace each other on the server. The transports report what happens to files with the same name.
+/// Rejects uploads whose files would replace each other on the server. The transports report the effect of two files with the same name.
 struct NameCheck: Sendable {
     let transports: [TransportID: any Transport]
     let folders: SourceFolders
@@ -35,7 +35,7 @@ struct NameCheck: Sendable {
     ///
     /// - Parameters:
     ///   - items: The new items.
-    ///   - taken: The session's existing items with one of their names.
+    ///   - taken: The session's existing items with the names of new items.
     ///   - refusal: The end of the message; see ``refusal(of:at:)``.
     func check(_ items: [ItemDraft], after taken: [(name: Data, source: FilePath?)], _ refusal: String) throws(QueueError) {
         var names = RemoteNames()
@@ -47,7 +47,7 @@ struct NameCheck: Sendable {
         QueueError(.invalidRequest, "\(clash), and \(refusal)")
     }
 
-    /// The reason why a session can't have two files with the same name, for messages; nil if it can.
+    /// The second half of a message: the consequence of two files with the same name, and a remedy; nil if the session can have such files.
     func refusal(of options: SessionOptions, at account: Account) -> String? {
         var asked = AttemptOptions(options, uploadURL: nil)
         let clashes = NameClashes(at: account.endpoints) { endpoint throws(TransferError) in

@@ -10,7 +10,7 @@ package struct RemoteNames {
     /// Creates an empty collection.
     package init() {}
 
-    /// Adds a name. The same file twice and two folders, whose contents merge, do not clash. Blocks.
+    /// Adds a name. The same file twice is not a clash, and neither are two folders, because their contents merge. Blocks.
     ///
     /// - Parameter source: The absolute path of the file or folder; nil for bytes from memory and streams.
     /// - Returns: The clash if another source has the name; otherwise nil.
@@ -43,7 +43,7 @@ package struct RemoteNameClash: CustomStringConvertible {
     fileprivate let first: FilePath?
     fileprivate let second: FilePath?
 
-    /// The sources and the name, for messages; without a full stop.
+    /// The sources and the remote name, as a clause for messages, without a full stop.
     package var description: String {
         let name = String(decoding: name, as: UTF8.self)
         let sources = [first, second].compactMap { $0.map { "\($0)" } }
@@ -93,7 +93,7 @@ extension NameClash {
         switch self {
         case .keptApart: "both would be kept"
         case .refused: "the second one would be refused, because existing files are not replaced"
-        case .leftOut: "the second one would be left out, because a file with its name would already exist"
+        case .leftOut: "the second one would be skipped, because a file with its name would already exist"
         case .replaced: "one could replace the other"
         }
     }

@@ -3,11 +3,11 @@ import SystemPackage
 import TransferCore
 
 extension QueueStore {
-    /// Creates session drafts of requests: checks their local files, and chooses names. Writes data from memory to the spool; if a draft is not
-    /// stored, the caller must call ``discardBlobs(of:)``.
+    /// Creates session drafts for requests: checks their local files, and chooses names. Writes bytes in memory to files in the spool. If a draft
+    /// is not stored, the caller must call ``discardBlobs(of:)``.
     ///
-    /// - Throws: ``QueueError`` with the code `invalidRequest`, `fileExists`, `unreadableItems` or `storageUnavailable`. Nothing is left on disk
-    ///   then.
+    /// - Throws: ``QueueError`` with the code `invalidRequest`, `fileExists`, `unreadableItems` or `storageUnavailable`. No file remains in the
+    ///   spool then.
     func drafts(of requests: [SessionRequest]) async throws(QueueError) -> [SessionDraft] {
         try await BlockingIO.run { [sources, spool] () throws(QueueError) in
             var drafting = ItemDrafting(sources)
@@ -33,7 +33,7 @@ extension SessionDraft {
         try SessionContext.validate(request.context)
         let calendar = Date.distantPast.timeIntervalSince1970...Date.distantFuture.timeIntervalSince1970
         if let notBefore = request.notBefore, !calendar.contains(notBefore.timeIntervalSince1970) {
-            throw QueueError(.invalidRequest, "The start time is outside the range of dates. Set another time, or none to start at once.")
+            throw QueueError(.invalidRequest, "The start time is outside the range of dates. Set another one, or omit it to start at once.")
         }
         guard (request.direction == .download) == (request.folder != nil) else {
             throw QueueError(

@@ -5,9 +5,9 @@ extension Sequence<Endpoint> {
     ///
     /// A failure of the class ``FailureClass/unsupported`` rejects the session only if every endpoint fails with it, because an attempt skips
     /// endpoints that lack a feature. Any other failure, such as a header that no request may have, rejects the session even if only a fallback
-    /// reports it: success must not depend on which server is reachable.
+    /// reports it. Otherwise, success would depend on which server is reachable.
     ///
-    /// - Parameter validate: Asks an endpoint's transport. Returns without an error if the transport can't validate sessions.
+    /// - Parameter validate: Throws if the endpoint's transport finds that the session is invalid at the endpoint.
     /// - Throws: The first failure of another class, or else the first `unsupported` failure if no endpoint can perform the session.
     package func check(by validate: (Endpoint) throws(TransferError) -> Void) throws(TransferError) {
         var isAble = false

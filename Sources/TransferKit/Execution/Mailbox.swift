@@ -1,12 +1,12 @@
 import Locking
 import TransferCore
 
-/// The inputs that wait for the queue's writer. It takes them in the order in which any thread added them; inputs that wait together share
-/// one transaction.
+/// The inputs that wait for the queue's writer. The writer handles them in the order in which they were added, from any thread. Inputs that
+/// wait at the same time share one transaction.
 package final class Mailbox: Sendable {
     package struct Envelope: Sendable {
         package let input: Input
-        /// Receives the result once the input's effect is durable, or the error.
+        /// Receives the result once the input's effect is durable, or receives the error.
         package let reply: (@Sendable (Result<Answer, QueueError>) -> Void)?
 
         /// Whether the input itself changes nothing.
@@ -27,7 +27,7 @@ package final class Mailbox: Sendable {
         var envelopes: [Envelope] = []
         /// The number of deferrable inputs that wait.
         var unhurried = 0
-        /// The uptime at which the first of them was added.
+        /// The uptime at which the first deferrable input was added.
         var unhurriedSince = Duration.zero
         var timer: Task<Void, Never>?
         var refusesCommands = false
@@ -52,7 +52,7 @@ package final class Mailbox: Sendable {
         put(Envelope(input: input, reply: nil))
     }
 
-    /// Adds a deferrable input, which may wait up to 20 ms for others to share a transaction. Later inputs come after it.
+    /// Adds a deferrable input, which may wait up to 20 ms to share a transaction with others. Later inputs are handled after it.
     package func postUnhurried(_ input: Input, clock: EngineClock) {
         state.withLock { state in
             if state.isClosed { return }
@@ -61,7 +61,7 @@ package final class Mailbox: Sendable {
             state.unhurried += 1
             if state.unhurried == Self.groupSize { bell.yield() }
             guard state.timer == nil else { return }
-            // It keeps running if its inputs are taken earlier: a new timer for each group would cost more than an unnecessary wake-up.
+            // The timer keeps running if its inputs are taken earlier. A new timer for each group would cost more than an unnecessary wake-up.
             state.timer = Task { [weak self] in
                 var delay: Duration? = Self.groupDelay
                 while let time = delay, (try? await clock.sleep(time)) != nil { delay = self?.timeIsOver(at: clock.now()) }
@@ -71,7 +71,7 @@ package final class Mailbox: Sendable {
 
     /// Wakes the writer if the oldest deferrable input has waited long enough.
     ///
-    /// - Returns: The remaining time; nil if the timer has ended.
+    /// - Returns: The time until the next check; nil if the timer must end.
     private func timeIsOver(at now: Duration) -> Duration? {
         state.withLock { state in
             let left = Self.groupDelay - (now - state.unhurriedSince)
@@ -96,7 +96,7 @@ package final class Mailbox: Sendable {
             if state.isClosed { return false }
             if state.refusesCommands, case .command = envelope.input { return false }
             state.envelopes.append(envelope)
-            // Under the lock, so that no input is added after the last wake-up.
+            // With the lock held, so that each input is followed by a wake-up.
             bell.yield()
             return true
         }
@@ -106,7 +106,7 @@ package final class Mailbox: Sendable {
     /// The number of inputs that wait.
     var count: Int { state.withLock { $0.envelopes.count } }
 
-    /// Takes all inputs that wait.
+    /// Removes and returns all inputs that wait.
     package func take() -> [Envelope] {
         state.withLock { state in
             defer { state.envelopes = [] }
@@ -115,7 +115,7 @@ package final class Mailbox: Sendable {
         }
     }
 
-    /// Puts inputs that the store refused back, before all later ones, for the next wake-up.
+    /// Returns inputs that the store refused to the front of the mailbox. They are handled at the next wake-up.
     package func putBack(_ envelopes: [Envelope]) {
         state.withLock { $0.envelopes.insert(contentsOf: envelopes, at: 0) }
     }

@@ -14,7 +14,7 @@ public struct Account: Hashable, Sendable, Codable {
     /// The rate limit of all its sessions together, in bytes per second; nil for no limit.
     public var rateLimit: Int64?
 
-    /// How long a file with confirmed bytes at an unreachable endpoint stays there, before it restarts at the next endpoint. Default: 60 s.
+    /// How long a partly transferred file waits for its unreachable endpoint before it restarts at the next endpoint. Default: 60 s.
     public var fallbackAfter: Duration
 
     /// Whether a session tries the next endpoint if one rejects the credentials. Otherwise the account is blocked.
@@ -49,7 +49,7 @@ public struct Account: Hashable, Sendable, Codable {
             rules: try container.decodeIfPresent([EndpointRule].self, forKey: .rules) ?? [])
     }
 
-    /// Whether the accounts are equal in everything that can make a server refuse one.
+    /// Whether the accounts have the same name, endpoints and credentials, so that an error of one concerns the other.
     func isSameIdentity(as other: Account) -> Bool {
         name == other.name && endpoints == other.endpoints
     }
@@ -65,7 +65,7 @@ public struct Account: Hashable, Sendable, Codable {
             throw QueueError(.invalidAccount, "The limits of the account \"\(name)\" must be at least 1. Omit them for no limit.")
         }
         guard (.zero ... .seconds(Int64.max)).contains(fallbackAfter) else {
-            throw QueueError(.invalidAccount, "The time before the account \"\(name)\" falls back must be from 0 to \(Int64.max) s.")
+            throw QueueError(.invalidAccount, "The fallback delay of the account \"\(name)\" must be from 0 to \(Int64.max) s.")
         }
         guard Set(endpoints.map(\.address)).count == endpoints.count else {
             throw QueueError(.invalidAccount, "Two endpoints of the account \"\(name)\" have the same address.")
@@ -74,7 +74,7 @@ public struct Account: Hashable, Sendable, Codable {
             do {
                 try endpoint.validate()
             } catch {
-                throw QueueError(.invalidAccount, "The account \"\(name)\" can't be saved. \(error.message)")
+                throw QueueError(.invalidAccount, "Cannot save the account \"\(name)\". \(error.message)")
             }
         }
         for rule in rules { try rule.validate(in: self) }
@@ -83,7 +83,7 @@ public struct Account: Hashable, Sendable, Codable {
 
 /// The reason why no session of an account starts until the user acts.
 public struct AccountBlock: Hashable, Sendable, Codable {
-    /// The error that a transport met, of the class `credentials` or `trust`.
+    /// The error of a transport, of the class `credentials` or `trust`.
     public var error: TransferError
 
     /// Creates a block.

@@ -1,9 +1,9 @@
 import Locking
 import TransferCore
 
-/// Runs work that may never end.
+/// Limits the time of work that may never end.
 enum Deadline {
-    /// How long cancelled work may take to end.
+    /// How long the caller still waits for cancelled work to end.
     private static let grace = Duration.seconds(5)
 
     /// Runs a body with a time limit. Does not wait for a body that ignores its cancellation.

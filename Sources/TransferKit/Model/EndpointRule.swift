@@ -2,8 +2,8 @@ public import TransferCore
 
 /// A rule by which some files of an account prefer endpoints other than the first: by direction, by size, or both.
 ///
-/// The first matching rule of an account applies to a file. The rule's endpoints come before the others, in the rule's order; the others
-/// remain for fallback. A file with confirmed bytes at an endpoint stays there, even if the rules change.
+/// The first matching rule of an account applies to a file. The file tries the rule's endpoints first, in the rule's order, and then the
+/// account's other endpoints. A file with confirmed bytes at an endpoint stays there, even if the rules change.
 public struct EndpointRule: Hashable, Sendable, Codable {
     /// The direction of matching sessions; nil for both.
     public var direction: TransferDirection?
@@ -15,7 +15,7 @@ public struct EndpointRule: Hashable, Sendable, Codable {
     /// The largest size of a matching file, in bytes; nil for no maximum.
     public var maximumSize: Int64?
 
-    /// The addresses of preferred endpoints of the account, the most preferred one first. At least one, and none twice.
+    /// The addresses of preferred endpoints of the account, the most preferred one first: at least one, without duplicates.
     public var addresses: [String]
 
     /// Creates a rule. The rule is checked when its account is saved.

@@ -1,19 +1,19 @@
 package import SystemPackage
 package import TransferCore
 
-/// The bounds of sizes. File systems, servers and clients choose sizes, so the queue checks them before it adds them up.
+/// The maximum sizes of files and sessions. Sizes come from file systems, servers and clients, so the queue checks them before it adds them.
 package enum FileSize {
-    /// The largest size of a file in a session: 64 PiB, in bytes. A sparse file can claim more.
+    /// The largest size of a file in a session, in bytes: 64 PiB. A sparse file can report a larger size.
     package static let maximum: Int64 = 1 << 56
-    /// The largest sum of the sizes of a session's files: 1 EiB, in bytes. The store accepts no larger sum.
+    /// The largest total size of a session's files, in bytes: 1 EiB. The store accepts no larger total.
     package static let sessionMaximum: Int64 = 1 << 60
 
     /// Returns the error for a local file that is larger than ``maximum``.
     package static func tooLarge(_ path: FilePath) -> TransferError {
-        TransferError(.unsupported, .tooLarge, "\(path) claims more than 64 PiB, the largest supported size of a file.")
+        TransferError(.unsupported, .tooLarge, "The size of \(path) exceeds 64 PiB, the largest supported size of a file.")
     }
 
-    /// Returns the error for a local file with which a session would exceed ``sessionMaximum``.
+    /// Returns the error for a local file that would make its session exceed ``sessionMaximum``.
     package static func exceedsSession(_ path: FilePath) -> TransferError {
         TransferError(
             .unsupported, .tooLarge, "With \(path), the session's files would exceed 1 EiB. Divide them among several sessions.")
@@ -35,7 +35,7 @@ extension FixedWidthInteger {
         return other < 0 ? .max : .min
     }
 
-    /// Adds a number, and stops at the bounds of the type.
+    /// Adds a number. The result is limited to the bounds of the type.
     package mutating func addSaturated(_ other: Self) {
         self = addingSaturated(other)
     }

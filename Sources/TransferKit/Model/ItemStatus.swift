@@ -8,9 +8,10 @@ public enum ItemState: String, Hashable, Sendable, Codable, CaseIterable {
     case pending
     /// All bytes are confirmed at the destination.
     case completed
-    /// Given up. The item's error has the reason.
+    /// Failed, and not retried automatically. The item's error has the reason.
     case failed
-    /// An entry of a folder that was skipped, because it is neither a file nor a folder, such as a socket. The item's error describes it.
+    /// A skipped entry of a folder: a symbolic link that is not followed, or neither a file nor a folder, such as a socket. The item's error
+    /// describes the entry.
     ///
     /// The session still completes, and its statistics do not count the item.
     case skipped
@@ -36,11 +37,11 @@ public struct ItemStatus: Hashable, Sendable {
     public var remoteURL: String?
     /// The checksum on which both ends agreed; nil if none was compared.
     public var checksum: String?
-    /// When the other end will remove its bytes of an unfinished item; nil if it did not report a time.
+    /// When the other end will remove the bytes of an unfinished item; nil if it did not report a time.
     public var partialExpiresAt: Date?
     /// The server's response to the complete file, if the transport keeps it; nil until the item is completed.
     public var answer: ServerAnswer?
-    /// Warnings about a completed item, as in ``TransferCore/TransferReceipt/warnings``; empty before.
+    /// Warnings about a completed item (``TransferCore/TransferReceipt/warnings``); empty until the item is completed.
     public var warnings: [String]
     /// Why the item failed or was skipped, or why its last attempt failed.
     public var error: TransferError?

@@ -2,7 +2,7 @@ public import Foundation
 
 /// The reason why a call on the queue was rejected. The call changed nothing.
 public struct QueueError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
-    /// A stable name for programs. The list is not exhaustive.
+    /// A stable name of the reason, for programs. Later versions can add codes.
     public struct Code: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible {
         /// The name, in lower camel case.
         public let rawValue: String
@@ -50,13 +50,13 @@ extension QueueError.Code {
     public static let duplicateTransport = Self(rawValue: "duplicateTransport")
     /// An account is not valid.
     public static let invalidAccount = Self(rawValue: "invalidAccount")
-    /// There is no account with that name.
+    /// No account has that name.
     public static let noSuchAccount = Self(rawValue: "noSuchAccount")
     /// Sessions refer to the account.
     public static let accountInUse = Self(rawValue: "accountInUse")
     /// A request is not valid.
     public static let invalidRequest = Self(rawValue: "invalidRequest")
-    /// Local files of a request are missing, unreadable or not files, or the destination of downloads can't be written.
+    /// Local sources of a request are missing or unreadable, or are neither files nor folders. Or the destination of downloads is not writable.
     public static let unreadableItems = Self(rawValue: "unreadableItems")
     /// Files exist at the destination of downloads, and the request does not allow replacing them.
     public static let fileExists = Self(rawValue: "fileExists")
@@ -74,7 +74,7 @@ extension QueueError.Code {
     public static let duplicate = Self(rawValue: "duplicate")
     /// Other sessions wait for the session to end.
     public static let hasDependents = Self(rawValue: "hasDependents")
-    /// Sessions would wait for each other, or, in a strict queue, for a later session.
+    /// Sessions would wait for each other. Or, in a strict queue, a session would wait for a later one.
     public static let impossibleOrder = Self(rawValue: "impossibleOrder")
     /// The queue was shut down.
     public static let shutDown = Self(rawValue: "shutDown")

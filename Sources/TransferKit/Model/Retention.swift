@@ -1,9 +1,9 @@
 /// How long completed sessions stay in the queue.
 public enum Retention: Hashable, Sendable, Codable {
-    /// Until the app removes them.
+    /// Completed sessions stay until the app removes them.
     case keepAll
-    /// The given number of sessions that completed last.
+    /// Only the given number of the most recently completed sessions stay.
     case count(Int)
-    /// For the given time after they completed.
+    /// Completed sessions stay for the given time after their completion.
     case age(Duration)
 }

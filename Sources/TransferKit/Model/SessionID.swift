@@ -1,8 +1,8 @@
 public import Foundation
 
-/// The permanent identity of a session, over restarts, moves and removals.
+/// The permanent identity of a session. It survives restarts and moves, and is not reused after a removal.
 public struct SessionID: Hashable, Sendable, Codable, LosslessStringConvertible {
-    /// The UUID: random (RFC 9562, version 4), so a few first characters are enough to distinguish sessions.
+    /// The UUID: random (RFC 9562, version 4), so the first few characters are enough to distinguish sessions.
     public let uuid: UUID
 
     /// Creates a new, random ID.
@@ -34,7 +34,7 @@ public struct SessionID: Hashable, Sendable, Codable, LosslessStringConvertible 
 
     /// The UUID in lower case.
     public var description: String {
-        // Foundation's text is in upper case and takes ten times as long, and a list can have a hundred thousand IDs.
+        // Foundation's `uuidString` is in upper case and takes ten times as long, and a list can have a hundred thousand IDs.
         unsafe withUnsafeBytes(of: uuid.uuid) { bytes in
             unsafe String(unsafeUninitializedCapacity: 36) { text in
                 var end = 0

@@ -22,10 +22,10 @@ public enum SessionOperation: Hashable, Sendable, Codable {
     case remove(isForced: Bool = false)
     /// Moves the session.
     case move(to: MoveDestination)
-    /// Changes the settings in the update.
+    /// Changes the session's properties that the update sets.
     case update(SessionUpdate)
 
-    /// The participle for the operation in messages, as in "cannot be removed".
+    /// The participle of the operation, for messages such as "cannot be removed".
     package var effect: String {
         switch self {
         case .run: "run"

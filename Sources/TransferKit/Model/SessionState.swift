@@ -1,14 +1,14 @@
 /// The state of a session.
 public enum SessionState: String, Hashable, Sendable, Codable, CaseIterable {
-    /// In line for a slot; ``SessionStatus/why`` has the reason.
+    /// Waits for its turn or for another condition; ``SessionStatus/why`` has the reason.
     case waiting
-    /// Holds a slot, and its transport works.
+    /// Has a slot, and its transport works.
     case running
-    /// Interrupted by the app, with its slot; resumes only by a call.
+    /// Paused by the app. Keeps its slot, and does not resume automatically.
     case paused
-    /// Set aside by the app, without a slot; starts only by a call.
+    /// Held by the app. Has no slot, and does not start automatically.
     case held
-    /// Ended by the app; kept at its index until it is retried or removed.
+    /// Cancelled by the app; kept at its index until it is retried or removed.
     case cancelled
     /// All of its items are at their destination.
     case completed
@@ -26,14 +26,14 @@ public enum SessionState: String, Hashable, Sendable, Codable, CaseIterable {
 
 /// The current work of a running session.
 public enum SessionPhase: String, Hashable, Sendable, Codable {
-    /// It reads its folders into a list of files.
+    /// The session reads its folders to make a list of files.
     case preparing
-    /// It is between the activation and the first byte of a file.
+    /// The session is active, and no byte of a file has moved yet.
     case connecting
     /// Bytes move.
     case transferring
     /// All bytes of a file were sent, and the server has not confirmed them yet.
     case verifying
-    /// It was asked to end, and its transport has not ended yet.
+    /// The session was interrupted, and its transport has not ended yet.
     case ending
 }

@@ -4,7 +4,7 @@ public import TransferCore
 
 /// A snapshot of a session.
 public struct SessionStatus: Hashable, Sendable, Codable {
-    /// The session.
+    /// The session's ID.
     public var id: SessionID
     /// Its index in the queue, from 0.
     public var index: Int
@@ -26,11 +26,11 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     public var transport: TransportID?
     /// The words by which the app groups sessions.
     public var tags: [String]
-    /// The app's own value as JSON.
+    /// The app's context value as JSON.
     public var context: Data?
     /// Files, bytes, rates and times.
     public var statistics: SessionStatistics
-    /// The number of its attempts: activations and retries.
+    /// The number of its attempts: every activation, and every retry within an activation.
     public var attempts: Int
     /// Why it failed, or why its last attempt failed.
     public var error: TransferError?
@@ -60,13 +60,13 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
     public var filesUnsized: Int
     /// The number of bytes confirmed by the other end; for a download, received and synced to the disk.
     public var bytesDone: Int64
-    /// The number of bytes that the network took or delivered, at most ``bytesTotal``.
+    /// The number of bytes that the network accepted or delivered, at most ``bytesTotal``.
     public var bytesSent: Int64
     /// The recent rate in bytes per second; nil unless bytes move.
     public var rate: Double?
-    /// The number of confirmed bytes per second over all the time that the session ran; nil before the first byte.
+    /// The number of confirmed bytes per second of ``secondsElapsed``; nil before the first byte.
     public var averageRate: Double?
-    /// How long the session has run, in seconds: all its runs, over restarts, without the time in between.
+    /// The total duration of all runs of the session, in seconds. Includes runs in earlier processes.
     public var secondsElapsed: Double
     /// The remaining time at the recent rate, in seconds; nil if it is unknown.
     public var secondsRemaining: Double?
@@ -74,8 +74,8 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
     /// The size of all files, in bytes; nil while the size of one is unknown.
     public var bytesTotal: Int64? { filesUnsized == 0 ? bytesKnown : nil }
 
-    /// The part of the bytes that the other end confirmed, in 0 ... 1, for a progress bar; nil while the total size is unknown. Without
-    /// bytes, the part of the completed files.
+    /// The fraction of bytes that the other end confirmed, in 0 ... 1, for a progress bar; nil while the total size is unknown. If all files
+    /// are empty, the fraction of completed files.
     public var fractionCompleted: Double? {
         guard let bytesTotal else { return nil }
         if bytesTotal > 0 { return min(1, Double(bytesDone) / Double(bytesTotal)) }
@@ -102,7 +102,7 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
         self.secondsRemaining = secondsRemaining
     }
 
-    /// Sets the time that the session has run, and the average rate, which depends on it.
+    /// Sets the elapsed time, and updates the average rate.
     mutating func setElapsed(_ seconds: Double) {
         secondsElapsed = seconds
         averageRate = seconds > 0 && bytesDone > 0 ? Double(bytesDone) / seconds : nil
@@ -125,11 +125,11 @@ public struct QueueStatus: Hashable, Sendable, Codable {
 
     /// How the queue treats sessions that could start.
     public var mode: Mode
-    /// The number of sessions in all states.
+    /// The total number of sessions.
     public var sessions: Int
     /// The number of running sessions.
     public var running: Int
-    /// The number of waiting sessions, whatever the reason.
+    /// The number of waiting sessions, for any reason.
     public var waiting: Int
     /// The number of waiting sessions that start automatically at a future time.
     public var scheduled: Int

@@ -1,12 +1,12 @@
 /// A value that refers to one session: its ID, its handle, or a ``SessionReference``.
 public protocol SessionReferenceConvertible: Sendable {
-    /// The session for a call.
+    /// The reference to the session.
     var reference: SessionReference { get }
 }
 
-/// One session for a call: by its ID or its index.
+/// A reference to one session, by its ID or its index.
 public enum SessionReference: Hashable, Sendable, Codable, SessionReferenceConvertible {
-    /// The session with this ID, wherever it is.
+    /// The session with this ID, at any index.
     case id(SessionID)
 
     /// The session at an index at the time when the call takes effect.
@@ -29,7 +29,7 @@ extension SessionReferenceConvertible where Self == SessionReference {
     public static func at(_ index: Int, expecting: UInt64? = nil) -> SessionReference { .index(index, expecting: expecting) }
 }
 
-/// Several sessions for a call.
+/// The sessions for an operation on a group.
 public enum SessionGroup: Hashable, Sendable, Codable {
     /// All sessions.
     case all

@@ -11,10 +11,10 @@ public struct Storage: Sendable {
     ///
     /// - Parameters:
     ///   - folder: The folder.
-    ///   - base: The absolute path of a folder that may move between launches, such as an app's container. The queue finds local files
-    ///     below it again after a move. nil for the last base that the storage folder was opened with, if any.
-    ///   - ownerTimeout: How long to wait until another owner releases the folder. If a third process then takes it first, the wait starts
-    ///     again. Default: no wait.
+    ///   - base: The absolute path of a folder that may move between launches, such as an app's container. After a move, the queue still finds
+    ///     the local files below it. nil for the base of the last opening, if any.
+    ///   - ownerTimeout: How long to wait until another owner releases the folder. If a third process acquires the folder first, the wait
+    ///     starts again. Default: no wait.
     public static func folder(
         _ folder: some LocalPathConvertible, base: (some LocalPathConvertible)? = FilePath?.none, ownerTimeout: Duration = .zero
     ) -> Storage {

@@ -5,46 +5,46 @@ public import TransferCore
 public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     /// The queue is stopped, draining or stopping.
     case queueNotRunning
-    /// The store accepts no changes, for example because its disk is full, so running sessions were interrupted. They start again as soon as
-    /// the store accepts changes. The text describes the problem of the store.
+    /// The queue interrupted the session, because the store accepts no changes, for example because its disk is full. The session starts
+    /// again as soon as the store accepts changes. The text describes the problem.
     case storageRefusesChanges(String)
-    /// Its last run was interrupted and has not ended within 30 s, for example because a network share does not answer. The session can
-    /// start again once that run has ended, or in a new process.
+    /// The session's last run was interrupted, but has not ended within 30 s, for example because a network share does not respond. The
+    /// session can start again once that run has ended, or after a restart of the process.
     case lastRunNotEnded
-    /// The app stopped it. It starts again after another session was activated, or after a few seconds without another one.
+    /// The session yielded its slot. It starts again after another session was activated, or after a few seconds if none can start.
     case yielded
-    /// Another session ran before its turn and has its slot. This session returns when the other one gives up the slot.
+    /// Another session was run ahead of its turn and took this session's slot. This session starts again when the other one releases the slot.
     case displaced(by: SessionID)
     /// The last attempt failed, and the next one is due at this time.
     case retry(at: Date)
     /// The app set an earliest start.
     case notBefore(Date)
-    /// Another session, whose state this is, must complete or end first.
+    /// Another session must complete or end first. The state is that of the other session.
     case after(SessionID, SessionState)
     /// The account is blocked until the user acts.
     case accountBlocked(TransferError)
-    /// No endpoint of the account may be tried before this time: each failed too often, or asked to back off. The error is the
-    /// last failure there in this process, if any.
+    /// No endpoint of the account may be tried before this time, because each failed too often or asked to back off. The error is the last
+    /// failure of these endpoints in this process, if any.
     case endpointsUnavailable(until: Date, TransferError?)
     /// No endpoint of the account has a transport in this process.
     case transportMissing(TransportID)
     /// The network is unavailable, or too expensive for the session, according to the app.
     case networkConstraint(NetworkCondition)
-    /// The disk of the storage folder has less free space than any start requires. Both values are in bytes.
+    /// The disk of the storage folder has less free space than ``QueueConfiguration/diskFloor``. Both values are in bytes.
     case diskBelowFloor(free: Int64, floor: Int64)
     /// This machine lacks the space or the descriptors that the session needs.
     case noSpace(TransferError)
-    /// No session starts, because this number of interrupted runs have not ended, and each keeps threads of this process.
+    /// No session starts, because too many interrupted runs have not ended, and each occupies threads of this process. The value is their number.
     case runsNotEnded(Int)
     /// The queue is strict, and an earlier session has not finished.
     case strictOrder(behind: SessionID)
     /// Another waiting session comes first.
     case order(behind: SessionID)
-    /// The session is next, and all slots of the queue are in use.
+    /// The session is next, but all slots of the queue are in use.
     case queueLimit
-    /// The session is next, and all slots of its account are in use.
+    /// The session is next, but all slots of its account are in use.
     case accountLimit
-    /// The session is next, and a paused session keeps the slot that it needs.
+    /// The session is next, but a paused session keeps the slot that it needs.
     case slotHeld(by: SessionID)
 
     /// The reason as a sentence for the user.

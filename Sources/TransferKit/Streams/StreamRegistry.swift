@@ -3,7 +3,7 @@ import Locking
 import SystemPackage
 import TransferCore
 
-/// The streams of a queue's sessions, by their names in the spool: those of this process, and those that earlier processes left.
+/// The streams of a queue's sessions, by their names in the spool. Includes the streams that earlier processes left.
 package final class StreamRegistry: Sendable {
     private struct Entry: Sendable {
         let session: SessionID
@@ -67,7 +67,7 @@ package final class StreamRegistry: Sendable {
         }
     }
 
-    /// Ends the stream of an item that has ended or will not be sent.
+    /// Ends the stream of an item that has ended, or that will not be sent.
     func end(_ name: Data, _ error: TransferError) {
         entries.withLock { $0.removeValue(forKey: name) }?.spool.end(error)
     }

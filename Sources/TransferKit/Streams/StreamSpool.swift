@@ -35,7 +35,7 @@ package final class StreamSpool: Sendable {
         var isEnded = false
     }
 
-    /// The smallest range to free, so that not every chunk frees one.
+    /// The smallest range to free. Otherwise, each chunk would free a range.
     private static let pieceSize: Int64 = 1 << 20
     /// The delay before a write to a full disk is retried.
     private static let diskDelay = Duration.seconds(5)
@@ -87,9 +87,9 @@ package final class StreamSpool: Sendable {
     /// The offset before which bytes can no longer be read.
     var released: Int64 { state.withLock { $0.released } }
 
-    /// Calls back once with the size of the stream, as soon as it is complete. Replaces the previous callback; nil only removes that.
+    /// Sets a callback for the size of the stream, called once when the stream is complete. Replaces the previous callback; nil removes it.
     ///
-    /// There may be any number of attempts before the stream is complete, so each removes its callback at its end.
+    /// There may be any number of attempts before the stream is complete, so each one removes its callback at its end.
     func whenComplete(_ call: (@Sendable (Int64) -> Void)?) {
         sizeReceiver.withLock { $0 = call }
         tellSize()
@@ -100,7 +100,7 @@ package final class StreamSpool: Sendable {
         sizeReceiver.withLock { $0.take() }?(size)
     }
 
-    /// Whether the app has not yet produced bytes to send at a position, or as many as the transport needs, although it may.
+    /// Whether the transport waits for the app: the app may produce bytes, but has produced none at a position, or fewer than the transport needs.
     func isAwaited(at position: Int64) -> Bool {
         let isShort = state.withLock { !$0.isHeldBack && !$0.isEnded && (position >= $0.written || $0.written < $0.needed) }
         return isShort && growth.extent.isGrowing
@@ -113,7 +113,9 @@ package final class StreamSpool: Sendable {
         state.withLock { $0.producer == nil && !$0.isWhole && !$0.isEnded ? $0.written : nil }
     }
 
-    /// - Returns: Whether the stream needed it.
+    /// Continues the stream with another producer.
+    ///
+    /// - Returns: False if the stream needs no other producer.
     func attach(_ producer: StreamProducer) -> Bool {
         state.withLock { state in
             guard state.producer == nil, !state.isWhole, !state.isEnded else { return false }
@@ -122,14 +124,14 @@ package final class StreamSpool: Sendable {
         }
     }
 
-    /// Allows the producer to be used elsewhere, because nothing was read.
+    /// Allows another item to use the producer, because nothing was read.
     func giveUpProducer() {
         state.withLock { $0.producer }?.unclaim()
     }
 
     // MARK: Producing
 
-    /// Starts to read the stream, unless it was started before. The file exists when this returns.
+    /// Starts to read from the producer, unless this has already started. The file exists when the call returns.
     ///
     /// - Throws: A ``TransferError`` of the class `noSpace` or `sourceLost`.
     func begin() async throws {
@@ -185,7 +187,7 @@ package final class StreamSpool: Sendable {
         TransferError(.sourceLost, .producerGone, "it has \(number) bytes, but its declared length is \(length) bytes.")
     }
 
-    /// Writes a chunk in pieces, each as large as the room for it.
+    /// Writes a chunk to the file. Waits while there is no room, and writes the chunk in parts if there is room only for a part of it.
     private func write(_ chunk: Data, _ producer: StreamProducer) async throws {
         let end = state.withLock { $0.written } + Int64(chunk.count)
         if let length = growth.length, end > length { throw wrongLength("more than \(length)", insteadOf: length) }
@@ -248,7 +250,7 @@ package final class StreamSpool: Sendable {
 
     // MARK: Freeing disk space
 
-    /// Records that the other end has the bytes before an offset. From any thread.
+    /// Records that the other end has the bytes before an offset. Callable from any thread.
     func confirm(_ offset: Int64) {
         let isNews = state.withLock { state in
             let offset = min(offset, state.written)
@@ -281,7 +283,7 @@ package final class StreamSpool: Sendable {
 
     // MARK: The end
 
-    /// Ends the reading, and reports the error to the producer. The file is closed when the returned task ends.
+    /// Stops reading from the producer, and reports the error to it. The file is closed when the returned task ends.
     ///
     /// - Parameter keepsFile: Whether a later process may continue the stream; otherwise the file is deleted.
     @discardableResult

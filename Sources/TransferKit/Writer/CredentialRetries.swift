@@ -1,15 +1,15 @@
 import Locking
 import TransferCore
 
-/// Unblocks accounts whose delegate reports new credentials. If credentials are refused again, the delay grows, so that no server is asked
-/// endlessly and no user is locked out.
+/// Unblocks accounts for which the delegate reports new credentials. If credentials are refused again, the delay grows. Otherwise a server
+/// would get endless attempts, and could lock the user out.
 final class CredentialRetries: Sendable {
     private struct Row {
         var count = 0
         var end: Duration
     }
 
-    /// The time after which a further report of new credentials starts a new count.
+    /// If an account was unblocked longer ago than this, the next report of new credentials starts a new series.
     private static let memory = Duration.seconds(600)
 
     private let rows = Locked<[String: Row]>([:])

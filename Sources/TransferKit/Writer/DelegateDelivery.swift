@@ -2,7 +2,7 @@ import Locking
 package import Logging
 import TransferCore
 
-/// Calls a queue's delegate for one event after the other.
+/// Calls a queue's delegate for each event, one at a time.
 package final class DelegateDelivery: Sendable {
     private struct Recipient: Sendable {
         weak let delegate: (any TransferQueueDelegate)?
@@ -19,7 +19,7 @@ package final class DelegateDelivery: Sendable {
 
     deinit { task.withLock { $0?.cancel() } }
 
-    /// Ends the delivery to the previous delegate, and begins one to the new delegate.
+    /// Replaces the delegate. Events go to the new one after the last call to the previous one.
     package func start(_ delegate: (any TransferQueueDelegate)?, of queue: TransferQueue, events: QueueEvents, logger: Logger) {
         recipient.withLock { $0 = Recipient(delegate: delegate) }
         task.withLock { task in

@@ -40,7 +40,7 @@ final class EventBuffer: Sendable {
             cost += event.cost
         }
 
-        /// Adds an event without a number. Dropped without a gap if the buffer is full, because others follow.
+        /// Adds an event without a number. If the buffer is full, drops the event. No gap reports the loss, because the event has no number.
         mutating func appendUnnumbered(_ event: QueueEvent, capacity: Int) {
             if event.isProgress {
                 // Newer statistics of a session replace pending ones.
@@ -59,7 +59,7 @@ final class EventBuffer: Sendable {
         /// - Parameter unit: Events of which a subscriber gets all or none.
         mutating func append(_ unit: ArraySlice<QueueEvent>, capacity: Int) {
             guard let first = unit.first, let last = unit.last else { return }
-            // Leaves room for a gap in addition to the unit. A unit that exceeds the capacity is added once all earlier events were taken.
+            // Leaves room for a gap in addition to the unit. A unit that exceeds the capacity is added if no other event is pending.
             guard head == events.count || cost + unit.reduce(0, { $0 + $1.cost }) < capacity else {
                 missed = (missed?.lowerBound ?? first.revision)...last.revision
                 return
@@ -72,7 +72,7 @@ final class EventBuffer: Sendable {
     private let state = Locked(State())
     private let capacity: Int
 
-    /// - Parameter capacity: The number of events to keep; each 256 sessions that an event names count as another one.
+    /// - Parameter capacity: The number of events to keep. An event that names many sessions counts once more for each 256 of them.
     init(capacity: Int) {
         self.capacity = capacity
     }

@@ -15,7 +15,7 @@ package final class EventHub: Sendable {
         var revision: UInt64 = 0
         var isFinished = false
         var subscribers: [Subscriber] = []
-        /// Subscribers of one session only. A queue of 100,000 sessions must not wake all of them for each event.
+        /// The subscribers of single sessions. An event must not wake all of them, because there can be one for each of 100,000 sessions.
         var sessionSubscribers: [SessionID: [Subscriber]] = [:]
         var nextSweep = 64
 
@@ -32,7 +32,7 @@ package final class EventHub: Sendable {
     private let state = Locked(State())
     private let capacity: Int
 
-    /// - Parameter capacity: The number of events to keep for a subscriber that does not take them, at least 4.
+    /// - Parameter capacity: The number of events to keep for a slow subscriber, at least 4.
     package init(capacity: Int = 4_096) {
         self.capacity = max(4, capacity)
     }
@@ -59,7 +59,7 @@ package final class EventHub: Sendable {
         return QueueEvents(buffer: buffer, replay: EventReplay(log: log, after: revision, present: present))
     }
 
-    /// Subscribes to the events of one session; events of several sessions are narrowed to it.
+    /// Subscribes to the events of one session. Events of several sessions are reduced to this one.
     package func subscribe(to id: SessionID) -> QueueEvents {
         let (buffer, _) = newBuffer { state, subscriber in
             if state.sessionSubscribers.count >= state.nextSweep {
@@ -119,7 +119,7 @@ package final class EventHub: Sendable {
         }
     }
 
-    /// Ends all subscriptions once their subscribers have taken the published events.
+    /// Ends all subscriptions after their pending events.
     package func finish() {
         let subscribers = state.withLock { state in
             state.isFinished = true
@@ -134,7 +134,7 @@ package final class EventHub: Sendable {
 }
 
 extension ArraySlice<QueueEvent> {
-    /// The events from the first one, which announces a change of the order, through the one that ends it.
+    /// The events of one change of the order, from the first element, a `willChangeQueue`, through its `didChangeQueue`.
     fileprivate var throughEndOfChange: ArraySlice<QueueEvent> {
         let end = firstIndex { if case .didChangeQueue = $0.kind { true } else { false } }
         return end.map { self[...$0] } ?? prefix(1)
@@ -142,7 +142,7 @@ extension ArraySlice<QueueEvent> {
 }
 
 extension QueueEvent.Kind {
-    /// Keeps only one of several sessions.
+    /// Reduces an event of several sessions to one of them.
     fileprivate mutating func narrow(to offset: Int) {
         switch self {
         case .added(let ids, let index) where ids.count > 1: self = .added([ids[offset]], index: index + offset)

@@ -8,7 +8,7 @@ struct EventReplay: Sendable {
     private var page: ArraySlice<QueueEvent> = []
 
     /// - Parameters:
-    ///   - revision: The last event that the subscriber knows.
+    ///   - revision: The last event that the subscriber received.
     ///   - present: The last event that was published before the subscription.
     init(log: QueueStore, after revision: UInt64, present: UInt64) {
         self.log = log
@@ -20,7 +20,7 @@ struct EventReplay: Sendable {
         }
     }
 
-    /// Reads these events next, because the subscriber did not take them in time.
+    /// Reads these events next, because the subscriber was too slow to get them from its buffer.
     mutating func read(_ missed: ClosedRange<UInt64>) {
         range = missed
     }
@@ -36,7 +36,7 @@ struct EventReplay: Sendable {
         } catch let error as CancellationError {
             throw error
         } catch {
-            // The subscriber gets a gap. The store reports its failure itself.
+            // The log can't be read. The subscriber gets a gap, as for events that the log no longer contains.
             page = [.gap(range, at: Date())]
         }
         let last = page.last?.revision ?? range.upperBound

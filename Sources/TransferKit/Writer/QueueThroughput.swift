@@ -46,11 +46,11 @@ package final class QueueThroughput: Sendable {
         state.withLock { $0.seen[run] = nil }
     }
 
-    /// Bytes per second; nil if no session runs, or if there are no samples yet.
+    /// The rate in bytes per second; nil if no session runs, or if there are no samples yet.
     package func rate(at uptime: Duration) -> Double? {
         state.withLock { state in
             guard !state.seen.isEmpty else { return nil }
-            // Without moved bytes there is no information.
+            // Runs that move no bytes report no samples, so this one lets the rate fall.
             state.meter.sample(bytes: state.moved, at: uptime)
             state.sampledAt = uptime
             return state.meter.rate

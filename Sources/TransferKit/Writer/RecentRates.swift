@@ -1,4 +1,4 @@
-/// The recent rate of one session of each account, as far as it is known.
+/// The average rate of an account's recent sessions, for each account that has moved bytes.
 struct RecentRates: Sendable {
     /// The weight of an earlier run relative to a later one.
     private static let weight = 0.8
@@ -10,14 +10,14 @@ struct RecentRates: Sendable {
 
     private var sums: [AccountKey: Sum] = [:]
 
-    /// Bytes per second; the rate of all accounts together if there is none for this account, nil if there is none at all.
+    /// Returns the rate of an account in bytes per second. If it is unknown, returns the average of all accounts; nil if no account has a rate.
     func rate(of account: AccountKey) -> Double? {
         if let sum = sums[account] { return sum.bytes / sum.seconds }
         let seconds = sums.values.reduce(0) { $0 + $1.seconds }
         return seconds > 0 ? sums.values.reduce(0) { $0 + $1.bytes } / seconds : nil
     }
 
-    /// Records a run that is over.
+    /// Records a run that has ended.
     mutating func add(bytes: Int64, in duration: Duration, account: AccountKey) {
         guard bytes > 0, duration > .zero else { return }
         let before = sums[account] ?? Sum(bytes: 0, seconds: 0)

@@ -28,7 +28,7 @@ extension TransferQueue {
         }
     }
 
-    /// Passes the rate limit of an account, or of the queue if it is nil, to the pacer.
+    /// Passes the rate limit of an account to the pacer; if `account` is nil, that of the queue.
     func pace(_ account: AccountKey?) {
         guard let account else { return pacer.setQueueRate(scheduler.flags.rateLimit) }
         if let entry = scheduler.accounts[account] {
@@ -50,7 +50,7 @@ extension TransferQueue {
         refreshes[key] = number
         Task { [store] in
             let record = try? await store.sessions([key]).first
-            // If there are several changes, the last reading has the current options.
+            // If there were several changes, only the last read has the current options.
             guard refreshes[key] == number else { return }
             refreshes[key] = nil
             guard let record, live[key] === run else { return }
@@ -113,8 +113,8 @@ extension TransferQueue {
         }
     }
 
-    /// Interrupts all runs once the store has refused changes for too long, or too many run events wait for it, because a kill would lose
-    /// all of them.
+    /// Interrupts all runs if the store has refused changes for too long, or if too many run events wait for it. Otherwise the end of the
+    /// process would lose too much progress.
     func interruptRunsOfARefusingStore(at uptime: Duration) {
         guard let refusal, refusal.isTooLong(at: uptime, reports: mailbox.count) else { return }
         for (number, run) in runs {
@@ -171,7 +171,7 @@ extension TransferQueue {
 
     func run(_ key: SessionKey, _ id: SessionID, _ number: UInt64) async {
         defer { end(number) }
-        // A run that has been abandoned by now must not begin.
+        // The run may have been abandoned during the read. Then it must not begin.
         guard let record = await record(of: key, id, number) else { return }
         guard runs[number] != nil else {
             return mailbox.post(.report(RunEvent(key: key, run: number, content: .ended(.interrupted))))
@@ -230,7 +230,7 @@ struct StorageRefusal: Sendable {
     let since: Duration
     /// The store's error.
     let problem: String
-    /// Sessions whose runs were interrupted because of it.
+    /// Sessions whose runs were interrupted because of the refusal.
     var interrupted: Set<SessionKey> = []
 
     func isTooLong(at uptime: Duration, reports: Int) -> Bool {

@@ -2,7 +2,7 @@ import TransferCore
 
 /// The writer's decisions on all pending inputs, before they are stored.
 struct WriterRound {
-    /// The reaction to a change that the store will always refuse.
+    /// The reaction to a change that the store refuses permanently.
     enum Remedy: Equatable {
         /// Drops the input at this index; its caller gets the error.
         case refuse(Int)
@@ -16,13 +16,13 @@ struct WriterRound {
     private var start = 0
     private var ends: [Int] = []
 
-    /// Decides.
+    /// Decides on pending inputs, in their order.
     ///
     /// - Parameters:
-    ///   - free: The free space on the store's disk, in bytes, if there is a new value.
-    ///   - refused: The errors of inputs, by index, that the store refuses.
+    ///   - free: The free space on the store's disk, in bytes; nil if there is no new value.
+    ///   - refused: The indices of inputs that the store refuses, with the error of each.
     init(_ envelopes: [Mailbox.Envelope], free: Int64?, refused: [Int: QueueError], _ scheduler: inout Scheduler, at now: DualInstant) {
-        // Only commands are ever refused.
+        // This can't throw, because the scheduler only rejects commands.
         if let free, let part = try? scheduler.handle(.diskSpace(free), at: now) { transaction.append(part) }
         start = transaction.writes.count
         for (index, envelope) in envelopes.enumerated() {
@@ -51,8 +51,8 @@ struct WriterRound {
         return part
     }
 
-    /// Finds the cause of a change that the store refuses permanently. A call that concerns only one session fails; otherwise the session
-    /// of the row is quarantined, so that the others continue. Nil if it is neither.
+    /// Chooses the reaction to a change that the store refuses permanently. A call that concerns only one session fails. Otherwise the
+    /// session of the refused row is quarantined, so that other sessions continue. Nil if there is no such call or session.
     ///
     /// - Parameter scheduler: The state before the round.
     func remedy(for culprit: StoreRefusal.Culprit, _ scheduler: Scheduler) -> Remedy? {

@@ -192,7 +192,7 @@ import TransferCore
 
     /// The message explains what would happen to the second file.
     @Test(arguments: [
-        ("never", "second one would be refused"), ("skip", "second one would be left out"), ("always", "replace the other"),
+        ("never", "second one would be refused"), ("skip", "second one would be skipped"), ("always", "replace the other"),
         ("newer", "replace the other"), ("different", "replace the other"),
     ])
     func explainsRejectedNames(policy: String, words: String) async throws {

@@ -1,8 +1,8 @@
 /// The events of a queue for one consumer, from the creation of the sequence or from an earlier event.
 ///
-/// The sequence keeps up to 4,096 events that the consumer has not taken; each 256 sessions named in an event count as another event. If a consumer
-/// is slower, a ``QueueEvent/Kind/gap(from:to:)`` event replaces the missed events; if the sequence began with ``TransferQueue/events(since:)``,
-/// they come from the change log. The sequence ends with the queue's shutdown or when the iterating task is cancelled.
+/// The sequence buffers up to 4,096 events. An event that names many sessions counts once more for each 256 of them. If the buffer is full, a
+/// ``QueueEvent/Kind/gap(from:to:)`` event replaces the missed events. A sequence made with ``TransferQueue/events(since:)`` reads the missed
+/// events from the change log instead. The sequence ends when the queue shuts down or the iterating task is cancelled.
 public struct QueueEvents: AsyncSequence, Sendable {
     private let buffer: EventBuffer
     private let replay: EventReplay?

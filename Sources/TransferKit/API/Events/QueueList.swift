@@ -44,7 +44,7 @@ public struct QueueList: Sendable, Hashable {
 
     /// The sessions and the revision of the list.
     public private(set) var order: QueueOrder
-    /// The revision of the change whose events are being applied; nil between changes, and in changes that the list already contains.
+    /// The revision of the change whose events are being applied; nil between changes, and during a change that the list already contains.
     private var changing: UInt64?
 
     /// Creates a list from a snapshot.
@@ -73,7 +73,7 @@ public struct QueueList: Sendable, Hashable {
         return change
     }
 
-    /// Applies a change of the order; nil for other events. Indices outside the list show that events are missing.
+    /// Applies a change of the order. Returns nil for other events, and `outdated` for indices outside the list, because events are missing then.
     private mutating func change(_ event: QueueEvent.Kind) -> Change? {
         let all = order.sessions.indices
         switch event {

@@ -4,7 +4,7 @@ public import TransferCore
 public enum SessionEvent: Hashable, Sendable {
     /// The current state of the session: as the first element, and again after missed events.
     case present(SessionStatus)
-    /// An event of the session. Of an event that names several sessions, this is the part about this one.
+    /// An event of the session. If the queue's event names several sessions, it is reduced to this one.
     case event(QueueEvent)
     /// The session has ended. No element follows.
     case ended(SessionEnd)
@@ -16,7 +16,7 @@ public enum SessionEnd: Hashable, Sendable {
     case completed
     /// The session failed.
     case failed(TransferError)
-    /// The app ended the session.
+    /// The app cancelled the session.
     case cancelled
     /// The session is no longer in the queue.
     case removed
@@ -24,8 +24,8 @@ public enum SessionEnd: Hashable, Sendable {
 
 /// The events of one session for one consumer: the current state first, then its events, and its end last.
 ///
-/// If a session is retried after its end, get a new sequence. The sequence ends without ``SessionEvent/ended(_:)`` with the queue's
-/// shutdown or when the iterating task is cancelled. If a slow consumer misses events, it gets the session's current state instead.
+/// If a session is retried after its end, get a new sequence. If the queue shuts down or the iterating task is cancelled, the sequence ends
+/// without ``SessionEvent/ended(_:)``. A slow consumer that misses events gets the session's current state instead.
 public struct SessionEvents: AsyncSequence, Sendable {
     let id: SessionID
     let queue: TransferQueue
@@ -78,7 +78,7 @@ public struct SessionEvents: AsyncSequence, Sendable {
             await next()
         }
 
-        /// Reads the session; nil if that fails now. The next event retries it.
+        /// Reads the session's current state. Returns nil if the store can't be read now, or the session was removed.
         private mutating func present() async -> SessionStatus? {
             do {
                 let status = try await queue.status(of: id)

@@ -6,30 +6,30 @@ extension TransferQueue {
         hub.subscribe()
     }
 
-    /// The number of the last published event. Events of changes that are being stored are not included.
+    /// The number of the last published event. Excludes events whose changes are still being stored.
     public nonisolated var revision: UInt64 { hub.revision }
 
     /// Returns the events after a revision from the change log, followed by live events, without loss or duplicates.
     ///
-    /// Use it to continue reading after an interruption, including a restart of the process. Events that the log no longer contains
-    /// (``QueueConfiguration/changeLogLimit``) are replaced by a ``QueueEvent/Kind/gap(from:to:)``; read the current state then. Statistics
-    /// are never stored. Each call creates a new subscription.
+    /// Use it to continue after an interruption, including a restart of the process. A ``QueueEvent/Kind/gap(from:to:)`` replaces events that
+    /// the log no longer contains (``QueueConfiguration/changeLogLimit``); then read the current state. Statistics are never stored. Each
+    /// call creates a new subscription.
     ///
-    /// - Parameter revision: The last event that the reader knows; 0 for all events of the log.
+    /// - Parameter revision: The revision of the last event that the reader received; 0 for all events of the log.
     public nonisolated func events(since revision: UInt64) -> QueueEvents {
         hub.subscribe(after: revision, in: store)
     }
 
     /// Sets the delegate for all further events, replacing the previous delegate; nil for none.
     ///
-    /// The queue holds the delegate weakly. It calls the methods one at a time, in the order of the events, until ``shutdown()``. The
-    /// delegate may receive the last event after `shutdown` returns, because it may call `shutdown` itself. A replaced delegate receives no
-    /// more calls, except that a method in progress completes; the new delegate's first call waits for that.
+    /// The queue keeps a weak reference to the delegate. It calls the methods one at a time, in the order of the events, until
+    /// ``shutdown()``. The delegate may receive the last event after `shutdown` returns, because it may call `shutdown` itself. If a method
+    /// of a replaced delegate is in progress, the new delegate's first call waits until that method returns.
     public nonisolated func setDelegate(_ delegate: (any TransferQueueDelegate)?) {
         delivery.start(delegate, of: self, events: hub.subscribe(), logger: configuration.logger)
     }
 
-    /// Keeps the queue alive until its delegate has received the last event, because the delegate's methods take the queue.
+    /// Keeps the queue alive until its delegate has received the last event, because the queue is a parameter of the delegate's methods.
     nonisolated func keepForDelegate() {
         Task { await delegateIsDone() }
     }

@@ -6,15 +6,17 @@ public import TransferCore
 /// Every method is optional. The queue calls all methods except ``queue(_:endpointFor:among:)`` one at a time, each after its change is
 /// durable and the previous method has returned.
 ///
-/// Implement the methods in an actor or a main-actor class, as isolated methods, asynchronous or not; the isolation determines where they
+/// Implement the methods as isolated methods of an actor or a main-actor class, asynchronous or not. Their isolation determines where they
 /// run. Mark async methods of a main-actor class `@MainActor`; otherwise they inherit `nonisolated` from this protocol. A slow delegate
 /// never slows the queue: when 4,096 events wait for it, the queue drops further ones and calls ``queue(_:didMissEventsFrom:to:)``.
 ///
-/// Methods with `will` and `did` in their names are brackets for batch updates of a view; a `will` method can't veto a change. Indices are
-/// those at the time of the change, not those at the time of the call: apply the changes to a ``QueueList``, which starts with
-/// ``TransferQueue/order()``.
+/// Methods with `will` and `did` in their names are brackets for batch updates of a view; a `will` method can't veto a change. When a method
+/// is called, the order may already have changed again, and indices are those of the earlier change. So apply the changes to a
+/// ``QueueList``, created from ``TransferQueue/order()``.
 public protocol TransferQueueDelegate: AnyObject, Sendable {
-    /// Any event, before the method for its kind: one method for all events. A misspelt one of the others is never called.
+    /// Receives every event, before the method for its kind is called.
+    ///
+    /// Use it to handle all events in one place. The compiler does not report a misspelt name of the other methods, because they are optional.
     func queue(_ queue: TransferQueue, didReceive event: QueueEvent) async
 
     // MARK: The queue
@@ -31,21 +33,21 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
     func queue(_ queue: TransferQueue, storageDidFail error: QueueError) async
     /// A part of the store can't be read and was quarantined.
     func queue(_ queue: TransferQueue, didQuarantine description: String) async
-    /// The store reached a limit, so the oldest sessions in quarantine, or removals that wait for servers, were deleted.
+    /// The store reached a limit and deleted the oldest sessions in quarantine, or the oldest pending removals of remote content.
     func queue(_ queue: TransferQueue, didTrimStore description: String) async
-    /// The delegate was too slow, and events were dropped: read the queue again. Called in place of all dropped events, never inside the
-    /// brackets of an order change.
+    /// Events were dropped, because the delegate was too slow: read the queue's state again. Called in place of all dropped events, never
+    /// between ``queueWillChange(_:orderRevision:)`` and ``queueDidChange(_:orderRevision:)``.
     func queue(_ queue: TransferQueue, didMissEventsFrom first: UInt64, to last: UInt64) async
 
-    // MARK: The order; between the first and the last of these there is exactly one of the others
+    // MARK: The order: exactly one of didAdd, didRemove and didMove between queueWillChange and queueDidChange
 
     /// The order is about to change.
     func queueWillChange(_ queue: TransferQueue, orderRevision: UInt64) async
-    /// Sessions were added, contiguously; the first has this index.
+    /// Sessions were added next to each other; the first one has this index.
     func queue(_ queue: TransferQueue, didAdd sessions: [SessionID], at index: Int) async
     /// Sessions were removed; the indices, ascending, are those before the change.
     func queue(_ queue: TransferQueue, didRemove sessions: [SessionID], at indices: [Int]) async
-    /// A session was moved; the second index is the one after the move.
+    /// A session was moved; `to` is its index after the move.
     func queue(_ queue: TransferQueue, didMove session: SessionID, from: Int, to: Int) async
     /// The order has changed.
     func queueDidChange(_ queue: TransferQueue, orderRevision: UInt64) async
@@ -58,17 +60,17 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
     func queue(_ queue: TransferQueue, didActivate session: SessionID) async
     /// A session's transport is about to begin.
     func queue(_ queue: TransferQueue, willStartRunning session: SessionID) async
-    /// A session's transport is connected, and bytes moved.
+    /// A session's transport is connected and has moved its first bytes.
     func queue(_ queue: TransferQueue, didStartRunning session: SessionID) async
     /// A session's transport, which had started, is about to end.
     func queue(_ queue: TransferQueue, willStopRunning session: SessionID) async
     /// A session's transport has ended.
     func queue(_ queue: TransferQueue, didStopRunning session: SessionID) async
-    /// A session is about to give up its slot.
+    /// A session is about to release its slot.
     func queue(_ queue: TransferQueue, willDeactivate session: SessionID) async
-    /// A session gave up its slot.
+    /// A session released its slot.
     func queue(_ queue: TransferQueue, didDeactivate session: SessionID) async
-    /// Sessions changed to this state, and no other method reports it.
+    /// Sessions changed to this state. Called only for changes that no other method reports.
     func queue(_ queue: TransferQueue, didChange sessions: [SessionID], to state: SessionState) async
     /// Tags, context, rates or policies of a session changed, or items were added to it.
     func queue(_ queue: TransferQueue, didUpdate session: SessionID) async
@@ -85,26 +87,26 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
     func queue(_ queue: TransferQueue, session: SessionID, didProgress statistics: SessionStatistics) async
     /// An item arrived.
     func queue(_ queue: TransferQueue, session: SessionID, didCompleteItem position: Int64, _ receipt: TransferReceipt) async
-    /// The session gave up an item.
+    /// An item failed. The session does not retry the item automatically.
     func queue(_ queue: TransferQueue, session: SessionID, didFailItem position: Int64, with error: TransferError) async
     /// An item restarts at byte 0; the error is the reason.
     func queue(_ queue: TransferQueue, session: SessionID, didRestartItem position: Int64, because error: TransferError) async
-    /// An attempt failed. The queue repeats it at the given time.
+    /// An attempt failed. The queue retries at the given time.
     func queue(_ queue: TransferQueue, session: SessionID, didFailAttempt error: TransferError, retryAt: Date) async
-    /// The session's further attempts use another endpoint. Not called for the first endpoint, so `previous` is not nil.
+    /// The session switched to another endpoint. Not called for the first endpoint, so `previous` is not nil.
     func queue(_ queue: TransferQueue, session: SessionID, didChangeEndpointFrom previous: String?, to endpoint: String) async
 
     // MARK: Questions
 
     /// Returns the endpoint that a session uses; nil for the queue's choice, which is the first reachable one.
     ///
-    /// Not an event: the queue calls this method when a running session has two or more available endpoints, before its first file, and
-    /// again in each run and whenever the available endpoints change. It may call it before another method has returned, and for several
-    /// sessions concurrently. The session waits for the result, with its slot, until it is paused, stopped or otherwise interrupted; other
-    /// sessions do not wait. A result that is not in `endpoints` is ignored, with a warning in the log.
+    /// This method is a question, not an event. The queue calls it for a running session with two or more available endpoints: before the
+    /// first file of each run, and whenever the available endpoints change. The call can overlap with other methods, and with calls for other
+    /// sessions. The session keeps its slot while it waits for the result, and stops waiting if it is interrupted; other sessions do not
+    /// wait. A result that is not in `endpoints` is ignored, with a warning in the log.
     ///
-    /// The result replaces only the account's order of endpoints. A file with confirmed bytes at another endpoint stays there as long as it
-    /// would without the choice, and an endpoint that was just unreachable is skipped.
+    /// The result only replaces the account's order of endpoints. A file with confirmed bytes still stays at its endpoint, under the same
+    /// rules as without this method. An endpoint that was just unreachable is still skipped.
     func queue(_ queue: TransferQueue, endpointFor session: SessionID, among endpoints: [Endpoint]) async -> Endpoint?
 
     // MARK: Accounts
@@ -115,19 +117,19 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
     func queue(_ queue: TransferQueue, didUnblockAccount account: String) async
     /// The account's credentials were refused or can't be read. Returns how to continue.
     ///
-    /// Called once, regardless of how many sessions wait, and again when the next process starts the queue, if the account is still blocked
-    /// then. If credentials are refused again after ``CredentialsAnswer/retry``, the method is called again, and the delay before each
-    /// further retry grows from 1 s, doubling up to 5 min.
+    /// Called once, regardless of the number of waiting sessions. If the account is still blocked when the next process starts the queue, the
+    /// method is called again. It is also called again if credentials are refused after ``CredentialsAnswer/retry``. The delay before each
+    /// further retry then doubles, from 1 s to 5 min.
     ///
-    /// Later events wait for the result. To ask the user, return ``CredentialsAnswer/later``, and call ``TransferQueue/unblockAccount(_:)``
-    /// when new credentials exist.
+    /// Later events wait until this method returns. To ask the user, return ``CredentialsAnswer/later`` at once, and call
+    /// ``TransferQueue/unblockAccount(_:)`` when new credentials exist.
     func queue(_ queue: TransferQueue, needsCredentialsFor account: String, because error: TransferError) async -> CredentialsAnswer
 }
 
 /// The response of a delegate to a request for credentials.
 public enum CredentialsAnswer: Hashable, Sendable {
-    /// The account stays blocked until it is unblocked or saved again. The default of a delegate that does not implement the method.
+    /// The account stays blocked until it is unblocked or saved again. This is the default.
     case later
-    /// The account's credentials are valid now: the queue unblocks the account and tries again.
+    /// The account's credentials are valid now. The queue unblocks the account, so its sessions start again.
     case retry
 }

@@ -21,7 +21,7 @@ public struct QueueEvent: Hashable, Sendable {
 
     /// The kinds of events. The list is not exhaustive: a `switch` needs a `default`.
     ///
-    /// Events whose names begin with `will` and `did` enclose a change: the change was decided, and both are sent after it was stored.
+    /// Events whose names begin with `will` and `did` enclose a change. Both are sent after the change was stored.
     public enum Kind: Hashable, Sendable {
         // The queue.
 
@@ -34,14 +34,14 @@ public struct QueueEvent: Hashable, Sendable {
         /// Limits or rates of the queue or of an account changed.
         case limitsChanged
         /// The store accepts no changes, for example because the disk is full. Running sessions continue, and their changes are stored once the store
-        /// works again. Or the store is damaged where a session needs it (`storageDamaged`); that session waits.
+        /// works again. With the code `storageDamaged`, a part of the store that a session needs is damaged, and that session waits.
         case storageFailed(QueueError)
-        /// An unreadable part of the store was set aside. The text names the part and the reason.
+        /// An unreadable part of the store was quarantined. The text names the part and the reason.
         case quarantined(String)
-        /// The store had reached a limit, so the oldest sessions in quarantine, or the oldest removals that wait for servers, were deleted. The text
-        /// has their number. Not stored.
+        /// The store reached a limit and deleted the oldest sessions in quarantine, or the oldest pending removals of remote content. The text has
+        /// their number. Not stored.
         case storeTrimmed(String)
-        /// Events are missing, because this subscriber did not take them in time, because they are older than the change log, or because a later
+        /// Events are missing, because this subscriber did not read them in time, because they are older than the change log, or because a later
         /// version wrote them. Read the current state again. A gap never begins or ends between a `willChangeQueue` and its `didChangeQueue`.
         case gap(from: UInt64, to: UInt64)
 
@@ -51,11 +51,11 @@ public struct QueueEvent: Hashable, Sendable {
         case willChangeQueue(orderRevision: UInt64)
         /// The order has changed to this revision.
         case didChangeQueue(orderRevision: UInt64)
-        /// Sessions were added, the first at this index, the others after it.
+        /// Sessions were added next to each other; the first one has this index.
         case added([SessionID], index: Int)
         /// Sessions were removed; the indices, ascending, are those before the change.
         case removed([SessionID], indices: [Int])
-        /// A session was moved. The second index is its index after the move.
+        /// A session was moved; `to` is its index after the move.
         case moved(SessionID, from: Int, to: Int)
 
         // The life of a session.
@@ -66,17 +66,17 @@ public struct QueueEvent: Hashable, Sendable {
         case didActivate(SessionID)
         /// The transport of a session will start.
         case willStartRunning(SessionID)
-        /// The transport of a session is connected, and bytes moved.
+        /// The transport of a session is connected and has moved its first bytes.
         case didStartRunning(SessionID)
         /// The transport of a session, which had started, will end.
         case willStopRunning(SessionID)
         /// The transport of a session has ended.
         case didStopRunning(SessionID)
-        /// A session will give up its slot.
+        /// A session will release its slot.
         case willDeactivate(SessionID)
-        /// A session has given up its slot.
+        /// A session has released its slot.
         case didDeactivate(SessionID)
-        /// Sessions have this state now, and no other event reports the change.
+        /// Sessions changed to this state. Sent only for changes that no other event reports.
         case changed([SessionID], SessionState)
         /// The tags, context, rates or policies of a session changed, or items were added to it.
         case updated(SessionID)
@@ -84,7 +84,7 @@ public struct QueueEvent: Hashable, Sendable {
         case completed(SessionID)
         /// The session ended with an error.
         case failed(SessionID, TransferError)
-        /// The app ended these sessions.
+        /// The app cancelled these sessions.
         case cancelled([SessionID])
 
         // The work of a running session.
@@ -93,19 +93,19 @@ public struct QueueEvent: Hashable, Sendable {
         case progress(SessionID, SessionStatistics)
         /// An item has arrived.
         case itemCompleted(SessionID, position: Int64, TransferReceipt)
-        /// An item was given up.
+        /// An item failed. The session does not retry the item automatically.
         case itemFailed(SessionID, position: Int64, TransferError)
         /// An item restarts from byte 0. The error has the reason.
         case itemRestarted(SessionID, position: Int64, TransferError)
         /// An attempt failed and will be retried at this time.
         case attemptFailed(SessionID, TransferError, retryAt: Date)
-        /// The session's attempts use another address from now on. The first address of a session is not a change, so `from` is nil only if an app
-        /// makes such an event.
+        /// The session switched to an endpoint with another address. Not sent for the first endpoint, so `from` is nil only in an event that an app
+        /// creates.
         case endpointChanged(SessionID, from: String?, to: String)
 
         // Accounts.
 
-        /// No session of this account starts until the user acts.
+        /// No session of this account starts until the app or the user acts.
         case accountBlocked(account: String, TransferError)
         /// The account's sessions may start again.
         case accountUnblocked(account: String)

@@ -1,5 +1,5 @@
-/// When and how often a failed attempt is repeated: exponential backoff with full jitter, so that clients of one server do not return at
-/// the same time.
+/// When and how often a failed attempt is retried. Delays use exponential backoff with full jitter, so that the clients of a server do not
+/// return at the same time.
 public struct RetryPolicy: Hashable, Sendable, Codable {
     /// The upper bound of the first delay, a year at most. Default: 1 s. It doubles with each consecutive failure.
     public var base: Duration
@@ -7,13 +7,13 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     /// The upper bound of any delay, a year at most. Default: 5 min.
     public var maximumDelay: Duration
 
-    /// The number of consecutive failed attempts at one endpoint after which a file is given up there, at least 1. Default: 8.
+    /// The maximum number of consecutive failed attempts of a file at one endpoint, at least 1. Default: 8.
     ///
-    /// A failure after progress starts a new count. Attempts during an outage of the server are not counted; see ``giveUpAfter``.
+    /// Progress restarts the count. Attempts during an outage of the server are not counted; see ``giveUpAfter``.
     public var maximumAttempts: Int
 
-    /// The duration of an outage of the account's servers after which a waiting session fails, at least 0 s; nil, the default, for no
-    /// limit. Each process measures it from the first attempt that met the outage.
+    /// The duration of an outage of the account's servers after which a waiting session fails, at least 0 s. Default: nil, for no limit. Each
+    /// process measures it from the first attempt that failed because of the outage.
     public var giveUpAfter: Duration?
 
     /// Creates a policy.
@@ -46,19 +46,19 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     /// The longest delay that a server can ask for.
     static let longestRetryAfter = Duration.seconds(24 * 3_600)
 
-    /// The maximum delay during which a session keeps its slot.
+    /// The longest delay during which a session keeps its slot.
     package static let slotKept = Duration.seconds(1)
 
-    /// The longest delay after an attempt that met an outage. Short, so that a server that is back is noticed soon; attempts cost an
-    /// unreachable server nothing.
+    /// The longest delay after an attempt that failed because of an outage. It is short, so that the queue soon detects the end of the outage.
+    /// Attempts put no load on an unreachable server.
     static let longestOutageDelay = Duration.seconds(10)
 
     /// The delay after a failure.
     ///
     /// - Parameters:
     ///   - failures: The number of consecutive failed attempts, including this one.
-    ///   - retryAfter: The delay that the server asks for; the result is never shorter.
-    ///   - isOutage: Whether the attempts met an outage.
+    ///   - retryAfter: The delay that the server asks for, limited to 24 h. The result is never shorter.
+    ///   - isOutage: Whether the attempts failed because of an outage.
     ///   - fraction: A random number in 0 ..< 1.
     package func delay(afterFailures failures: Int, retryAfter: Duration?, isOutage: Bool = false, fraction: Double) -> Duration {
         var bound = base

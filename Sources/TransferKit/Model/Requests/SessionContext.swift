@@ -1,10 +1,12 @@
 import Foundation
 
-/// An app's own value for a session.
+/// Checks the context of a session, which is a JSON value of the app.
 enum SessionContext {
-    /// Checks a context. It rejects numbers that no `Double` can hold, such as `1e400`, although they are valid JSON (RFC 8259, section 6): the
-    /// context is printed unchanged in one line with the rest of a session, and a reader could be unable to parse that line (RFC 7493, section
-    /// 2.2). Digits beyond a `Double`'s precision are kept.
+    /// Checks a context.
+    ///
+    /// Rejects numbers outside the range of a `Double`, such as `1e400`, although they are valid JSON (RFC 8259, section 6). The context is printed
+    /// unchanged as a part of the session's line, and many readers could not parse a line with such a number (RFC 7493, section 2.2). Numbers
+    /// with more digits than a `Double` can represent are accepted unchanged.
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest` if the context is not JSON, or has such a number.
     static func validate(_ context: Data?) throws(QueueError) {
@@ -14,7 +16,7 @@ enum SessionContext {
         } catch {
             throw QueueError(
                 .invalidRequest,
-                "The context of a session is not JSON, or has a number outside the range of a Double, such as 1e400. Write it as a string.")
+                "The context of a session is not JSON, or has a number too large for a Double, such as 1e400. Write it as a string.")
         }
     }
 }

@@ -1,4 +1,4 @@
-/// A condition that a session does not start before the end of another one.
+/// A condition for the start of a session: another session must complete or end first.
 public struct SessionDependency: Hashable, Sendable, Codable {
     /// The other session.
     public var session: SessionID

@@ -4,9 +4,9 @@ public import TransferCore
 public struct SessionOptions: Hashable, Sendable, Codable {
     /// The policy for a session in which an item fails permanently.
     public enum ItemFailurePolicy: String, Hashable, Sendable, Codable {
-        /// The other items continue. The session ends as failed, with a list of the failed items.
+        /// The other items continue. Then the session fails.
         case `continue`
-        /// The session fails with the first failed item.
+        /// The session fails as soon as an item fails.
         case failSession
     }
 
@@ -27,10 +27,10 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// When and how often failed attempts are retried.
     public var retry: RetryPolicy
 
-    /// The longest time of an attempt in which the network takes no byte and the other end confirms none. Default: 60 s.
+    /// The maximum time in an attempt in which the network accepts no byte and the other end confirms none. Default: 60 s.
     public var stallTimeout: Duration
 
-    /// The longest time for the server's response after the last byte of a file or request above 1 MiB was sent. Default: 300 s.
+    /// The maximum time to wait for the server's response after the last byte of a file or request above 1 MiB was sent. Default: 300 s.
     public var responseTimeout: Duration
 
     /// The policy for a file that changed after a part of it was sent. Default: the file fails, and the error describes the change.
@@ -39,35 +39,38 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// The rate limit of the whole session, in bytes per second; nil for no limit.
     public var rateLimit: Int64?
 
-    /// The maximum number of files in flight, 1 to 64; nil for one large file, or the transport's number of small files (6, or 64 with SFTP).
+    /// The maximum number of files in flight, 1 to 64. Default: nil, for one large file, or for several small files (6, or 64 with SFTP).
     public var filesInFlight: Int?
 
-    /// How the transfer verifies that the received content is the sent content. Default: by size. A change affects files that start later.
+    /// How the transfer verifies that the received content equals the sent content. Default: by size. A change affects files that start later.
     public var verification: Verification
 
-    /// How files are created at servers that choose their names. Default: with as few requests as the server allows. Then a lost response can
-    /// leave one complete copy on the server; with ``/TransferCore/CreationMode/separate`` it can only leave an empty file.
+    /// How files are created at servers that choose their names. Default: with as few requests as the server allows.
+    ///
+    /// With the default, a lost response can leave an extra complete copy on the server. With ``/TransferCore/CreationMode/separate``, it can
+    /// only leave an empty file.
     public var creation: CreationMode
 
     /// Whether the session may run while the network is expensive, according to the app; see ``TransferQueue/setNetworkCondition(_:)``. Default: yes.
     public var allowsExpensiveNetwork: Bool
 
-    /// Headers for each request of HTTP transports. The store contains them unencrypted; for secrets, use an endpoint's credentials.
+    /// Headers for each request of HTTP transports. The store contains them unencrypted, so use an endpoint's credentials for secrets.
     public var headers: [String: String]
 
     /// The largest size of a request in bytes, at least 1, for transports that send requests; nil for no limit.
     public var chunkSize: Int64?
 
-    /// The number of segments of a large file that move in parallel, 1 to 64, if the transport and the server support it. Default: 1.
+    /// The number of segments of a large file to transfer in parallel, 1 to 64, if the transport and the server support it. Default: 1.
     public var parallel: Int
 
-    /// The policy for existing files: at the local destination of a download, or at the remote destination of an upload, if the transport names
-    /// remote files, as SFTP does. Default: the transfer of such a file fails.
+    /// The policy for files that already exist at the destination. For an upload, it applies if the server stores files under their names, as with
+    /// SFTP. Default: the transfer of such a file fails.
     public var overwrite: OverwritePolicy
 
-    /// Settings of the session that override those of its account's endpoints, by name. Only settings that the transport allows for sessions are
-    /// valid, such as how plain HTTP sends files. The store contains them unencrypted. A value can grant access, as a signed URL does, so printed
-    /// forms of these options contain only the names.
+    /// Settings of the session, by name, that override those of its account's endpoints. Only settings that the transport allows for sessions are
+    /// valid, such as how plain HTTP sends files.
+    ///
+    /// The store contains the settings unencrypted. A value can grant access, as a signed URL does, so printed options contain only the names.
     public var settings: [String: String] {
         get { ownSettings.values }
         set { ownSettings = NamedCapabilities(newValue) }
@@ -75,8 +78,8 @@ public struct SessionOptions: Hashable, Sendable, Codable {
 
     private var ownSettings: NamedCapabilities
 
-    /// The required checksum of the only file of a download, if the transport can compare it: `sha256:`, `sha512:`, `sha1:` or `md5:`, followed by
-    /// hexadecimal digits. Nil for none.
+    /// The checksum that the content of a download of exactly one file must have: `sha256:`, `sha512:`, `sha1:` or `md5:`, followed by hexadecimal
+    /// digits. Default: nil, for no comparison. The transport must support it.
     public var expectedChecksum: String?
 
     /// Creates options. Each has a default.
@@ -174,7 +177,7 @@ extension SessionOptions {
         for (name, value) in headers { try Self.validate(header: name, value) }
     }
 
-    /// Checks a header by RFC 9110, sections 5.1 and 5.5. Other characters in a name or a value could form a second header.
+    /// Checks a header (RFC 9110, sections 5.1 and 5.5). Invalid characters in a name or a value could form a second header.
     private static func validate(header name: String, _ value: String) throws(QueueError) {
         guard !name.isEmpty,
             name.unicodeScalars.allSatisfy({

@@ -10,21 +10,22 @@ public struct SessionRequest: Sendable {
     public var direction: TransferDirection
     /// The items, in the order of their transfer.
     public var items: [TransferItem]
-    /// The local folder for a download; nil for an upload. A relative path starts at the working directory at the time of the call of `enqueue`.
+    /// The local folder for a download; nil for an upload. A relative path starts at the working directory when `enqueue` is called.
     public var folder: FilePath?
-    /// A human-readable name; nil for a name made from the first item.
+    /// A human-readable name; nil for the name of the first item and the number of others.
     public var name: String?
-    /// Words by which the app groups sessions. Statuses list them sorted, each once.
+    /// Words by which the app groups sessions. Statuses list them sorted and without duplicates.
     public var tags: [String]
-    /// The app's own value as JSON, returned in every status.
+    /// A value of the app as JSON, returned in every status.
     public var context: Data?
     /// The options of the session.
     public var options: SessionOptions
     /// The earliest start; nil for no such condition.
     public var notBefore: Date?
-    /// Another session that must end first; nil for no such condition. The other one may be in the same call.
+    /// Another session that must end first; nil for no such condition. The other session may be in the same call.
     public var dependency: SessionDependency?
-    /// A key of the session. If a session with the same key is in the queue and not completed, that session is returned and nothing is added.
+    /// A key that prevents duplicates. If the queue has a session with the same key that is not completed, `enqueue` adds no session and returns
+    /// the existing one.
     public var deduplicationKey: String?
     /// The ID of the new session, so that other requests of the same call can refer to it.
     public var id = SessionID()
@@ -36,7 +37,7 @@ public struct SessionRequest: Sendable {
     ///   - account: The name of a saved account.
     ///   - name: A human-readable name.
     ///   - tags: Words by which the app groups sessions.
-    ///   - context: Any value of the app, encoded as JSON at once.
+    ///   - context: Any value of the app, encoded as JSON immediately.
     ///   - options: The options of the session.
     /// - Throws: The errors of encoding the context.
     public static func upload(
@@ -50,7 +51,7 @@ public struct SessionRequest: Sendable {
 
     /// Creates a request for an upload of files that keep their names.
     ///
-    /// Parameters and errors as for ``upload(items:to:name:tags:context:options:)``.
+    /// The parameters and errors are those of ``upload(items:to:name:tags:context:options:)``.
     public static func upload(
         _ paths: [some LocalPathConvertible], to account: String, name: String? = nil, tags: [String] = [], context: (any Encodable)? = nil,
         options: SessionOptions = SessionOptions()
@@ -61,10 +62,11 @@ public struct SessionRequest: Sendable {
 
     /// Creates a request for a download of files into a folder.
     ///
-    /// The folder must exist. No file is written outside it: local names are relative and without `..`; of the server's data, only the names
-    /// in a remote folder are used, and only if each is a single name; and no symbolic link below the folder is followed. Until a file is complete,
-    /// its bytes are in a part file, a hidden file in the same folder whose name ends in `.part`. ``SessionOptions/overwrite`` is the policy for
-    /// existing files.
+    /// The folder must exist. The queue never writes outside of it: local names are relative and without `..`, and symbolic links below the folder
+    /// are not followed. The queue uses names from a server only for the content of a remote folder, and only if each is a single path component.
+    ///
+    /// Until a file is complete, its bytes are in a part file, a hidden file in the same folder whose name ends in `.part`.
+    /// ``SessionOptions/overwrite`` is the policy for existing files.
     ///
     /// - Parameters:
     ///   - items: The items to receive, in this order; made with ``TransferItem/remote(_:as:)`` and
@@ -73,7 +75,7 @@ public struct SessionRequest: Sendable {
     ///   - folder: The local folder for the files.
     ///   - name: A human-readable name.
     ///   - tags: Words by which the app groups sessions.
-    ///   - context: Any value of the app, encoded as JSON at once.
+    ///   - context: Any value of the app, encoded as JSON immediately.
     ///   - options: The options of the session.
     /// - Throws: The errors of encoding the context.
     public static func download(
@@ -87,7 +89,7 @@ public struct SessionRequest: Sendable {
 
     /// Creates a request for a download of files into a folder. Each file gets the last component of its remote name.
     ///
-    /// Parameters and errors as for ``download(items:from:to:name:tags:context:options:)``.
+    /// The parameters and errors are those of ``download(items:from:to:name:tags:context:options:)``.
     public static func download(
         _ paths: [some RemotePathConvertible], from account: String, to folder: some LocalPathConvertible, name: String? = nil,
         tags: [String] = [],

@@ -7,13 +7,13 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
     public var rateLimit: Int64?
     /// The new tags.
     public var tags: [String]?
-    /// The app's new value, as JSON.
+    /// The app's new context value, as JSON.
     public var context: Data?
     /// The new retry policy.
     public var retry: RetryPolicy?
     /// How files that start later are verified.
     public var verification: Verification?
-    /// Whether the session may run while the network is expensive. A running session that may not is interrupted.
+    /// Whether the session may run while the network is expensive. If false, and the network is expensive, a running session is interrupted.
     public var allowsExpensiveNetwork: Bool?
 
     /// Creates an update.

@@ -5,15 +5,15 @@ extension TransferItem {
     /// The default number of bytes that a stream may produce before the other end confirms them: 8 MiB.
     public static var defaultAhead: Int64 { 8 << 20 }
 
-    /// Creates an item of bytes that are produced during the transfer.
+    /// Creates an item for a stream: bytes that are produced during the transfer.
     ///
     /// A task of the queue iterates the sequence once, from when its session first runs. The bytes pass through a file in the queue's storage
     /// folder, so that an upload can resume after a broken connection. Where the file system supports it, the disk space of confirmed bytes is freed.
-    /// While the sequence is `ahead` bytes ahead, the queue requests no further bytes, also while the session is paused.
+    /// While `ahead` bytes are unconfirmed, the queue requests no further bytes. So a pause of the session also pauses the sequence.
     ///
     /// The item fails with the class `sourceLost` if the sequence throws, or if the server loses bytes that were freed. It also fails if this
-    /// process ends, unless all bytes were in the storage folder before, or ``TransferQueue/continueStream(_:bufferSize:ahead:)`` supplies the
-    /// rest. An item of this kind can be enqueued only once.
+    /// process ends before all bytes are in the storage folder, unless ``TransferQueue/continueStream(_:bufferSize:ahead:)`` supplies the rest. An
+    /// item of this kind can be enqueued only once.
     ///
     /// - Parameters:
     ///   - chunks: Chunks of any size, in order: `Data`, arrays of bytes, or the like.
@@ -29,12 +29,12 @@ extension TransferItem {
         return TransferItem(.stream(producer), as: destination)
     }
 
-    /// Creates an item, and a writer for its bytes during the transfer; like ``stream(_:as:length:ahead:)``.
+    /// Creates an item for a stream, and a writer with which the app writes its bytes; otherwise the same as ``stream(_:as:length:ahead:)``.
     ///
     /// - Parameters:
     ///   - destination: The remote name.
     ///   - length: The length in bytes, if it is known. The item fails if the written length differs.
-    ///   - bufferSize: The number of bytes in memory at which a write waits.
+    ///   - bufferSize: The number of bytes in memory from which a write waits.
     ///   - ahead: The maximum number of bytes on the disk that the other end has not confirmed, at least 1.
     public static func stream(
         as destination: some RemotePathConvertible, length: Int64? = nil, bufferSize: Int = 1 << 20, ahead: Int64 = defaultAhead

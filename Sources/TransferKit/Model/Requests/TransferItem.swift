@@ -9,9 +9,9 @@ public struct TransferItem: Hashable, Sendable {
         case path(FilePath)
         case data(Data)
         case stream(StreamProducer)
-        /// A download to this name; nil for the last component of the remote name.
+        /// A download to this local name; nil for the last component of the remote name.
         case remote(FilePath?)
-        /// A download of a folder with all its content; the name is as for ``remote(_:)``.
+        /// A download of a folder with all its content. The local name is as for ``remote(_:)``.
         case remoteFolder(FilePath?)
     }
 
@@ -22,7 +22,7 @@ public struct TransferItem: Hashable, Sendable {
         didSet { invalidDestination = nil }
     }
 
-    /// The given remote name if it is not a valid ``RemotePath``. The call of `enqueue` rejects it.
+    /// The given remote name if it is not a valid ``RemotePath``. `enqueue` rejects the item.
     package var invalidDestination: String?
 
     /// The policy for symbolic links, if the item is a folder.
@@ -30,8 +30,8 @@ public struct TransferItem: Hashable, Sendable {
 
     /// The URL of an existing upload on the server, for transports that would otherwise create one; nil for none. Not for folders.
     ///
-    /// Anyone who has the URL may be able to write there. The store keeps it until the session is removed; logs, errors, events and statuses never
-    /// contain it.
+    /// Anyone who has the URL may be able to write to the upload. The store contains the URL until the session is removed. Logs, errors, events and
+    /// statuses never contain it.
     public var uploadURL: String? {
         get { uploadPlace?.text }
         set { uploadPlace = newValue.map(Capability.init) }
@@ -39,8 +39,7 @@ public struct TransferItem: Hashable, Sendable {
 
     package var uploadPlace: Capability?
 
-    /// The local file or folder to send; nil for other kinds of items. A relative path starts at the working directory at the time of the call of
-    /// `enqueue`.
+    /// The local file or folder to send; nil for other kinds of items. A relative path starts at the working directory when `enqueue` is called.
     public var source: FilePath? {
         switch content {
         case .path(let path): path
@@ -48,16 +47,16 @@ public struct TransferItem: Hashable, Sendable {
         }
     }
 
-    /// Creates an item of a file or a folder. The call of `enqueue` determines which of the two it is.
+    /// Creates an item for a file or a folder. `enqueue` determines which of the two it is.
     ///
-    /// A folder is read when its session first runs, and keeps its structure below its own name or the given one. Its content at that time is sent;
-    /// in a folder with at most 16,384 entries, in the order of the bytes of their names. Folders without files are not created at the other end.
-    /// Sockets, FIFOs and devices are skipped, as ``ItemState/skipped`` items. An unreadable folder inside is an item that fails, and the others
-    /// continue.
+    /// A folder is read when its session first runs, and its content at that time is sent. At the other end, it has the name of the folder or the
+    /// given name, and the same structure. The entries of a folder are sent in the byte order of their names if there are at most 16,384. Folders
+    /// without files are not created at the other end. Sockets, FIFOs and devices are skipped, as ``ItemState/skipped`` items. An unreadable
+    /// subfolder becomes a failed item, and the other items continue.
     ///
     /// - Parameters:
     ///   - source: The file or folder: a `FilePath`, a `String` or a file `URL`.
-    ///   - destination: The remote name, a `String` or a ``RemotePath``, which the call of `enqueue` checks. Nil for the last component of `source`.
+    ///   - destination: The remote name: a `String` or a ``RemotePath``, checked by `enqueue`. Nil for the last component of `source`.
     ///   - symbolicLinks: The policy for symbolic links inside a folder.
     public init(
         _ source: some LocalPathConvertible, as destination: (some RemotePathConvertible)? = RemotePath?.none,
@@ -67,10 +66,10 @@ public struct TransferItem: Hashable, Sendable {
         self.symbolicLinks = symbolicLinks
     }
 
-    /// Creates an item of bytes in memory.
+    /// Creates an item for bytes in memory.
     ///
-    /// The call of `enqueue` writes the bytes to a file in the queue's storage folder, which only its owner can read. The file is deleted when the
-    /// bytes have arrived or the session is removed, so a completed item of this kind can't be sent again.
+    /// `enqueue` writes the bytes to a file in the queue's storage folder that only its owner can read. The file is deleted when the bytes have
+    /// arrived or the session is removed, so a completed item of this kind can't be sent again.
     ///
     /// - Parameters:
     ///   - data: The bytes.
@@ -79,14 +78,14 @@ public struct TransferItem: Hashable, Sendable {
         TransferItem(.data(data), as: destination)
     }
 
-    /// Creates an item of a remote file or folder, for a ``SessionRequest/download(items:from:to:name:tags:context:options:)``.
+    /// Creates an item for a remote file or folder, for a ``SessionRequest/download(items:from:to:name:tags:context:options:)``.
     ///
-    /// The transfer determines which of the two it is. A folder is received as by ``remoteFolder(_:as:symbolicLinks:)``, without its
-    /// symbolic links, if the transport can list folders. Its files come after all others of the session.
+    /// The transfer determines which of the two it is. If the transport can list folders, a folder is received as by
+    /// ``remoteFolder(_:as:symbolicLinks:)``, without its symbolic links. The folder's files follow all other files of the session.
     ///
     /// - Parameters:
     ///   - remotePath: The name below the endpoint's folder.
-    ///   - name: The local name below the session's folder: relative, without `..`. Its folders are created when they are needed. Nil for the last
+    ///   - name: The local name below the session's folder: relative, without `..`. Folders in the name are created when needed. Nil for the last
     ///     component of `remotePath`.
     public static func remote(
         _ remotePath: some RemotePathConvertible, as name: (some LocalPathConvertible)? = FilePath?.none
@@ -94,15 +93,16 @@ public struct TransferItem: Hashable, Sendable {
         TransferItem(.remote(name?.filePath), as: remotePath)
     }
 
-    /// Creates an item of a remote folder, for a ``SessionRequest/download(items:from:to:name:tags:context:options:)``.
+    /// Creates an item for a remote folder, for a ``SessionRequest/download(items:from:to:name:tags:context:options:)``.
     ///
-    /// The folder is listed when its session first runs, and keeps its structure below its own name or the given one. Its content at that time is
-    /// received, folder by folder from the top; in a folder with at most 16,384 entries, in the order of the bytes of their names. Folders without
-    /// files are not created on this machine. Entries that are neither files nor folders, and links that are not followed, are skipped, as
-    /// ``ItemState/skipped`` items. Folders inside that can't be listed, and names that are not valid on this machine, are items that fail, and the
-    /// others continue.
+    /// The folder is listed when its session first runs, and its content at that time is received. On this machine, it has the name of the folder
+    /// or the given name, and the same structure. Folders are received from the top. The entries of a folder are received in the byte order of their
+    /// names if there are at most 16,384. Folders without files are not created on this machine.
     ///
-    /// An endpoint whose transport can't list folders fails the item as ``TransferCore/FailureClass/unsupported``.
+    /// Entries that are neither files nor folders, and links that are not followed, are skipped, as ``ItemState/skipped`` items. A subfolder that
+    /// can't be listed, and a name that is not valid on this machine, become failed items, and the other items continue.
+    ///
+    /// At an endpoint whose transport can't list folders, the item fails as ``TransferCore/FailureClass/unsupported``.
     ///
     /// - Parameters:
     ///   - remotePath: The folder's name below the endpoint's folder.

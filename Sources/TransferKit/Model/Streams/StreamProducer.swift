@@ -8,11 +8,11 @@ enum StreamNews: Sendable {
     case stored(Int)
     /// All bytes are in the storage folder, with a completion mark that survives restarts.
     case sealed
-    /// No reader remains.
+    /// The queue no longer reads the stream.
     case refused(any Error)
 }
 
-/// The source of an app's stream: it hands over the chunks in order, once. It equals only itself.
+/// The source of an app's stream, which provides the chunks in order, once. Two producers are equal if they are the same object.
 package final class StreamProducer: Sendable {
     typealias Write = @Sendable (Data) async throws -> Void
 
@@ -26,7 +26,7 @@ package final class StreamProducer: Sendable {
 
     /// - Parameters:
     ///   - report: Receives the reports about the chunks.
-    ///   - body: Hands over the chunks in order, and returns after the last.
+    ///   - body: Writes the chunks in order, and returns after the last one.
     init(
         length: Int64?, ahead: Int64, report: @escaping @Sendable (StreamNews) -> Void = { _ in },
         body: @escaping @Sendable (_ write: Write) async throws -> Void
@@ -37,7 +37,9 @@ package final class StreamProducer: Sendable {
         self.body = body
     }
 
-    /// - Returns: Whether the caller now owns the stream. Only one caller can, because a stream can be read once.
+    /// Claims the stream. Only one caller can claim it, because a stream can be read only once.
+    ///
+    /// - Returns: Whether the caller now owns the stream.
     func claim() -> Bool {
         isClaimed.withLock { isClaimed in
             defer { isClaimed = true }

@@ -1,10 +1,10 @@
 public import Foundation
 import TransferCore
 
-/// The writer of an item whose length need not be known in advance; made with ``TransferItem/stream(as:length:bufferSize:ahead:)``.
+/// Writes the bytes of a stream item. Made with ``TransferItem/stream(as:length:bufferSize:ahead:)``.
 ///
-/// It is like one end of a bound pair of streams: the queue reads the written bytes while its session runs. Any task may use it; the order of chunks
-/// from concurrent tasks is arbitrary. If the writer is released without ``finish()`` or ``fail(_:)``, the item fails.
+/// The queue reads the written bytes while the item's session runs, as from a pipe. Any task may use the writer; the order of chunks from
+/// concurrent tasks is arbitrary. If the writer is released without ``finish()`` or ``fail(_:)``, the item fails.
 public final class StreamWriter: Sendable {
     private let channel: ByteChannel
 
@@ -16,7 +16,7 @@ public final class StreamWriter: Sendable {
         channel.end(.failure(TransferError(.sourceLost, .producerGone, "its writer was released before finish() was called.")))
     }
 
-    /// Writes a chunk after the others. It returns once the buffer has room, which can take until the session runs or is resumed.
+    /// Appends a chunk. Waits until the buffer has room, which can take until the session runs or is resumed.
     ///
     /// - Throws: A ``TransferError`` if the queue no longer reads, because the item failed, or its session was cancelled or removed;
     ///   `CancellationError` if the task is cancelled, and then no byte of the chunk is sent.
@@ -26,8 +26,8 @@ public final class StreamWriter: Sendable {
         try await channel.write(data)
     }
 
-    /// Waits until all bytes written before are in the queue's storage folder, where they survive the end of this process. After
-    /// ``finish()``, it waits until the end is stored, too; then the item needs no producer any more.
+    /// Waits until all bytes written before are in the queue's storage folder, where they survive the end of this process. After ``finish()``,
+    /// it also waits until the end of the stream is stored. Then the item no longer needs a writer.
     ///
     /// Like a write, it waits until the session runs, and while too many bytes are unconfirmed.
     ///

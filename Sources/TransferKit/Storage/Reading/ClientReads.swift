@@ -7,7 +7,7 @@ package final class ClientReads: Sendable {
         var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
-    /// Two less than the store's number of connections for reading.
+    /// The maximum number of concurrent reads: two less than the store's number of connections for reading.
     static let limit = 2
 
     private let state: Locked<State>
@@ -16,7 +16,7 @@ package final class ClientReads: Sendable {
         state = Locked(State(free: limit))
     }
 
-    /// Runs a read when it is its turn.
+    /// Runs a read. Waits while the maximum number of reads is running.
     package func run<Value>(_ body: () async throws -> sending Value) async rethrows -> sending Value {
         await withCheckedContinuation { continuation in
             let isFree = state.withLock { state in
