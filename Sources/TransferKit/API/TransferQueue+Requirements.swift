@@ -1,4 +1,4 @@
-package import TransferCore
+import TransferCore
 
 extension TransferQueue {
     /// The properties of a session that its account's transports must support.
