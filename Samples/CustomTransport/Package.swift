@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Which of the modules that it uses shows in its own interface is said by `public import`.
+// Imports are internal by default. `public import` marks the modules that the package's own interface uses.
 let settings: [SwiftSetting] = [.enableUpcomingFeature("InternalImportsByDefault")]
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
@@ -10,7 +10,7 @@ func product(_ name: String) -> Target.Dependency {
     .product(name: name, package: "transferkit")
 }
 
-// A transport of your own names the package by its URL instead.
+// In your own package, use the URL of TransferKit instead of a path.
 let package = Package(
     name: "transferkit-folder",
     platforms: [.macOS(.v15)],

@@ -1,4 +1,4 @@
-"""Relays cut connections to all servers at random bytes and times. All files must arrive, with few bytes sent twice."""
+"""Relays cut the connections to all servers after random numbers of bytes or times. All files must arrive, with few bytes sent twice."""
 
 import random
 import time
@@ -11,9 +11,9 @@ cuts_per_queue = 40
 
 
 def campaign(seed, rounds, seconds, program):
-    """Cuts connections `rounds` times, or for part of `seconds`. Returns the anomalies and a line of figures."""
+    """Cuts connections `rounds` times, or for a part of `seconds`. Returns the anomalies and a line of statistics."""
     studio = Studio("cut", seed, program)
-    # The rest of the time is for completing and checking the sessions.
+    # The remaining time is for completing and checking the sessions.
     end = time.monotonic() + seconds * 0.4 if seconds else None
     made = number = 0
     content = dict.fromkeys(studio.servers, 0)
@@ -38,7 +38,7 @@ def campaign(seed, rounds, seconds, program):
                     break
                 failures += failed
                 for name, error in failed:
-                    # A file may use up its attempts. A cut must never cause a permanent failure.
+                    # A file may use up its attempts, but a cut must never cause a permanent failure.
                     if error["class"] not in ["transient", "network"]:
                         studio.anomaly(f"{name} failed because of a cut: {error}")
             if status != 0:

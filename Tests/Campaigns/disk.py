@@ -1,4 +1,4 @@
-"""Fills a small tmpfs with the storage folder and the downloads, so that each write in turn fails, and then frees space."""
+"""Fills the small tmpfs of the storage folder and the downloads, so that writes fail at many points, and then frees space."""
 
 import ctypes
 import os
@@ -15,10 +15,10 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def campaign(seed, rounds, seconds, program):
-    """Runs commands, downloads and whole runs on a disk with little free space.
+    """Runs single commands, downloads and complete runs on a disk with little free space.
 
     Fills the disk during a run `rounds` times, or about once a minute of `seconds`. Below 300 seconds, the free space grows in larger steps.
-    Returns the anomalies and a line of figures.
+    Returns the anomalies and a line of statistics.
     """
     is_short = not rounds and seconds < 300
     if os.getuid() != 0 or libc.unshare(0x20000) != 0:  # CLONE_NEWNS
@@ -54,7 +54,7 @@ class Disk:
         return state.f_bavail * state.f_frsize
 
     def leave(self, free):
-        """Fills the disk up to `free` bytes, even while others write to it."""
+        """Fills the disk, leaving `free` bytes, even while other processes write to it."""
         self.empty()
         with open(self.filler, "wb") as file:
             amount = self.free() - free
@@ -142,7 +142,7 @@ class Campaign:
     # Downloads
 
     def downloads(self, steps):
-        """Downloads to a disk whose free space grows from zero until all files fit."""
+        """Downloads files to a disk whose free space grows from zero until all files fit."""
         queue = self.queue()
         queue.store = queue.folder / "store"
         queue.downloads = self.disk.folder / "downloads"
@@ -178,7 +178,7 @@ class Campaign:
     # Runs
 
     def filled_run(self, is_killed):
-        """Fills the disk of the storage folder while files move, and frees it after up to 2.5 seconds, optionally after a kill."""
+        """Fills the disk of the storage folder during transfers, and frees space after at most 2.5 seconds, optionally after a kill."""
         self.fills += 1
         queue = self.queue()
         queue.add_accounts()
@@ -208,7 +208,7 @@ class Campaign:
         status, _, diagnostics = queue.finish(run, ["run"], timeout=120)
         self.codes.add(status)
         if status == 1:
-            # If all remaining sessions wait for disk space, the run ends with that message.
+            # If all remaining sessions wait for disk space, the run ends with this message.
             if "Free some space" not in diagnostics:
                 self.studio.anomaly(f"run exited with 1 on a full disk: {diagnostics[-1000:]}")
             status, _, diagnostics = queue.run("run", "--progress", "none")
@@ -221,7 +221,7 @@ class Campaign:
         work.clean()
 
     def ask_owner(self, work):
-        """Checks that a command to an owner with a full disk succeeds or changes nothing."""
+        """Checks that a command succeeds or changes nothing while the owner's disk is full."""
         session = work.new("loop")
         session.file("late", 1000)
         status, output, diagnostics = work.queue.run(*session.arguments())

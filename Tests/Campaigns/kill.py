@@ -12,12 +12,12 @@ kills_per_queue = 25
 
 
 def campaign(seed, rounds, seconds, program):
-    """Kills `rounds` times, or for half of `seconds`. Returns the anomalies and a line of figures."""
+    """Kills `transferq run` `rounds` times, or for half of `seconds`. Returns the anomalies and a line of statistics."""
     studio = Studio("kill", seed, program)
     for server in studio.servers.values():
         server.relay.rate = 12 << 20
     begin = time.monotonic()
-    # The rest of the time is for completing and checking the sessions.
+    # The remaining time is for completing and checking the sessions.
     end = begin + seconds * 0.5 if seconds else None
     kills = number = content = ran_out = 0
     try:
@@ -51,7 +51,7 @@ class OneQueue:
         kills = ended = 0
         while kills < goal and ended < 2 and not (end and time.monotonic() > end):
             run = self.queue.start("run", "--progress", "none")
-            # About a third die while the queue opens or recovers, the others while files move.
+            # Kill about a third of the runs while the queue opens or recovers, and the others during transfers.
             life = self.draw.uniform(0, 0.25 if self.draw.random() < 0.35 else 2)
             asked = self.draw.random() < 0.5
             if asked:
@@ -97,7 +97,7 @@ class OneQueue:
     # Commands during a run
 
     def act(self):
-        """Starts one to three commands, which the queue's owner or their own process performs."""
+        """Starts one to three commands. The queue's owner performs them, or their own process if there is none."""
         for _ in range(self.draw.randint(1, 3)):
             name = self.draw.choice([
                 "now", "next", "move", "stop", "pause", "hold", "resume", "release", "list", "why", "set", "add", "cancel", "remove"])
@@ -125,7 +125,7 @@ class OneQueue:
                 timer.start()
             self.beside.append((name, session, arguments, process, is_killed))
             if name == "add":
-                # The session's position is known only when the command has ended.
+                # Wait for the command, because the session's position is unknown before its end.
                 self.join()
 
     def join(self):

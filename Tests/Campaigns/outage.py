@@ -8,9 +8,9 @@ from work import Work
 
 
 def campaign(seed, rounds, seconds, program):
-    """Stops the servers `rounds` times (once) for 2 to 60 seconds, or without `rounds` for a twentieth of `seconds`, at most 60.
+    """Stops the servers `rounds` times, each time for 2 to 60 seconds. Without `rounds`, stops them once, for a twentieth of `seconds`, at most 60.
 
-    Returns the anomalies and a line of figures.
+    Returns the anomalies and a line of statistics.
     """
     studio = Studio("outage", seed, program, only=["loop", "sftp", "put"])
     waits, aways = [], []
@@ -29,7 +29,7 @@ def campaign(seed, rounds, seconds, program):
             for server in studio.servers.values():
                 server.relay.rate = 6 << 20
             run = queue.start("run", "--progress", "none", "--jobs", "8")
-            # Stop the servers after each relay has passed half a mebibyte.
+            # Stop the servers when each relay has forwarded half a mebibyte, or after 30 seconds.
             limit = time.monotonic() + 30
             while time.monotonic() < limit and any(
                     server.relay.up + server.relay.down < begin[kind] + (1 << 19) for kind, server in studio.servers.items()):

@@ -12,7 +12,7 @@ import time
 
 
 class Cuts:
-    """A plan of cuts: after a number of bytes in one direction or after a time, by a reset or a half-close.
+    """A plan of cuts. Each cut is a reset or a half-close, after a number of bytes in one direction or after a time.
 
     limit: The maximum number of cut connections.
     share: The fraction of connections to cut, from 0 to 1.
@@ -31,7 +31,7 @@ class Cuts:
         draw = self.random
         is_cut = draw.random() < self.share
         trigger = draw.choice(["up", "down", "time"])
-        # All magnitudes are equally likely, so cuts in a greeting are as frequent as cuts in mebibytes of content.
+        # All orders of magnitude are equally likely, so a cut in a greeting is as likely as a cut after mebibytes of content.
         position = 0 if draw.random() < 0.02 else int(2 ** draw.uniform(0, self.largest))
         amount = draw.uniform(0, self.longest) if trigger == "time" else position
         ending = draw.choice(["reset", "reset", "half-close"])
@@ -43,7 +43,7 @@ class Cuts:
 
 
 class Relay:
-    """Listens on the same port for its whole life. The port of its server may change."""
+    """A relay to one server. Always listens on the same port, although the port of the server may change."""
 
     def __init__(self, loop, target, rate=None):
         self.loop, self.target, self.rate = loop, target, rate
@@ -155,7 +155,7 @@ class Relay:
 def start_loop():
     """Starts an event loop on its own thread, which ends with this process."""
     loop = asyncio.new_event_loop()
-    # Ignore errors of connections, because these relays cut connections on purpose.
+    # Ignore connection errors, because the relays cut connections on purpose.
     loop.set_exception_handler(lambda _, __: None)
     threading.Thread(target=loop.run_forever, daemon=True).start()
     return loop

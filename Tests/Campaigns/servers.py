@@ -17,7 +17,7 @@ def end_with_parent():
 
 
 class Server:
-    """One server. Its relay keeps its port when the server restarts."""
+    """One server and its relay. The relay keeps its port when the server restarts."""
 
     def __init__(self, kind, folder, loop, build):
         self.kind, self.folder, self.build = kind, folder, build
@@ -48,7 +48,7 @@ class Server:
         (self.folder / "uploads").mkdir(exist_ok=True)
 
     def stop(self):
-        """Kills the server and resets its connections, as a loss of power does."""
+        """Kills the server and resets its connections, like a loss of power."""
         self.relay.refuse()
         self.process.kill()
         self.process.wait()

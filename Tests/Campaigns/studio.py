@@ -15,11 +15,11 @@ from relay import start_loop
 from servers import Server, root
 
 kinds = ["loop", "tuspy", "sftp", "put"]
-downloads = None  # The folder for the downloads of all queues; None for a folder in each queue's folder.
+downloads = None  # The folder for the downloads of all queues. If None, each queue has its own folder for downloads.
 
 
 class Studio:
-    """The servers and the folder of one campaign. Prints each anomaly at once, with the seed that replays it."""
+    """The servers and the folder of one campaign. Prints each anomaly immediately, with the seed of the campaign."""
 
     def __init__(self, name, seed, program=None, only=None):
         self.name, self.seed = name, seed
@@ -46,7 +46,7 @@ class Studio:
 
 
 class Queue:
-    """One storage folder, with a folder of sources and one of downloads."""
+    """One storage folder, with a folder for sources and a folder for downloads."""
 
     def __init__(self, studio, number, store=None, received=None):
         self.studio, self.number = studio, number
@@ -68,7 +68,7 @@ class Queue:
             stdout=subprocess.PIPE, stderr=log or subprocess.PIPE, text=True, errors="surrogateescape")
 
     def finish(self, process, arguments=(), timeout=240):
-        """Waits for a command. A crash or a hang is an anomaly. Returns the exit code, the output and the diagnostics."""
+        """Waits for a command to end. Reports a crash or a hang as an anomaly. Returns the exit code, the output and the diagnostics."""
         try:
             output, diagnostics = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:

@@ -1,10 +1,11 @@
-// A library to preload into a program. At each fsync or fdatasync below some folders, records the content of the synced file or the names in the
-// synced folder. `power-loss` restores the folders from these records to their state after a loss of power.
+// A library to preload into a program. At each fsync or fdatasync below some folders, it records the content of the synced file, or the names in
+// the synced folder. From these records, `power-loss` restores the folders to their state after a loss of power.
 //
 //   POWERLOSS_ROOTS    the folders, separated by colons
 //   POWERLOSS_RECORDS  the folder for the records: one file for each inode, named after its kind, number and birth time
-//   POWERLOSS_STOP     the number of syncs after which the program is killed; 0 for never. The file "count" in the records has the number of
-//                      syncs.
+//   POWERLOSS_STOP     the number of syncs after which the program is killed; 0 for never
+//
+// The file "count" in the folder for the records contains the number of syncs.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -95,7 +96,7 @@ static void record(int fd) {
 static int synced(int fd, int (*sync_call)(int)) {
     if (!is_below_root(fd)) return sync_call(fd);
     pthread_mutex_lock(&lock);
-    // Record before the call: it guarantees only what was written before it.
+    // Record before the call, because a sync guarantees only the bytes that were written before it.
     record(fd);
     int result = sync_call(fd);
     count += 1;

@@ -35,7 +35,7 @@ class Session:
         options = ["add", self.account, *([] if self.is_download else [self.work.queue.sources / self.name / p for p in self.paths])]
         folder = f"{self.work.place}/{self.name}"
         if not self.is_download:
-            # A tus server has no folders. At other servers, each session has its own.
+            # A tus server has no folders. At the other servers, each session has its own folder.
             options += [] if self.account in ["loop", "tuspy"] else ["--to", folder]
         else:
             (self.work.queue.downloads / self.name).mkdir()
@@ -160,7 +160,7 @@ class Work:
             name: items.get(name) and server.folder / "uploads" / (items[name].split("/")[-1] + suffix) for name in session.files}
 
     def check_places(self, by_id, kills):
-        """Checks that destinations contain no part files and no orphans beyond the documented ones."""
+        """Checks that destinations contain no part files, and no other files than the documented ones."""
         for session in self.sessions:
             if session.account not in ["sftp", "put"] and not session.is_download:
                 continue
@@ -174,7 +174,7 @@ class Work:
             self.check_uploads(account, kills)
 
     def check_uploads(self, account, kills):
-        """Checks that a tus server has each large file once, and small files again only as Durability and Queue semantics document."""
+        """Checks that a tus server has each large file once, and no more copies of small files than Durability and Queue semantics document."""
         folder = self.studio.servers[account].folder / "uploads"
         ids = {session.id: session for session in self.sessions}
         complete, partial = {}, []
@@ -190,7 +190,7 @@ class Work:
                 complete.setdefault(key, []).append(size)
             elif offset:
                 partial.append((ids[key[:36]], key, offset, size))
-        # If the request that joins the segments of a file gets no response, the file may exist twice, like a small one.
+        # If the request that concatenates the segments of a file gets no response, the file may exist twice, like a small file.
         again = [sizes[0] for key, sizes in complete.items() if len(sizes) > 1 and not ids[key[:36]].parallel]
         if sum(len(sizes) - 1 for sizes in complete.values()) > sent_again * kills or any(size > 1 << 20 for size in again):
             self.studio.anomaly(f"{account} has duplicate files of these sizes after {kills} kills: {again}")

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Uploads a file over tus with curl alone, with one POST and one PATCH: the limit for any client. Usage: curl-tus.sh URL FILE
+# Uploads a file over tus with curl alone, with one POST and one PATCH: the upper bound for any client. Usage: curl-tus.sh URL FILE
 set -eu
 location=$(curl --silent --fail --output /dev/null --dump-header - --request POST --header 'Tus-Resumable: 1.0.0' \
     --header "Upload-Length: $(stat --format %s "$2")" --header 'Upload-Metadata: filename ZmlsZQ==,filetype YXBwbGljYXRpb24vb2N0ZXQtc3RyZWFt' \
     "$1" | tr -d '\r' | sed -n 's/^[Ll]ocation: //p')
-# It may be only a path.
+# The location may be only a path.
 case $location in /*) location=$(printf '%s' "$1" | sed 's|^\([a-z]*://[^/]*\).*|\1|')$location ;; esac
 exec curl --silent --fail --request PATCH --header 'Tus-Resumable: 1.0.0' --header 'Upload-Offset: 0' --header 'Expect:' \
     --header 'Content-Type: application/offset+octet-stream' --upload-file "$2" "$location"

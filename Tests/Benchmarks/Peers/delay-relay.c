@@ -1,7 +1,7 @@
-// A path with a delay, and with a rate limit for each connection: forwards loopback connections to another loopback port.
+// Forwards loopback connections to another loopback port, with a delay, and with a rate limit for each connection.
 //
 // Usage: delay-relay TARGET-PORT ONE-WAY-MILLISECONDS [BYTES-PER-SECOND]. Prints the port that it listens on. The rate limits the bytes to the
-// target. Each chunk leaves the relay with the delay after its arrival, so many chunks may be in flight, as on a long line.
+// target. Each block of bytes leaves the relay after the delay, so many blocks can be in flight, as on a long line.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// The maximum in flight in one direction: more than the product of delay and rate of each measured path.
+// The maximum amount in flight in one direction: more than delay × rate of each measured path.
 enum { chunk_size = 64 * 1024, chunk_count = 1024 };
 
 struct chunk {

@@ -1,8 +1,8 @@
-// Allocates memory and returns nearly all of it to the system, for other programs: of each 2 MiB it keeps a page until its standard input ends.
-// Prints the number of MiB when it is done.
+// Allocates memory and returns nearly all of it to the system, for other programs. It keeps one page of each 2 MiB until its standard input ends.
+// Prints the number of MiB when the memory is ready.
 //
 // A virtual machine returns free memory to its host in large pieces. The next program that writes to such memory waits until the host provides it
-// again, which takes longer than anything else. Free memory with a used page in the middle stays in the machine.
+// again, which takes longer than the measured work. A piece with one used page is not returned to the host.
 //
 //   hold-memory MEGABYTES
 #define _DEFAULT_SOURCE

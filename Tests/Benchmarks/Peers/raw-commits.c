@@ -1,5 +1,5 @@
-// Changes one small row of a database repeatedly, each time in a separate durable transaction, with the settings of a store: the time that a
-// durable change takes on the disk alone. Prints the median and the 99th percentile, in milliseconds.
+// Changes one small row of a database in a separate durable transaction, again and again, with the settings of a store. This is the time that the
+// disk alone needs for a durable change. Prints the median and the 99th percentile, in milliseconds.
 //
 //   raw-commits NEW.sqlite COUNT
 #include <sqlite3.h>

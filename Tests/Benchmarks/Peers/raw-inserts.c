@@ -1,5 +1,5 @@
-// Inserts the rows of a store into a new database with the same schema, in one transaction and with the same settings: the limit for any queue
-// on SQLite. Prints the seconds of the inserts and the commit.
+// Inserts the rows of a store into a new database with the same schema, in one transaction and with the same settings: the upper bound for any
+// queue on SQLite. Prints the duration of the inserts and the commit in seconds, and the number of rows.
 //
 //   raw-inserts STORE.sqlite NEW.sqlite
 #include <sqlite3.h>
@@ -42,7 +42,7 @@ int main(int argc, char **argv) {
     while (sqlite3_step(schema) == SQLITE_ROW) check(sqlite3_exec(to, (const char *)sqlite3_column_text(schema, 0), NULL, NULL, NULL), to);
     sqlite3_finalize(schema);
 
-    // In an order that satisfies the foreign keys. Skips tables that do not exist in this store.
+    // Use an order that satisfies the foreign keys, and skip tables that do not exist in this store.
     const char *names[] = {"account", "session", "schedule", "session_tag", "directory", "item", "file", "setting", "change"};
     enum { tables = sizeof names / sizeof *names };
     Table table[tables] = {0};

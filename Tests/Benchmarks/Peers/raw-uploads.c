@@ -1,4 +1,4 @@
-// Sends many small files with hand-written tus requests over persistent connections: the limit for any client with that many connections.
+// Sends many small files with hand-written tus requests over persistent connections: the upper bound for any client with this number of connections.
 // The requests have the headers of common clients, because a server may need more time for them than for the content.
 //
 // Usage: raw-uploads PORT FOLDER BYTES CONNECTIONS single|pair. `single` is one POST with the content (creation-with-upload); `pair` is a POST and
@@ -37,7 +37,7 @@ static const char *read_answer(int socket, char *buffer, size_t capacity) {
         if (count <= 0) fail("The server closed the connection");
         filled += (size_t)count;
     }
-    if (strncmp(buffer, "HTTP/1.1 20", 11) != 0) fail("The server refused");
+    if (strncmp(buffer, "HTTP/1.1 20", 11) != 0) fail("The server rejected a request");
     return buffer;
 }
 
@@ -55,10 +55,10 @@ static void *work(void *context) {
     int one = 1, socket_ = socket(AF_INET, SOCK_STREAM, 0);
     struct sockaddr_in address = {
         .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((unsigned short)port)};
-    if (connect(socket_, (struct sockaddr *)&address, sizeof address) < 0) fail("There is no connection");
+    if (connect(socket_, (struct sockaddr *)&address, sizeof address) < 0) fail("Cannot connect to the server");
     setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     char *request = malloc((size_t)size + 1024), answer[8192], path[512];
-    if (request == NULL) fail("There is no memory");
+    if (request == NULL) fail("Out of memory");
     for (int file = atomic_fetch_add(&next_file, 1); file < file_count; file = atomic_fetch_add(&next_file, 1)) {
         int head = snprintf(
             request, 1024,
@@ -69,11 +69,11 @@ static void *work(void *context) {
         if (is_pair) {
             send_all(socket_, request, (size_t)head);
             const char *location = strcasestr(read_answer(socket_, answer, sizeof answer), "\nLocation: ");
-            if (location == NULL) fail("There is no Location");
+            if (location == NULL) fail("The response has no Location");
             location += strlen("\nLocation: ");
-            // It may be a complete URL. Requests need only its path.
+            // The location may be a complete URL. Requests need only its path.
             if (strncmp(location, "http://", 7) == 0) location = strchrnul(location + 7, '/');
-            if (sscanf(location, "%511s", path) != 1) fail("There is no Location");
+            if (sscanf(location, "%511s", path) != 1) fail("The Location is empty");
             head = snprintf(
                 request, 1024,
                 "PATCH %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAccept: */*\r\nUser-Agent: raw-uploads\r\nTus-Resumable: 1.0.0\r\nUpload-Offset: 0\r\n"
@@ -81,7 +81,7 @@ static void *work(void *context) {
                 path, port, size);
         }
         int descriptor = open(files[file], O_RDONLY);
-        if (descriptor < 0 || read(descriptor, request + head, (size_t)size) != size) fail("A file can't be read");
+        if (descriptor < 0 || read(descriptor, request + head, (size_t)size) != size) fail("Cannot read a file");
         close(descriptor);
         send_all(socket_, request, (size_t)(head + size));
         read_answer(socket_, answer, sizeof answer);
@@ -101,14 +101,14 @@ int main(int count, char **arguments) {
     int connections = atoi(arguments[4]);
     is_pair = strcmp(arguments[5], "pair") == 0;
     DIR *folder = opendir(arguments[2]);
-    if (folder == NULL) fail("The folder can't be read");
+    if (folder == NULL) fail("Cannot read the folder");
     for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
         if (entry->d_name[0] == '.') continue;
         files = realloc(files, sizeof *files * (size_t)(file_count + 1));
-        if (files == NULL || asprintf(&files[file_count++], "%s/%s", arguments[2], entry->d_name) < 0) fail("There is no memory");
+        if (files == NULL || asprintf(&files[file_count++], "%s/%s", arguments[2], entry->d_name) < 0) fail("Out of memory");
     }
     pthread_t threads[64];
-    if (connections < 1 || connections > 64) fail("There are 1 to 64 connections");
+    if (connections < 1 || connections > 64) fail("CONNECTIONS must be 1 to 64");
     for (int index = 0; index < connections; index++) pthread_create(&threads[index], NULL, work, NULL);
     for (int index = 0; index < connections; index++) pthread_join(threads[index], NULL);
     return 0;

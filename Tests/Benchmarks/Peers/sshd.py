@@ -1,6 +1,6 @@
-"""Runs an OpenSSH server for one user on a free loopback port. Prints the port when it listens, and ends with its standard input.
+"""Runs an OpenSSH server for one user on a free loopback port. Prints the port when it listens, and ends when its standard input ends.
 
-Usage: sshd.py FOLDER. The server's files are in FOLDER, and "key" and "known_hosts" for clients.
+Usage: sshd.py FOLDER. FOLDER contains the server's files, and "key" and "known_hosts" for clients.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""A common tus server: tuspyserver with uvicorn. Prints its port when it listens. Usage: tus-server.py FOLDER"""
+"""Runs tuspyserver, a common tus server, with uvicorn. Prints its port when it listens. Usage: tus-server.py FOLDER"""
 
 import socket
 import sys

@@ -1,8 +1,8 @@
-// A server that receives bytes as fast as a socket does, and discards them: the upper bound for uploads.
+// A server that receives bytes as fast as a socket can, and discards them: the upper bound for uploads.
 //
-// Implements just enough of tus 1.0.0 for a correct client: POST with Upload-Length or a concatenation, HEAD, PATCH, DELETE; and PUT for
-// `curl -T`.
-// Uses one thread for each connection. Usage: tus-sink [PORT]. Prints the port that it listens on, by default a free one.
+// Implements the part of tus 1.0.0 that a correct client needs: POST with Upload-Length or a concatenation, HEAD, PATCH and DELETE. Implements PUT
+// for `curl -T`.
+// Uses one thread for each connection. Usage: tus-sink [PORT]. Without PORT, uses a free one. Prints the port that it listens on.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -27,10 +27,10 @@ static _Atomic long upload_count;
 
 struct request {
     char method[16];
-    long upload;  // -1 if the path names none
+    long upload;  // -1 if the path names no upload
     long long content_length, upload_length, upload_offset;
     int expects_continue, closes;
-    long long concatenated;  // the bytes of a final upload's parts; -1 if it is not final
+    long long concatenated;  // the number of bytes in all segments of a concatenation; -1 for another request
 };
 
 static long long number_after(const char *head, const char *name, long long missing) {
@@ -47,7 +47,7 @@ static int has_line(const char *head, const char *start) {
     return 0;
 }
 
-/// The total size of the parts in "Upload-Concat: final;/files/1 /files/2".
+/// Returns the total size of the segments in "Upload-Concat: final;/files/1 /files/2", or -1 without that header.
 static long long concatenated(const char *head) {
     const char *line = strcasestr(head, "\r\nUpload-Concat: final;");
     if (line == NULL) return -1;

@@ -6,7 +6,7 @@ import TransportSupport
 extension FolderTransport {
     /// Copies the rest of a file in blocks, from the end of the part file.
     ///
-    /// - Parameter checkpoint: Returns a checkpoint that covers a number of bytes.
+    /// - Parameter checkpoint: Returns a checkpoint that covers the given number of bytes.
     func copy(
         from reader: FileReader, to writer: FileWriter, size: Int64, _ reporter: AttemptReporter,
         checkpoint: @Sendable (Int64) throws -> Checkpoint

@@ -12,7 +12,7 @@ extension FolderTransport {
             let identity = try await threads.run { try SourceIdentity(ofFileAt: path) }
             let (size, time) = (identity.size, identity.modificationTime)
             if let checkpoint = attempt.checkpoint {
-                // Only the version that the part file was received from can be continued.
+                // Resume only if the file still has the version from which the part file was received.
                 let earlier = try JSONDecoder().decode(SourceIdentity.self, from: checkpoint.data)
                 guard identity.difference(from: earlier) == nil else {
                     throw TransferError(.resumeLost, .uploadGone, "\(path) changed since a part of it was received. The download restarts.")
@@ -30,7 +30,7 @@ extension FolderTransport {
             if writer.finalPath != destination.path { receipt.localPath = writer.finalPath }
             return receipt
         } catch let error as TransferError where error.failureClass == .sourceLost {
-            // These classes are for files of the app; this file is the endpoint's.
+            // The classes `sourceLost` and `sourceChanged` are for files of the app, but this file belongs to the endpoint.
             throw TransferError(.permanent, .noSuchRemoteFile, error.message, cause: error.cause)
         } catch let error as TransferError where error.failureClass == .sourceChanged {
             throw TransferError(.resumeLost, .uploadGone, error.message, cause: error.cause)

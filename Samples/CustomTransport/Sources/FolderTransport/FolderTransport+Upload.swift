@@ -7,7 +7,7 @@ import TransportSupport
 private struct UploadCheckpoint: Codable {
     /// The part file's path below the endpoint's folder.
     let part: [UInt8]
-    /// Whether the file has its final name, so that only the part file's name remains to be removed.
+    /// Whether the file has its final name, and only the part file's name must still be removed.
     var isPlaced = false
 
     func checkpoint(confirmed: Int64) throws -> Checkpoint {
@@ -24,7 +24,7 @@ extension FolderTransport {
         let size = try await size(of: source)
         let time = source.growth == nil ? source.identity.modificationTime : nil
         let name = attempt.remotePath
-        // The name contains the transfer's ID, so a late discard never affects the part file of a newer life of the file.
+        // The name contains the transfer's ID, so a late discard never affects the part file of a newer generation.
         let part = Array(name.bytes.dropLast(name.lastComponent.count)) + Array(".tq-\(attempt.transferID).part".utf8)
         var stored =
             try attempt.checkpoint.map { try JSONDecoder().decode(UploadCheckpoint.self, from: $0.data) }
@@ -34,20 +34,20 @@ extension FolderTransport {
         if stored.isPlaced { try await remove(destination.partPath) }
         let isUpToDate = try await FileWriter.isUpToDate(destination, size: size, modificationTime: time, on: threads)
         if stored.isPlaced || isUpToDate { return TransferReceipt(bytes: size, remoteURL: destination.path.folderURL) }
-        // Saved before the part file exists, so that a discard finds it whenever this process ends.
+        // Save a checkpoint before the part file exists, so that a discard finds the part file even if this process ends now.
         if attempt.checkpoint == nil { try await reporter.save(stored.checkpoint(confirmed: 0)) }
         do {
             let writer = try await FileWriter.open(destination, from: attempt.checkpoint?.confirmed ?? 0, size: size, on: threads)
             try await copy(from: reader, to: writer, size: size, reporter) { [stored] in try stored.checkpoint(confirmed: $0) }
             try await reader.verifyUnchanged()
             try await writer.finish(size: size, modificationTime: time)
-            // Until this is saved, the part file shows that the file has its final name: both are links to it.
+            // Until this checkpoint is saved, the part file shows that the upload is complete: both names are links to the same file.
             stored.isPlaced = true
             try await reporter.save(stored.checkpoint(confirmed: size))
             try await remove(destination.partPath)
             return TransferReceipt(bytes: size, remoteURL: writer.finalPath.folderURL)
         } catch let error as TransferError where error.code == .diskFull {
-            // The disk is the endpoint's.
+            // The full disk belongs to the endpoint.
             throw TransferError(.remoteFull, .remoteFull, error.message, cause: error.cause)
         }
     }

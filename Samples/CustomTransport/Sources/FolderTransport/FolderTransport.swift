@@ -5,8 +5,8 @@ import TransportSupport
 
 /// Copies files to and from a local folder, such as that of an attached drive: `folder://localhost/media/archive/`.
 ///
-/// An upload goes to a part file in the final folder, which gets the final name when all bytes are synced. Links below the endpoint's folder
-/// are not followed.
+/// An upload goes to a part file in the final folder. The part file gets the final name when all bytes are synced. The transport does not
+/// follow links below the endpoint's folder.
 public struct FolderTransport: Transport, EndpointValidating, EndpointChecking, SessionValidating, FileNaming {
     /// `folder`
     public let id: TransportID = "folder"
@@ -14,7 +14,7 @@ public struct FolderTransport: Transport, EndpointValidating, EndpointChecking, 
     let threads = WorkerThreads(limit: 4)
     let drive: @Sendable (Data) throws -> Data
 
-    /// Creates a transport. Its threads start with the first attempt, and end with the last reference.
+    /// Creates a transport. Its threads start with the first attempt, and end when the last reference to the transport is released.
     public init() {
         self.init { $0 }
     }
@@ -26,7 +26,7 @@ public struct FolderTransport: Transport, EndpointValidating, EndpointChecking, 
 
     /// Copies one file. Called by the queue, on a task of its own.
     ///
-    /// - Throws: A `TransferError`, after it saved a checkpoint for the bytes that arrived; or `CancellationError`.
+    /// - Throws: A `TransferError`, after saving a checkpoint for the bytes that arrived; or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         try Self.validate(attempt.options)
         let folder = try await open(attempt.endpoint)

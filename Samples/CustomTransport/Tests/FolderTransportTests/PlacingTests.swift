@@ -6,7 +6,7 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// How an upload gets its final name, also after a failure or the end of the process in between.
+/// An upload gets its final name only when it is complete, also after a failed attempt or the end of the process.
 @Suite struct PlacingTests {
     private let fixture: FolderFixture
     private let content = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
@@ -19,7 +19,7 @@ import TransferCore
         get throws { try FileManager.default.subpathsOfDirectory(atPath: fixture.archive.path).sorted() }
     }
 
-    /// Positions of an upload's checkpoints. On a slow machine there may be more, as checkpoints also depend on time.
+    /// The checkpoints of an upload at which a test can interrupt it. A slow machine may save more, because checkpoints also depend on time.
     enum Moment: String, CaseIterable, CustomTestStringConvertible {
         case beforeThePartIsMade, atItsLastByte, whenTheFileHasItsName
 
@@ -34,7 +34,9 @@ import TransferCore
         }
     }
 
-    /// Uploads a local file. From `refusing` on, saving a checkpoint fails.
+    /// Uploads a local file.
+    ///
+    /// - Parameter refusing: The checkpoint that can't be saved, which ends the upload; nil if all can.
     @discardableResult
     private func upload(
         as name: String = "reel.mov", from checkpoint: Checkpoint? = nil, overwrite: OverwritePolicy = .never, refusing: Moment? = nil,
@@ -76,7 +78,7 @@ import TransferCore
         #expect(receipt.bytes == Int64(content.count))
         #expect(try Data(contentsOf: fixture.archive.appending(path: "reel.mov")) == content)
         #expect(try names == ["reel.mov"])
-        // Again, after the process ended before the queue stored the completion.
+        // Repeat the attempt, as after a process that ended before the queue stored the completion.
         #expect(try await upload(from: saved.last).bytes == receipt.bytes)
         #expect(try names == ["reel.mov"])
     }
@@ -110,7 +112,7 @@ import TransferCore
     }
 }
 
-/// Keeps the last checkpoint, as the queue does.
+/// Records checkpoints, as the queue does.
 private final class SavedCheckpoints: Sendable {
     struct Refused: Error {}
 

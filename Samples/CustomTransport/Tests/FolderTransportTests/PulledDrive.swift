@@ -10,6 +10,8 @@ final class PulledDrive: Sendable {
         remaining.withLock { $0 = bytes }
     }
 
+    /// Returns the bytes that pass before the drive is unplugged.
+    ///
     /// - Throws: The system's error for a missing drive.
     func pass(_ piece: Data) throws -> Data {
         try remaining.withLock { remaining in

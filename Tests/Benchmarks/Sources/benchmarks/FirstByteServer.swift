@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// A tus server for one small upload at a time, created with its content, which records when the first byte of content arrived.
+/// A tus server for one small upload at a time. It accepts content with the creation, and records when the first byte of content arrives.
 final class FirstByteServer: Sendable {
     let port: Int
     private let listener: CInt
@@ -18,7 +18,7 @@ final class FirstByteServer: Sendable {
                 bind(listener, $0, size) == 0 && listen(listener, 16) == 0 && getsockname(listener, $0, &size) == 0
             }
         }
-        guard isListening else { throw BenchmarkError.failed("No server can listen on 127.0.0.1") }
+        guard isListening else { throw BenchmarkError.failed("Cannot listen on 127.0.0.1") }
         self.listener = listener
         port = Int(UInt16(bigEndian: address.sin_port))
         Thread.detachNewThread { [self] in
@@ -28,7 +28,7 @@ final class FirstByteServer: Sendable {
         }
     }
 
-    /// The time of the next content's first byte.
+    /// Waits for the next upload, and returns when the first byte of its content arrived; nil if the task is cancelled.
     func nextArrival() async -> ContinuousClock.Instant? {
         for await arrival in arrivals.stream { return arrival }
         return nil

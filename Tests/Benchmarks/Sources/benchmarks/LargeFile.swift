@@ -1,14 +1,15 @@
 import Foundation
 
-/// One large file from the page cache: `transferq run`, including its store, in turn with curl and optionally tuspy.
+/// Compares `transferq run`, including its store, with curl and optionally tuspy: one large file from the page cache.
 struct LargeFile {
     let programs: Programs
     let work: String
     let megabytes: Int
     let rounds: Int
     var server = TUSServer.sink
-    /// The round-trip time in milliseconds, and the rate of each connection in bytes per second; 0 for none.
+    /// The round-trip time in milliseconds; 0 for none.
     var roundTrip = 0
+    /// The rate limit of each connection in bytes per second; 0 for none.
     var connectionRate = 0
     /// The number of segments in an additional run of `transferq`.
     var parts = 1
@@ -32,7 +33,10 @@ struct LargeFile {
         if parts > 1 {
             let options = ["--parallel", "\(parts)"]
             contenders.append(
-                ("… in \(parts) parts", { try programs.run(store: "\(work)/store-large", to: endpoint, adding: [file], options: options) }))
+                (
+                    "… in \(parts) segments",
+                    { try programs.run(store: "\(work)/store-large", to: endpoint, adding: [file], options: options) }
+                ))
         }
         if includesTuspy {
             contenders.append(
@@ -65,15 +69,15 @@ struct LargeFile {
 
     private var name: String {
         var name = "TUS, one file of \(megabytes) MiB, "
-        name += roundTrip > 0 ? "\(roundTrip) ms of round trip" : "loopback"
+        name += roundTrip > 0 ? "\(roundTrip) ms round trip" : "loopback"
         if connectionRate > 0 { name += ", \(connectionRate >> 20) MiB/s for each connection" }
         return "\(name), \(server.rawValue)"
     }
 }
 
-/// Incompressible content in the page cache.
+/// Creates a file with incompressible content, and keeps it in the page cache.
 func makeFile(_ path: String, megabytes: Int) throws {
-    guard FileManager.default.createFile(atPath: path, contents: nil) else { throw BenchmarkError.failed("\(path) can't be made") }
+    guard FileManager.default.createFile(atPath: path, contents: nil) else { throw BenchmarkError.failed("Cannot create \(path)") }
     let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
     defer { try? handle.close() }
     var block = Data(count: 1 << 20)
@@ -81,6 +85,6 @@ func makeFile(_ path: String, megabytes: Int) throws {
         withUnsafeBytes(of: UInt64.random(in: .min ... .max)) { block.replaceSubrange(index * 8..<index * 8 + 8, with: $0) }
     }
     for _ in 0..<megabytes { try handle.write(contentsOf: block) }
-    // Otherwise the disk could write it during the measurement.
+    // Without this, the system could write the file to the disk during the measurement.
     try handle.synchronize()
 }

@@ -20,7 +20,7 @@ enum BenchmarkError: Error, CustomStringConvertible {
     }
 }
 
-/// Runs a program to its end, with a file as its standard input, and measures it from outside.
+/// Runs a program to its end, with a file as its standard input, and measures the resources of its process.
 func measure(_ arguments: [String], input: String = "/dev/null") throws -> Cost {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -33,14 +33,14 @@ func measure(_ arguments: [String], input: String = "/dev/null") throws -> Cost 
     var child = pid_t()
     let start = ContinuousClock.now
     let code = posix_spawnp(&child, arguments[0], &actions, nil, pointers, environ)
-    guard code == 0 else { throw BenchmarkError.failed("\(arguments[0]) can't be started: \(String(cString: strerror(code)))") }
+    guard code == 0 else { throw BenchmarkError.failed("Cannot start \(arguments[0]): \(String(cString: strerror(code)))") }
     var status: CInt = 0
     var usage = rusage()
     while wait4(child, &status, 0, &usage) < 0 {
-        guard errno == EINTR else { throw BenchmarkError.failed("\(arguments[0]) did not end normally") }
+        guard errno == EINTR else { throw BenchmarkError.failed("Cannot wait for \(arguments[0])") }
     }
     let wall = start.duration(to: .now)
-    guard status == 0 else { throw BenchmarkError.failed("\(arguments.joined(separator: " ")) ended with status \(status)") }
+    guard status == 0 else { throw BenchmarkError.failed("\(arguments.joined(separator: " ")) ended with wait status \(status)") }
     func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
     return Cost(
         wallSeconds: Double(wall.components.seconds) + Double(wall.components.attoseconds) / 1e18,
@@ -51,7 +51,7 @@ func measure(_ arguments: [String], input: String = "/dev/null") throws -> Cost 
 final class Server {
     let port: Int
     private let process = Process()
-    /// Stays open, because some programs end with their input.
+    /// Stays open, because some servers end when their standard input ends.
     private let input = Pipe()
 
     init(_ executable: String, _ arguments: [String]) throws {

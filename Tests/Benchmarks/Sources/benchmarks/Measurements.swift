@@ -19,7 +19,7 @@ struct Measurements: Codable {
     }
 }
 
-/// A table for users. The last program of each benchmark is the peer of the ratios.
+/// Returns the table to print. Ratios compare each program with the last one of its benchmark.
 func table(_ results: [Measurements]) -> String {
     func cell(_ value: Double, _ digits: Int = 2) -> String {
         let text = String(format: "%.\(digits)f", value)

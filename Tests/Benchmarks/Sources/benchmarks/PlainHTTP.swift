@@ -1,7 +1,7 @@
 import Foundation
 
-/// One large file by `PUT` to nginx and by `GET` from it, in turn with curl. No disk is measured: round 0 has read the source into the page
-/// cache, and all written files are in memory.
+/// Compares `transferq` with curl: one large file, by `PUT` to nginx and by `GET` from it. No disk is measured: round 0 reads the source into
+/// the page cache, and all written files are in memory.
 struct PlainHTTP {
     let programs: Programs
     let work: String
@@ -28,7 +28,7 @@ struct PlainHTTP {
             try? FileManager.default.removeItem(atPath: result)
             let cost = try body()
             guard try FileManager.default.attributesOfItem(atPath: result)[.size] as? Int == megabytes << 20 else {
-                throw BenchmarkError.failed("\(name) left no whole file")
+                throw BenchmarkError.failed("\(name) did not write the whole file")
             }
             // Round 0 warms up and is not counted.
             if round > 0 { costs[name, default: []].append(cost) }
@@ -47,7 +47,7 @@ struct PlainHTTP {
             ("curl -o", { try measure(["curl", "--silent", "--fail", "--output", "\(received)/large-file", source]) }),
         ]
         for round in 0...rounds {
-            // The order alternates, so that no program always follows the same one.
+            // The order alternates, so that no program always runs after the same other program.
             let isTurned = !round.isMultiple(of: 2)
             for (name, body) in isTurned ? uploads.reversed() : uploads { try note(name, round, leaving: stored, body) }
             for (name, body) in isTurned ? downloads.reversed() : downloads {
@@ -61,7 +61,7 @@ struct PlainHTTP {
         }
         return [
             measurements("PUT", "put", "transferq run"), measurements("PUT", "curl -T", "curl -T"),
-            measurements("GET", "get", "transferq run"), measurements("GET", "get parts", "… by 2 ranges"),
+            measurements("GET", "get", "transferq run"), measurements("GET", "get parts", "… in 2 segments"),
             measurements("GET", "curl -o", "curl -o"),
         ]
     }

@@ -16,11 +16,13 @@ struct Programs {
     let nginxPut: String
     let sshd: String
 
-    /// The resources of one `transferq run` that sends a session of these files, with its own store.
+    /// Measures one `transferq run` that sends a session with these files, from its own store.
     func run(store: String, to endpoint: String, adding files: [String], options: [String] = []) throws -> Cost {
         try run(store: store, account: [endpoint], adding: files, options: options)
     }
 
+    /// Measures one `transferq run`, as above.
+    ///
     /// - Parameter account: The arguments after the account's name in `account add`.
     func run(store: String, account: [String], adding files: [String], options: [String] = []) throws -> Cost {
         try? FileManager.default.removeItem(atPath: store)

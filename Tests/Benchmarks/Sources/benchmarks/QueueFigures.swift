@@ -1,13 +1,13 @@
 import Foundation
 
-/// The queue's own work: enqueueing beside raw inserts of the same rows, shared commits, the gap between sessions, and a store with many
-/// sessions. Each run is a separate process with its own store.
+/// Measures the queue itself: enqueueing compared with raw inserts of the same rows, shared commits, the gap between sessions, and a store
+/// with many sessions. Each run is a separate process with its own store.
 struct QueueFigures {
     /// The samples of one figure.
     struct Figure: Codable {
         var name: String
         var samples: [Double]
-        /// The target of the figure, for users.
+        /// The target for the value, for the table.
         var aim: String
 
         var median: Double {
@@ -35,8 +35,8 @@ struct QueueFigures {
             let theirs = try output([rawInserts, "\(store)/queue.sqlite", "\(work)/raw.sqlite"]).split(separator: " ").first.flatMap {
                 Double($0)
             }
-            guard let ours, let theirs else { throw BenchmarkError.failed("An enqueueing was not measured") }
-            // Round 0 warms both up.
+            guard let ours, let theirs else { throw BenchmarkError.failed("The time of enqueueing or of the raw inserts is missing") }
+            // Round 0 warms up and is not counted.
             if round > 0 {
                 enqueue.append(ours)
                 raw.append(theirs)
@@ -70,7 +70,7 @@ struct QueueFigures {
             figures.append(Figure(name: "one raw commit of a row, \(name) ms", samples: commits[name] ?? [], aim: ""))
         }
         try clear()
-        // The same without the disk's time: the rest is the queue's own work.
+        // Repeat the measurements without a disk, so that only the queue's own work counts.
         if FileManager.default.isWritableFile(atPath: "/dev/shm") {
             let folder = "/dev/shm/transferkit-benchmark-\(ProcessInfo.processInfo.processIdentifier)"
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -92,7 +92,7 @@ struct QueueFigures {
             }
         }
         let aims = [
-            "open s": "under 1", "open peak MiB": "under 120", "answer an index p99 ms": "under 5", "move, durable p99 ms": "under 5",
+            "open s": "under 1", "open peak MiB": "under 120", "look up an index p99 ms": "under 5", "move, durable p99 ms": "under 5",
             "dispatch, from a free slot to the transport p99 ms": "under 5",
         ]
         return opened.keys.sorted().map { name in
@@ -122,7 +122,7 @@ struct QueueFigures {
         }
     }
 
-    /// Lines of "name value".
+    /// Returns the values that a measurement prints, by name.
     private func values(_ arguments: [String]) throws -> [String: Double] {
         try values(of: [program] + arguments)
     }
@@ -146,7 +146,7 @@ struct QueueFigures {
         let text = output.fileHandleForReading.readDataToEndOfFile()
         process.waitUntilExit()
         guard process.terminationStatus == 0 else {
-            throw BenchmarkError.failed("\(arguments.joined(separator: " ")) ended with status \(process.terminationStatus)")
+            throw BenchmarkError.failed("\(arguments.joined(separator: " ")) exited with \(process.terminationStatus)")
         }
         return String(decoding: text, as: UTF8.self)
     }

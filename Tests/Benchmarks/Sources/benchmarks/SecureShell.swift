@@ -1,6 +1,7 @@
 import Foundation
 
-/// Files by SFTP to one OpenSSH server and back, in turn with common clients. All files are in memory: no disk is measured.
+/// Compares `transferq` with common SFTP clients: uploads to an OpenSSH server, and downloads from it. All files are in memory, so no disk is
+/// measured.
 struct SecureShell {
     let programs: Programs
     let work: String
@@ -14,11 +15,11 @@ struct SecureShell {
 
     private struct Contender {
         let name: String
-        /// Uploads the file or folder to the server's folder, or downloads it from there.
+        /// Uploads the files of the local folder `path`, or downloads those of the server's folder `path`.
         let run: (_ path: String, _ isUpload: Bool) throws -> Cost
     }
 
-    /// One file of this many MiB in each direction, or this many files of 4 KiB.
+    /// Measures both directions with one file of `megabytes` MiB, or with `files` files of 4 KiB.
     func run(megabytes: Int? = nil, files: Int = 0) throws -> [Measurements] {
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -39,7 +40,7 @@ struct SecureShell {
                 try Data(repeating: 7, count: 4_096).write(to: URL(fileURLWithPath: "\(folder)/local/files/\(number)"))
             }
         }
-        let path = roundTrip > 0 ? "\(roundTrip) ms of round trip" : "loopback"
+        let path = roundTrip > 0 ? "\(roundTrip) ms round trip" : "loopback"
         let what = megabytes.map { "one file of \($0) MiB" } ?? "\(files) files of 4 KiB"
         let size = megabytes.map(Double.init) ?? Double(files * 4_096) / 1_048_576
         return try [true, false].flatMap { isUpload in
@@ -53,7 +54,7 @@ struct SecureShell {
                     let cost = try contender.run("\(folder)/\(isUpload ? "local" : "remote")/files", isUpload)
                     let found = try FileManager.default.contentsOfDirectory(atPath: "\(target)/files").count
                     guard found == (megabytes == nil ? files : 1) else {
-                        throw BenchmarkError.failed("\(contender.name) left \(found) files")
+                        throw BenchmarkError.failed("\(contender.name) transferred \(found) files")
                     }
                     // Round 0 warms up and is not counted.
                     if round > 0 { costs[contender.name, default: []].append(cost) }
@@ -82,10 +83,10 @@ struct SecureShell {
                         options: ["--download", "--to", "\(received)/files"] + options)
             }
         }
-        // More connections than cores help only if they wait for the path.
+        // More connections than cores help only if the connections wait for the network.
         let count = roundTrip > 0 ? 4 : 2
         let parallel = transferq("… on \(count) connections", ["--setting", "maxConnections=\(count)"], ["--parallel", "\(count)"])
-        // Like most clients: under the final name and without a sync.
+        // As most clients do: write under the final name, and do not sync.
         let plain = transferq("… plain", ["--setting", "partFiles=false", "--setting", "sync=false"], ["--overwrite", "always"])
         let ours = [transferq("transferq run")] + (isLarge ? [parallel] : isUpload ? [plain] : [])
         let peers = [
@@ -97,7 +98,7 @@ struct SecureShell {
                         ? "upload-file = \(path)/\(name)\nurl = \(far)\(remote)/files/\n"
                         : "output = \(received)/files/\(name)\nurl = \(far)\(path)/\(name)\n"
                 }.joined().write(toFile: config, atomically: true, encoding: .utf8)
-                // It reads only the user's own known hosts file.
+                // curl reads only the user's own known hosts file, so this disables the check.
                 let flags = ["--disable", "--silent", "--show-error", "--insecure", "--key", key, "--pubkey", "\(key).pub"]
                 return try measure(["curl"] + flags + ["--config", config])
             },

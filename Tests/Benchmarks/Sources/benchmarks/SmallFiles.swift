@@ -1,9 +1,9 @@
 import Foundation
 
-/// Many small files in one durable session, beside hand-written requests and tuspy, over loopback or a path with a delay.
+/// Compares `transferq` with hand-written requests and tuspy: many small files in one durable session, over loopback or a path with a delay.
 struct SmallFiles {
     static let size = 4_096
-    /// The same number as a session's small files in flight.
+    /// The number of connections: the same as the default number of a session's small files in flight.
     static let connections = "6"
 
     let programs: Programs
@@ -39,7 +39,7 @@ struct SmallFiles {
             guard round > 0 else { continue }
             for (name, cost) in zip(names, [our] + peers) { costs[name, default: []].append(cost) }
         }
-        let path = roundTrip > 0 ? "\(roundTrip) ms of round trip" : "loopback"
+        let path = roundTrip > 0 ? "\(roundTrip) ms round trip" : "loopback"
         return names.map {
             Measurements(
                 benchmark: "TUS, \(count) files of 4 KiB in one session, \(path), \(server.rawValue)", program: $0,

@@ -1,10 +1,10 @@
 import Foundation
 
-/// The servers of tus uploads.
+/// A server for tus uploads.
 enum TUSServer: String {
-    /// The limit for any client: it receives bytes as fast as a socket does, and stores none.
+    /// The upper bound for any client: receives bytes as fast as a socket can, and stores none.
     case sink = "C sink"
-    /// A common server. Its files are in memory, because otherwise its disk would be measured.
+    /// A common server. It keeps files in memory, so its disk is not measured.
     case tuspyserver
 
     /// The folder of the server's files.

@@ -51,8 +51,8 @@ do {
         show(try SmallFiles(programs: programs, work: work, count: files, rounds: rounds, roundTrip: 0).run())
         show(try SmallFiles(programs: programs, work: work, count: files, rounds: rounds, roundTrip: 0, server: .tuspyserver).run())
     }
-    // Servers keep their files in memory. A virtual machine would return free memory to its host, and the next program would spend most of
-    // its time on getting it back.
+    // Servers keep their files in memory. A virtual machine would return the memory of deleted files to its host, and the next program would
+    // spend most of its time on getting the memory back.
     let memory = ["tus", "http", "sftp"].contains(where: isWanted) ? try Server(file("hold-memory"), ["\(4 * megabytes)"]) : nil
     defer { memory?.stop() }
     if isWanted("tus") {
@@ -63,9 +63,9 @@ do {
             ).run())
     }
     if isWanted("path") {
-        // With a delay, files one after another take minutes, and fewer of them give the same result.
+        // With a delay, clients that send one file after another need minutes, and fewer files give the same result.
         show(try SmallFiles(programs: programs, work: work, count: max(1, files / 10), rounds: rounds, roundTrip: 50).run())
-        // Without a rate limit, a path mainly shows the round trip of creating an upload.
+        // Without a rate limit, the result mainly shows the round trip of the request that creates the upload.
         for rate in [0, 125 << 20] {
             show(
                 try LargeFile(programs: programs, work: work, megabytes: 200, rounds: rounds, roundTrip: 50, connectionRate: rate).run())
@@ -83,7 +83,7 @@ do {
         show(try near.run(megabytes: megabytes / 2))
         show(try near.run(files: 2_000))
         show(try far.run(megabytes: 256))
-        // Clients that send one file after another need minutes here, and fewer files give the same result.
+        // Here, too, fewer files give the same result.
         show(try far.run(files: 200))
     }
     if isWanted("queue") {
@@ -104,7 +104,7 @@ do {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
     try encoder.encode(results).write(to: URL(fileURLWithPath: file("json")))
-    print("\nMedians of \(rounds) runs each, in turn. All figures: \(file("json"))")
+    print("\nMedians of \(rounds) alternating runs of each program. All figures: \(file("json"))")
 } catch {
     print("benchmarks: \(error)")
     exit(1)

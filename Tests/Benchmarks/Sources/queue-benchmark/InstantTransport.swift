@@ -2,7 +2,7 @@ import Foundation
 import Synchronization
 import TransferCore
 
-/// Completes each file immediately, and records how long the queue took from one file to the next.
+/// A transport that completes each file immediately, and records the time that the queue needs between two files.
 final class InstantTransport: Transport {
     private struct State {
         var lastEnd: ContinuousClock.Instant?
@@ -17,19 +17,19 @@ final class InstantTransport: Transport {
     private let state = Mutex(State())
     private let (begun, beginning) = AsyncStream.makeStream(of: ContinuousClock.Instant.self)
 
-    /// Seconds from the end of a file to the start of the next one. Only the first ones, because memory is measured too.
+    /// The seconds from the end of each file to the start of the next one. At most 10,000 values, because the memory is measured, too.
     var gaps: [Double] { state.withLock { $0.gaps } }
 
     /// The start of the first file.
     var firstBeginning: ContinuousClock.Instant? { state.withLock { $0.firstBeginning } }
 
-    /// Whether files end only when the queue is stopped.
+    /// Whether files stay in flight until the queue is stopped.
     var isHolding: Bool {
         get { state.withLock { $0.isHolding } }
         set { state.withLock { $0.isHolding = newValue } }
     }
 
-    /// The start times of files that do not end, for one reader.
+    /// The start times of files that stay in flight, for one reader.
     var beginnings: AsyncStream<ContinuousClock.Instant>.Iterator { begun.makeAsyncIterator() }
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {

@@ -3,7 +3,7 @@ import SystemPackage
 import TransferCore
 import TransferKit
 
-/// One measurement of the queue in a separate process, so that its memory and CPU time are the queue's alone. Prints lines of "name value".
+/// One measurement of the queue. It has its own process, so memory and CPU time are only those of the queue. Prints lines of "name value".
 let arguments = Array(CommandLine.arguments.dropFirst())
 guard arguments.count >= 3, let count = Int(arguments[2]) else {
     print("usage: queue-benchmark enqueue|tasks|fill|open|work|gap|groups|folder|accounts STORE COUNT [TASKS]")
@@ -39,7 +39,7 @@ func reportPercentiles(_ name: String, _ samples: [Double]) {
     report("\(name) p99 ms", sorted[min(sorted.count - 1, sorted.count * 99 / 100)] * 1_000)
 }
 
-/// The peak resident memory, from proc_pid_status(5).
+/// Returns the peak resident memory in MiB, from proc_pid_status(5).
 func peakMiB() -> Double {
     let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
     let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") } ?? ""
@@ -82,7 +82,7 @@ case "open":
     report("open peak MiB", peakMiB())
     await queue?.shutdown()
 case "work":
-    // With all sessions in the store.
+    // Measure with all sessions in the store.
     let queue = try await TransferQueue(storage: .folder(store), transports: [InstantTransport.shared])
     let total = await queue.status().sessions
     var samples: [Double] = []
@@ -90,14 +90,14 @@ case "work":
         let index = Int.random(in: 0..<total)
         samples.append(try await time { _ = try await queue.sessions(index..<index + 1) })
     }
-    reportPercentiles("answer an index", samples)
+    reportPercentiles("look up an index", samples)
     samples = []
     for _ in 0..<1_000 {
         let (from, to) = (Int.random(in: 0..<total), Int.random(in: 0..<total))
         samples.append(try await time { try await queue.move(.at(from), to: .index(to)) })
     }
     reportPercentiles("move, durable", samples)
-    // In each sample, a command gives one more session a slot, stores that, and starts its file.
+    // In each sample, a command raises the limit by one, which activates one more session and starts its file.
     InstantTransport.shared.isHolding = true
     var beginnings = InstantTransport.shared.beginnings
     samples = []
@@ -120,7 +120,7 @@ case "gap":
     reportPercentiles("gap", InstantTransport.shared.gaps)
     await queue.shutdown()
 case "folder":
-    // One session of a folder with this many files, 1,000 in each subfolder.
+    // Upload a folder with COUNT files, 1,000 in each subfolder, in one session.
     let tree = store.removingLastComponent().appending("queue-folder")
     let manager = FileManager.default
     try? manager.removeItem(atPath: tree.string)
@@ -142,12 +142,12 @@ case "folder":
         exit(1)
     }
     report("read s", begun.duration(to: first) / .seconds(1))
-    report("all files at the transport and stored s", first.duration(to: ended) / .seconds(1))
+    report("all files transferred and stored s", first.duration(to: ended) / .seconds(1))
     report("peak MiB", peakMiB())
     await queue.shutdown()
     try manager.removeItem(atPath: tree.string)
 case "groups":
-    // Each operation on all sessions of a stopped queue, in one call.
+    // Measure each operation on all sessions of a stopped queue, in one call.
     let queue = try await open()
     try await queue.enqueue(try requests(count))
     let verbs: [(String, () async throws -> [SessionID])] = [
@@ -160,10 +160,10 @@ case "groups":
     ]
     for (name, verb) in verbs { report("\(name) s", try await time { _ = try await verb() }) }
     let left = await queue.status().sessions
-    precondition(left == 0, "All were removed")
+    precondition(left == 0, "All sessions must be removed")
     await queue.shutdown()
 case "accounts":
-    // This many sessions in a tenth as many accounts: an additional account may cost only its own row.
+    // Use COUNT sessions in a tenth as many accounts, because an additional account may cost only its own row.
     let queue = try await open()
     let accounts = max(1, count / 10)
     for number in 0..<accounts {
