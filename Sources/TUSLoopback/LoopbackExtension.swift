@@ -1,19 +1,19 @@
 /// An optional tus 1.0.0 extension of the server; see ``LoopbackOptions/extensions``.
 ///
-/// *creation* is always supported, as uploads are impossible without it. *expiration* is supported if uploads have a lifetime.
+/// *creation* is always supported, because uploads are impossible without it. *expiration* is supported if uploads have a lifetime.
 public enum LoopbackExtension: String, CaseIterable, Hashable, Sendable {
-    /// A creation may contain content. Without the extension, the content is ignored and the creation succeeds.
+    /// A creation request can contain content. Without the extension, the content is ignored and the creation succeeds.
     case creationWithUpload = "creation-with-upload"
-    /// An upload may be created before its length is known.
+    /// An upload can be created before its length is known.
     case creationDeferLength = "creation-defer-length"
     /// Uploads can be deleted.
     case termination
     /// Content is compared with the checksum in `Upload-Checksum`. Without the extension, the header is ignored.
     case checksum
-    /// The checksum may follow the content as a trailer. Requires ``checksum``.
+    /// The checksum can follow the content as a trailer. Requires ``checksum``.
     case checksumTrailer = "checksum-trailer"
     /// Partial uploads can be concatenated to a final upload.
     case concatenation
-    /// A final upload may be created before its partial uploads are complete. Requires ``concatenation``.
+    /// A final upload can be created before its partial uploads are complete. Requires ``concatenation``.
     case concatenationUnfinished = "concatenation-unfinished"
 }

@@ -1,18 +1,19 @@
 import Locking
 import TransferCore
 
-/// A fault of the server in one request; see ``TUSLoopbackServer/inject(_:times:)``.
+/// A simulated fault of the server in one request; see ``TUSLoopbackServer/inject(_:times:)``.
 public enum LoopbackFault: Hashable, Sendable {
     /// Stores this many bytes of a request's body and closes the connection without a response.
     ///
-    /// Applies to the first POST or PATCH for an upload whose body has at least that many bytes. With the exact length of the body, all bytes are
-    /// stored and only the response is lost.
+    /// Applies to the first POST or PATCH for an upload whose body has at least this many bytes. If the body has exactly this many bytes, all bytes
+    /// are stored and only the response is lost.
     case cut(afterBodyBytes: Int64)
 
-    /// Sends this many bytes of content and closes the connection. Applies to the first GET with at least that much content.
+    /// Sends this many bytes of content and closes the connection. Applies to the first GET whose response has at least this many bytes.
     case cutDownload(afterBytes: Int64)
 
-    /// Responds to a request with a status from 200 to 599 and headers instead of handling it. Does not read the body. A nil method matches any.
+    /// Responds to a request with a status from 200 to 599 and headers instead of handling the request. Does not read the body. The method nil
+    /// matches any method.
     case answer(status: Int, headers: [String: String] = [:], method: String? = nil)
 }
 
@@ -20,10 +21,12 @@ public enum LoopbackFault: Hashable, Sendable {
 final class FaultScript: Sendable {
     private let faults = Locked<[LoopbackFault]>([])
 
-    /// The offset at which content is held in both directions; nil for none.
+    /// The offset at which uploads and downloads stop; nil to let them continue.
     let holdOffset = Locked<Int64?>(nil)
 
-    /// The number of bytes that may pass after an offset, at least 1. Waits while the content is held. Nil if the connection must end.
+    /// Returns the number of bytes that may be transferred after an offset, at least 1. Waits while the transfer must stop at the offset.
+    ///
+    /// Returns nil if the connection must end.
     func room(from offset: Int64, on connection: Connection) async -> Int64? {
         while let held = holdOffset.withLock({ $0 }) {
             if offset < held { return held - offset }
@@ -37,7 +40,7 @@ final class FaultScript: Sendable {
         faults.withLock { $0.append(contentsOf: repeatElement(fault, count: times)) }
     }
 
-    /// Removes and returns the pending response to a request of this method.
+    /// Removes and returns the pending scripted response to a request with this method.
     func takeAnswer(for method: String) -> Response? {
         faults.withLock { faults in
             for (index, fault) in faults.enumerated() {
@@ -50,7 +53,7 @@ final class FaultScript: Sendable {
         }
     }
 
-    /// The number of body bytes before the next cut.
+    /// The number of body bytes before the next pending cut.
     var nextCut: Int64? {
         faults.withLock { faults in
             for case .cut(let bytes) in faults { return bytes }
@@ -58,7 +61,7 @@ final class FaultScript: Sendable {
         }
     }
 
-    /// Removes the cut returned by ``nextCut``. Returns false if another request has taken it.
+    /// Removes the cut returned by ``nextCut``. Returns false if another request has removed it.
     func takeCut(afterBodyBytes bytes: Int64) -> Bool {
         faults.withLock { faults in
             guard let index = faults.firstIndex(of: .cut(afterBodyBytes: bytes)) else { return false }
@@ -67,7 +70,7 @@ final class FaultScript: Sendable {
         }
     }
 
-    /// Removes the pending cut of a response with this much content, and returns the number of bytes before it.
+    /// Removes the pending cut of a response with this much content, and returns the number of bytes before the cut.
     func takeDownloadCut(of size: Int64) -> Int64? {
         faults.withLock { faults in
             for (index, fault) in faults.enumerated() {

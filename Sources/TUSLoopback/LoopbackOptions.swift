@@ -12,7 +12,7 @@ public struct LoopbackOptions: Hashable, Sendable {
     /// The supported tus extensions besides *creation*.
     public var extensions: Set<LoopbackExtension>
 
-    /// How long an incomplete upload is kept after its last change, rounded up to whole seconds (extension *expiration*); nil for forever.
+    /// The time that an incomplete upload is kept after its last change, rounded up to whole seconds (extension *expiration*); nil for no limit.
     public var lifetime: Duration?
 
     /// Whether complete uploads can be downloaded with `GET`, which is not part of tus.
@@ -31,7 +31,7 @@ public struct LoopbackOptions: Hashable, Sendable {
         self.servesDownloads = servesDownloads
     }
 
-    /// Whether the server supports an extension and the one it requires.
+    /// Whether the server supports an extension and the extension that it requires.
     func offers(_ name: LoopbackExtension) -> Bool {
         guard extensions.contains(name) else { return false }
         return switch name {

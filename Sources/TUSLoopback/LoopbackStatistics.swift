@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// The requests to a server since it was made, for assertions in tests. Served as JSON at `/statistics`.
+/// The requests to a server since its creation, for assertions in tests. The server offers them as JSON at `/statistics`.
 public struct LoopbackStatistics: Hashable, Sendable, Codable {
     /// The number of requests by method, except those for `/statistics`.
     public var requests: [String: Int] = [:]
@@ -15,7 +15,7 @@ public struct LoopbackStatistics: Hashable, Sendable, Codable {
     /// The number of content bytes sent to clients.
     public var bytesSent: Int64 = 0
 
-    /// The requested uploads, in the order of their first request.
+    /// The uploads, in the order of their first request.
     public var uploads: [Upload] = []
 
     /// An upload and its requests.
@@ -38,7 +38,7 @@ public struct LoopbackStatistics: Hashable, Sendable, Codable {
     public struct Request: Hashable, Sendable, Codable {
         /// The method.
         public var method: String
-        /// For a PATCH, its `Upload-Offset`; for a HEAD, the offset in the response; for a POST, 0; for a GET, the offset of the first sent byte.
+        /// The offset in bytes: the `Upload-Offset` of a PATCH, the offset in the response to a HEAD, the first sent byte of a GET, or 0 for a POST.
         public var offset: Int64?
         /// The number of stored bytes of the body.
         public var received: Int64 = 0
@@ -76,7 +76,7 @@ final class StatisticsRecorder: Sendable {
         }
     }
 
-    /// Records the start of a request for an upload. Returns the entry to update later.
+    /// Records the start of a request for an upload. Returns an entry for updates.
     func begin(_ method: String, offset: Int64?, for upload: Upload) -> Entry {
         state.withLock { state in
             let index = state.indices[upload.id] ?? state.statistics.uploads.count

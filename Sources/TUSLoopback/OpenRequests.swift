@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// The connections with requests in progress, which the server cuts when it stops.
+/// The connections with requests in progress. The server cuts them when it stops.
 final class OpenRequests: Sendable {
     private let state = Locked(State())
 
@@ -10,6 +10,8 @@ final class OpenRequests: Sendable {
         var connections: [ObjectIdentifier: Connection] = [:]
     }
 
+    /// Adds a connection.
+    ///
     /// - Throws: ``ConnectionEnded`` if the server is stopping.
     func insert(_ connection: Connection) throws(ConnectionEnded) {
         let isStopping = state.withLock { state in

@@ -6,7 +6,7 @@ import NIOPosix
 import ServiceLifecycle
 import TransferCore
 
-/// A listening server.
+/// A server that is listening for connections.
 final class RunningServer: Sendable {
     let store: UploadStore
     let url: URL
@@ -34,7 +34,7 @@ final class RunningServer: Sendable {
                 },
                 onServerRunning: { listener in
                     handler.order.listen(at: listener)
-                    // Fails only if the listener is closed already.
+                    // Fails only if the listener is already closed.
                     try? await listener.eventLoop.submit {
                         try listener.pipeline.syncOperations.addHandler(SocketEndHandler(), position: .first)
                     }.get()
@@ -69,7 +69,7 @@ final class RunningServer: Sendable {
     func stop() async {
         connections.stop()
         await group.triggerGracefulShutdown()
-        // Errors were reported at the start, or the connections are closed anyway.
+        // Errors of the start were already reported, and later errors don't matter because all connections are closed.
         try? await task.value
     }
 }

@@ -6,13 +6,15 @@ import TransferCore
 
 /// A small tus 1.0.0 server on 127.0.0.1 for experiments and tests.
 ///
-/// The server supports the core protocol and all extensions, each of which can be disabled. It does not authenticate clients. An upload is two
-/// files in the folder: `<id>.bin` with the received bytes, and `<id>.json` with its length, decoded metadata and whether it is complete. All
-/// received bytes are kept, also those of a request that was cut, and survive a restart of the server. Only the bytes of a request with a checksum
-/// are discarded unless the whole body arrives and matches. Complete uploads can be downloaded with GET.
+/// The server supports the core protocol and all extensions, each of which can be disabled. It does not authenticate clients. Complete uploads can be
+/// downloaded with GET.
 ///
-/// A HEAD, PATCH or DELETE for an upload ends a PATCH that is still writing to it. The upload keeps the received bytes. So a client that lost its
-/// connection never has to wait until the server notices.
+/// An upload consists of two files in the folder: `<id>.bin` with the received bytes, and `<id>.json` with its length, decoded metadata and whether
+/// it is complete. All received bytes are kept, even after a broken connection, and survive a restart of the server. There is one exception: the
+/// bytes of a request with a checksum are discarded unless the whole body arrives and matches.
+///
+/// A HEAD, PATCH or DELETE for an upload ends a PATCH that is still writing to the upload. The upload keeps the received bytes. A client that lost
+/// its connection therefore need not wait until the server notices the loss.
 ///
 /// HTTP is implemented by Hummingbird. File access runs on NIO's thread pool for blocking work, so the cooperative pool never blocks.
 public final class TUSLoopbackServer: Sendable {
@@ -73,7 +75,7 @@ public final class TUSLoopbackServer: Sendable {
         await server?.stop()
     }
 
-    /// The requests since the server was made.
+    /// The requests since the server was created.
     public var statistics: LoopbackStatistics { recorder.current }
 
     /// Injects a fault into later requests, after all faults injected earlier.
@@ -83,9 +85,9 @@ public final class TUSLoopbackServer: Sendable {
         faults.append(fault, times: times)
     }
 
-    /// Stalls uploads and downloads at an offset, without notifying clients, until this is called again.
+    /// Stops uploads and downloads at an offset, without notifying clients, until this method is called again.
     ///
-    /// Another request for a held upload ends the request that sends its bytes. The held bytes of that request are discarded.
+    /// Another request for a stopped upload ends the request that sends the content. Bytes of that request after the offset are discarded.
     ///
     /// - Parameter offset: The offset in bytes, at least 0; nil to continue.
     public func holdContent(at offset: Int64?) {

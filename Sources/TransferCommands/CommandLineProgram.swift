@@ -5,7 +5,7 @@ public import SystemPackage
 import TransferCore
 import TransferKit
 
-/// The program `transferq`, run by its `main` or inside a test's process.
+/// The program `transferq`. Its `main` runs it, and tests run it in their own process.
 public struct CommandLineProgram: Sendable {
     private let context: CommandContext
 
@@ -39,9 +39,9 @@ public struct CommandLineProgram: Sendable {
             transports: transports, output: OutputWriter(output), terminal: Terminal(diagnostics))
     }
 
-    /// Sets up logging for code without a logger of its own, such as a transport that checks an endpoint.
+    /// Sets up logging for code that has no logger, such as a transport that checks an endpoint.
     ///
-    /// Logs warnings, and more with `-v`. ``main(transports:)`` calls this once, before ``run(_:)``.
+    /// Logs warnings, and more with `-v`. The program's `main` calls this method once, before ``run(_:)``.
     ///
     /// - Parameter arguments: The arguments of the command, as for ``run(_:)``.
     public func bootstrapLogging(for arguments: [String]) {
@@ -56,12 +56,12 @@ public struct CommandLineProgram: Sendable {
     /// Runs one command.
     ///
     /// - Parameter arguments: The arguments after the program's name, encoded by ``ProcessArguments``.
-    /// - Returns: The exit status: 0 for success, 1 if transfers failed or the output can't be written, 2 for wrong usage, 3 if the store can't be
-    ///   opened, 4 if the session, account or index does not exist or its state forbids the operation, 130 if interrupted.
+    /// - Returns: The exit status: 0 for success, 1 if transfers failed or the output can't be written, 2 for wrong usage, 3 if the storage folder
+    ///   can't be opened, 4 if the session, account or index does not exist or its state forbids the operation, 130 if interrupted.
     public func run(_ arguments: [String]) async -> Int32 {
         var status = await CommandContext.$current.withValue(context) { await statusOfRun(arguments) }
         if let failure = context.output.failure {
-            // The command may have succeeded, but without its output that is not a success.
+            // A command whose output is lost has not succeeded.
             let outputStatus = await fail("Cannot write the output: \(failure).", .incomplete)
             if status == .done { status = outputStatus }
         }
@@ -114,7 +114,7 @@ public struct CommandLineProgram: Sendable {
         return status
     }
 
-    /// Prints a parser error. The parser also throws requests for help and for the version, which succeed.
+    /// Prints a parser error. Requests for help and for the version are also parser errors, but succeed.
     private func handle(parserError error: any Error, isAboutCompletion: Bool) async -> ExitStatus {
         let text = isAboutCompletion ? CompletedCommand.fullMessage(for: error) : RootCommand.fullMessage(for: error)
         switch RootCommand.exitCode(for: error) {

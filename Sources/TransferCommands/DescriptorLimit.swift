@@ -4,9 +4,9 @@
     import Darwin
 #endif
 
-/// The number of files and connections that this process may have open.
+/// The limit of open files and connections of this process.
 enum DescriptorLimit {
-    /// Raises the limit to the hard limit, at most 65,536 (getrlimit(2)). A login often has a soft limit of 1,024, and each transfer needs a
+    /// Raises the soft limit to the hard limit, at most 65,536 (getrlimit(2)). The soft limit of a login is often 1,024, and each transfer needs a
     /// connection and a file.
     static func raise() {
         #if canImport(Glibc)

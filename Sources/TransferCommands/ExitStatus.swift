@@ -1,9 +1,9 @@
 import TransferKit
 
-/// The exit status of the program. Commands throw it if they have already printed the reason.
+/// The exit status of the program. Commands throw a status if they have already printed the reason.
 enum ExitStatus: Int32, Error {
     case done = 0
-    /// Sessions failed or need user action, or a diagnosis found a problem.
+    /// Sessions failed or need user action, or a check found a problem.
     case incomplete = 1
     case usage = 2
     case storage = 3

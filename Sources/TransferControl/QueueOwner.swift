@@ -2,7 +2,7 @@ public import Foundation
 
 /// The description of the process that owns a queue.
 public struct QueueOwner: Hashable, Sendable, Codable {
-    /// A kind of program. Values other than the ones here are possible.
+    /// A kind of program. The list is not exhaustive.
     public struct Role: RawRepresentable, Hashable, Sendable, Codable {
         /// The name, in lower camel case.
         public let rawValue: String

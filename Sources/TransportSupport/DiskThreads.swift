@@ -2,15 +2,15 @@ import Locking
 package import SystemPackage
 package import TransferCore
 
-/// Threads for calls that wait for disks. Each disk has its own, so a hanging disk does not block the others.
+/// Threads for calls that wait for disks. Each disk has separate threads, so a hanging disk does not block the others.
 package final class DiskThreads: Sendable {
     private enum Disk: Hashable {
         case device(UInt64)
-        /// A folder of unknown device, because only the device itself could report it.
+        /// A folder whose device is unknown, because a query for the device could hang as well.
         case folder(FilePath)
     }
 
-    /// The threads end with their last user, because there may be any number of folders.
+    /// A weak reference to threads. There can be any number of folders, so the threads of a folder end with their last user.
     private struct Entry {
         weak let threads: WorkerThreads?
     }
@@ -18,7 +18,7 @@ package final class DiskThreads: Sendable {
     private let limit: Int
     private let entries = Locked<[Disk: Entry]>([:])
 
-    /// - Parameter limit: The maximum number of threads of a disk.
+    /// - Parameter limit: The maximum number of threads per disk.
     package init(limit: Int) {
         self.limit = limit
     }
@@ -29,7 +29,7 @@ package final class DiskThreads: Sendable {
     /// Returns the threads for a file to write.
     package func threads(for destination: DownloadDestination) -> WorkerThreads { threads(.folder(destination.root)) }
 
-    /// Returns the threads for files of which only the folder is known.
+    /// Returns the threads for files in a folder.
     package func threads(forFilesIn folder: FilePath) -> WorkerThreads { threads(.folder(folder)) }
 
     private func threads(_ disk: Disk) -> WorkerThreads {

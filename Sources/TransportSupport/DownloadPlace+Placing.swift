@@ -7,7 +7,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// Gives a complete part file its final name: atomically, and according to the overwrite policy.
+/// Gives a complete part file its final name atomically, according to the overwrite policy.
 extension DownloadPlace {
     /// Gives the complete part file its final name, and syncs the folder.
     ///
@@ -43,7 +43,7 @@ extension DownloadPlace {
 
     private static let mostNumbers = 10_000
 
-    /// Returns the name of the file with a number, if other names exist.
+    /// Returns the name with a number before its extension; the name itself for 0.
     private static func numbered(_ name: FilePath, _ number: Int) -> FilePath {
         guard number > 0 else { return name }
         let bytes = name.bytes
@@ -66,7 +66,9 @@ extension DownloadPlace {
         throw .fileExists(destination.path)
     }
 
-    /// - Returns: Whether the file is in place; false if the existing file stays.
+    /// Gives the part file its final name.
+    ///
+    /// - Returns: Whether the part file has the name; false if the existing file stays.
     private func place(_ own: Status) throws(TransferError) -> Bool {
         if destination.overwrite == .never || destination.overwrite == .skip {
             let result = link(to: name)
@@ -97,6 +99,8 @@ extension DownloadPlace {
         guard result == 0 else { throw .destinationUnavailable(destination.path, errno: errno) }
     }
 
+    /// Creates a hard link to the part file.
+    ///
     /// - Returns: 0, or the error number.
     private func link(to new: FilePath) -> CInt {
         if faults.refusesLinks { return EPERM }

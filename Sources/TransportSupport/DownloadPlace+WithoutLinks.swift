@@ -7,9 +7,9 @@ import TransferCore
     import Darwin
 #endif
 
-/// Missing features and errors of a file system, and points to stop at, for tests.
+/// Simulated missing features and errors of a file system, for tests.
 package struct PlacingFaults: Sendable {
-    /// A step after which a process may be killed.
+    /// A step after which a test can simulate a kill of the process.
     package enum Step: Sendable, CaseIterable {
         /// The note is durable.
         case noted
@@ -21,7 +21,7 @@ package struct PlacingFaults: Sendable {
 
     /// Hard links are not supported, as on FAT.
     package var refusesLinks = false
-    /// Renames that fail for an existing file are not supported.
+    /// Renames that fail if the name exists (RENAME_NOREPLACE) are not supported.
     package var refusesExclusiveRename = false
     package var reached: @Sendable (Step) -> Void = { _ in }
     /// Returns the error number of the next sync of a part file; 0 to perform it.
@@ -32,8 +32,8 @@ package struct PlacingFaults: Sendable {
 
 /// Placing on a file system without hard links, such as FAT, exFAT and some SMB shares: the part file is renamed.
 ///
-/// Afterwards nothing distinguishes the delivered file from one of another program. So a note in the same folder first records which file gets which
-/// name. The queue removes it with the part file, once it has stored the completion of the download.
+/// After the rename, nothing distinguishes the downloaded file from a file of another program. A note in the same folder therefore first records
+/// which file gets which name. The queue removes the note once it has stored the completion of the download.
 extension DownloadPlace {
     private struct Note {
         /// Device and inode of the part file.
@@ -67,7 +67,7 @@ extension DownloadPlace {
         try unlink(noteName)
     }
 
-    /// Returns the note, or nil if there is none. A file with the note's name may be anything, such as a second link to the part file.
+    /// Returns the note, or nil if there is none. The file with the note's name can be something else, such as a second link to the part file.
     private func readNote() -> Note? {
         let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
         let descriptor = unsafe noteName.withPlatformString { unsafe openat(folder.rawValue, $0, flags) }
@@ -87,7 +87,7 @@ extension DownloadPlace {
         return Note(identity: [device, inode], size: size, name: name)
     }
 
-    /// Returns the name that the part file got by a rename, if it still has it.
+    /// Returns the final name that the part file got by a rename, if the file still has that name.
     func notedName(_ own: Status) throws(TransferError) -> FilePath? {
         guard let note = readNote(), note.identity == own.identity, note.size == own.size, try isThere(note) else { return nil }
         return note.name
@@ -103,7 +103,7 @@ extension DownloadPlace {
         guard let note = readNote(), try isThere(note) else { return nil }
         let flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
         var descriptor = unsafe note.name.withPlatformString { unsafe openat(folder.rawValue, $0, O_RDWR | flags) }
-        // A complete file may have lost write permission since.
+        // The complete file may have lost its write permission.
         if descriptor < 0, errno == EACCES {
             descriptor = unsafe note.name.withPlatformString { unsafe openat(folder.rawValue, $0, O_RDONLY | flags) }
         }
@@ -111,7 +111,7 @@ extension DownloadPlace {
         return FileDescriptor(rawValue: descriptor)
     }
 
-    /// Removes the empty file with which an earlier attempt reserved the name.
+    /// Removes the empty file with which an earlier attempt reserved the final name.
     func removePlaceholder(of own: Status) throws(TransferError) {
         guard let note = readNote(), note.identity == own.identity, note.size == own.size, own.size > 0,
             let found = try status(of: note.name), found.isRegular, found.size == 0
@@ -122,7 +122,7 @@ extension DownloadPlace {
     /// Renames the part file.
     ///
     /// - Parameter replaces: Whether an existing file is replaced.
-    /// - Returns: Whether it was renamed; false if the name exists.
+    /// - Returns: Whether the file was renamed; false if the name exists.
     func renamePart(_ own: Status, to name: FilePath, replaces: Bool) throws(TransferError) -> Bool {
         if !replaces, try status(of: name) != nil { return false }
         try write(Note(identity: own.identity, size: own.size, name: name))
@@ -147,13 +147,13 @@ extension DownloadPlace {
         private typealias RenameAt2 =
             @convention(c) (CInt, UnsafePointer<CChar>?, CInt, UnsafePointer<CChar>?, CUnsignedInt) -> CInt
 
-        /// renameat2(2), which Swift's module of the C library lacks; nil if the library lacks it, too.
+        /// renameat2(2), which Swift's module of the C library lacks; nil if the C library also lacks it.
         private static let renameat2: RenameAt2? = unsafe dlsym(nil, "renameat2").map { unsafe unsafeBitCast($0, to: RenameAt2.self) }
     #endif
 
     /// Renames the part file unless the name exists (renameat2(2), RENAME_NOREPLACE).
     ///
-    /// - Returns: Whether it was renamed; nil if the file system does not support that.
+    /// - Returns: Whether the file was renamed; nil if the file system does not support RENAME_NOREPLACE.
     private func renameExclusively(to name: FilePath) throws(TransferError) -> Bool? {
         guard !faults.refusesExclusiveRename else { return nil }
         #if !canImport(Darwin)
@@ -176,7 +176,7 @@ extension DownloadPlace {
         }
     }
 
-    /// Reserves a name with an empty file, which can be created only if there is none (open(2), O_EXCL).
+    /// Reserves a name with an empty file (open(2), O_EXCL). Returns false if the name exists.
     private func take(_ name: FilePath) throws(TransferError) -> Bool {
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
         let taken = unsafe name.withPlatformString { unsafe openat(folder.rawValue, $0, flags, Self.privateMode) }

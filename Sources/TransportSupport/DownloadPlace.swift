@@ -15,11 +15,11 @@ struct RemoteFileState: Sendable {
     var modificationTime: Int64?
 }
 
-/// The open folder of a download, with operations on names in it. All of them block.
+/// The open folder of a download, with operations on names in this folder. All of them block.
 final class DownloadPlace: Sendable {
     struct Status {
         var size: Int64
-        /// The bytes of its blocks on the disk, which may be beyond its size.
+        /// The number of bytes in its disk blocks, which can exceed its size.
         var allocated: Int64
         var modificationTime: Int64
         var isRegular: Bool
@@ -32,7 +32,7 @@ final class DownloadPlace: Sendable {
 
     let destination: DownloadDestination
     let folder: FileDescriptor
-    /// The name in the folder.
+    /// The final name in the folder.
     let name: FilePath
     let part: FilePath
     let faults: PlacingFaults
@@ -105,8 +105,9 @@ final class DownloadPlace: Sendable {
         return (FileDescriptor(rawValue: descriptor), false)
     }
 
-    /// Whether the part file has a name outside of this download: a delivered file that a person moved belongs to the person, although the
-    /// completion was not stored. Its content must stay.
+    /// Whether the part file has a name that is not one of this download's names.
+    ///
+    /// The user may have moved the complete file before the queue stored its completion. The content of the moved file must stay unchanged.
     private func hasOtherName(_ own: Status) throws(TransferError) -> Bool {
         // A process that ended during a replacement leaves this name.
         let isBeingPlaced = try status(of: DownloadDestination.placingName(of: part))?.identity == own.identity
@@ -136,7 +137,7 @@ final class DownloadPlace: Sendable {
         if final.isFolder { throw .destinationUnavailable(destination.path, errno: EISDIR) }
     }
 
-    /// Checks the free space before the first byte, so that a file that can't be completed does not fill the disk.
+    /// Checks the free space before the first byte. A file that can't be completed then does not fill the disk.
     private func requireSpace(_ bytes: Int64) throws(TransferError) {
         guard bytes > 0 else { return }
         var found = statvfs()
@@ -148,7 +149,7 @@ final class DownloadPlace: Sendable {
             "\(destination.path) needs \(bytes) more bytes, but its disk has \(free.partialValue) free. Free some space.")
     }
 
-    /// The largest file without a reservation, in bytes. A reservation would cost each of many small files a system call.
+    /// The size in bytes up to which no disk space is reserved. For many small files, the additional system call would cost too much time.
     private static let smallSize: Int64 = 1 << 20
 
     /// Reserves disk space for a whole part file.
@@ -203,10 +204,10 @@ final class DownloadPlace: Sendable {
         return 0o666 & ~mask | privateMode
     }()
 
-    /// Gives a complete part file the permissions of a new file. Before, only this user can read it. Fails without harm if the file system has no
-    /// permissions.
+    /// Gives a complete part file the permissions of a new file. Until then, only this user can read it. Ignores errors, because some file systems
+    /// have no permissions.
     ///
-    /// - Parameter permissions: The permissions on the server. Other users get none that these lack.
+    /// - Parameter permissions: The permissions on the server. Other users get no permission that is not among them.
     func publish(_ part: FileDescriptor, within permissions: UInt32? = nil) {
         _ = fchmod(part.rawValue, Self.usualMode & (Self.privateMode | mode_t(truncatingIfNeeded: permissions ?? 0o777)))
     }
@@ -218,7 +219,7 @@ final class DownloadPlace: Sendable {
 
     // MARK: The existing file
 
-    /// Whether the policy keeps the existing file.
+    /// Whether the policy keeps the existing file, so the download is unnecessary.
     func isUpToDate(_ remote: RemoteFileState) throws(TransferError) -> Bool {
         guard destination.overwrite.comparesFiles, let local = try status(of: name) else { return false }
         if destination.overwrite == .skip { return true }
@@ -232,7 +233,7 @@ final class DownloadPlace: Sendable {
         return size == local.size && remote.modificationTime.map { Self.compare($0, local.modificationTime) == 0 } ?? true
     }
 
-    /// Compares times like `rsync`: a time of whole seconds by the second, because HTTP and SFTP version 3 have no fractions.
+    /// Compares times like `rsync`. A remote time of whole seconds is compared by the second, because HTTP and SFTP version 3 have no fractions.
     private static func compare(_ remote: Int64, _ local: Int64) -> Int {
         let second: Int64 = 1_000_000_000
         // Times before 1970 are rounded down, too.
@@ -272,7 +273,7 @@ extension DownloadPlace.Status {
             let modified = found.st_mtim
         #endif
         size = Int64(found.st_size)
-        // stat(2): in units of 512 bytes, whatever the file system's blocks are.
+        // stat(2): in units of 512 bytes, whatever the block size of the file system.
         allocated = Int64(clamping: found.st_blocks).multipliedReportingOverflow(by: 512).partialValue
         modificationTime = Int64(modified.tv_sec) &* 1_000_000_000 &+ Int64(modified.tv_nsec)
         isRegular = found.st_mode & S_IFMT == S_IFREG
@@ -283,6 +284,6 @@ extension DownloadPlace.Status {
 }
 
 extension OverwritePolicy {
-    /// Whether it may keep the existing file, so that the download counts as transferred.
+    /// Whether the policy can keep an existing file, so that the download counts as transferred.
     var comparesFiles: Bool { self == .different || self == .newer || self == .skip }
 }

@@ -1,10 +1,10 @@
 public import SystemPackage
 public import TransferCore
 
-/// An open local file to send, with the identity that it must keep.
+/// An open local file to upload, and the identity that it must keep.
 ///
-/// The descriptor is open until the last reference ends, so a read on another thread never uses a descriptor that was closed and reused for another
-/// file.
+/// The descriptor stays open until the last reference ends. A read on another thread therefore never uses a descriptor that was closed and then
+/// reused for another file.
 public final class FileReader: Sendable {
     /// The file.
     public let source: UploadSource
@@ -14,11 +14,11 @@ public final class FileReader: Sendable {
 
     private let threads: WorkerThreads
 
-    /// Opens a file and compares it with the identity that the queue read. A growing file is not compared.
+    /// Opens a file and compares it with the identity that the queue recorded. A growing file is not compared.
     ///
-    /// - Parameter threads: Threads for blocking calls, also those of ``verifyUnchanged()``.
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceChanged``, which names the change, or ``FailureClass/sourceLost``;
-    ///   `CancellationError` immediately, even if the disk hangs.
+    /// - Parameter threads: Threads for blocking calls, also for ``verifyUnchanged()``.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceChanged``, which names the change, or ``FailureClass/sourceLost``. If the task
+    ///   is cancelled, `CancellationError` immediately, even if the disk hangs.
     public static func open(_ source: UploadSource, on threads: WorkerThreads) async throws -> FileReader {
         try await threads.runUnlessCancelled {
             let reader = try FileReader(source, threads: threads)
@@ -45,7 +45,7 @@ public final class FileReader: Sendable {
         try await threads.runUnlessCancelled { try self.compare() }
     }
 
-    /// Returns the error for a file that is shorter than its size was.
+    /// Returns the error for a file that ends before its recorded size.
     public func endedEarly(at offset: Int64) -> TransferError {
         .sourceChanged(source.path, "it ended at byte \(offset) of \(source.size)")
     }

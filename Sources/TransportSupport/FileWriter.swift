@@ -9,11 +9,11 @@ public import TransferCore
     import Darwin
 #endif
 
-/// An open local file to receive: the part file of a download, until ``finish(size:modificationTime:staysPrivate:permissions:)`` gives it its final name.
+/// The open part file of a download, until ``finish(size:modificationTime:staysPrivate:permissions:)`` gives the file its final name.
 ///
-/// It writes nothing outside of the destination's root, even if links are created there. Open it after the server has accepted the request, so that a
-/// rejection leaves no empty part file. The descriptors are open until the last reference ends, so a write on another thread never uses a descriptor that
-/// was closed and reused for another file.
+/// A writer writes nothing outside of the destination's root, even if another process creates links there. Open it after the server has accepted the
+/// request; otherwise a rejection leaves an empty part file. The descriptors stay open until the last reference ends. A write on another thread
+/// therefore never uses a descriptor that was closed and then reused for another file.
 public final class FileWriter: Sendable {
     /// The destination of the file.
     public let destination: DownloadDestination
@@ -24,8 +24,8 @@ public final class FileWriter: Sendable {
     /// The position of the first missing byte: the confirmed position, or the size of the file if ``isInPlace``.
     public let start: Int64
 
-    /// Whether an earlier attempt received the whole file and gave it its final name, but its completion was not stored. Then only call
-    /// ``finish(size:modificationTime:staysPrivate:permissions:)`` with the size ``start``.
+    /// Whether an earlier attempt received the whole file and gave it its final name, but the queue did not store the completion. In this case, call
+    /// only ``finish(size:modificationTime:staysPrivate:permissions:)``, with the size ``start``.
     public let isInPlace: Bool
 
     /// The path of the complete file: the destination, or another name in its folder with ``OverwritePolicy/rename``.
@@ -35,25 +35,25 @@ public final class FileWriter: Sendable {
     let threads: WorkerThreads
     let place: DownloadPlace
     private let schedule: Locked<SyncSchedule>
-    /// The error number of a failed sync; 0 without one.
+    /// The error number of a failed sync; 0 if no sync failed.
     private let syncFailure = Locked<CInt>(0)
 
-    /// Opens the part file of a download, or creates it with its folders.
+    /// Opens the part file of a download, or creates the part file and missing folders.
     ///
     /// - Parameters:
-    ///   - confirmed: The number of bytes that the attempt's checkpoint covers. Bytes after them are removed, because they may not be on disk.
-    ///   - size: The size of the whole file in bytes; nil if unknown. If the disk lacks space for the rest, nothing is created.
+    ///   - confirmed: The number of bytes that the attempt's checkpoint covers. Later bytes are removed, because they may not be on disk.
+    ///   - size: The size of the whole file in bytes; nil if unknown. If the disk lacks space for the remaining bytes, nothing is created.
     ///   - threads: Threads for blocking calls.
-    /// - Throws: A ``TransferError``: of the class ``FailureClass/resumeLost`` if the part file is gone or too short; with the code
-    ///   ``TransferError/Code/fileExists`` if the policy forbids replacing an existing file; of the class ``FailureClass/noSpace`` or
-    ///   ``FailureClass/permanent`` if the file can't be created or written. The message names the path.
+    /// - Throws: A ``TransferError`` that names the path. Its class is ``FailureClass/resumeLost`` if the part file is gone or too short, and
+    ///   ``FailureClass/noSpace`` or ``FailureClass/permanent`` if the file can't be created or written. Its code is
+    ///   ``TransferError/Code/fileExists`` if the policy forbids replacing an existing file.
     public static func open(
         _ destination: DownloadDestination, from confirmed: Int64 = 0, size: Int64? = nil, on threads: WorkerThreads
     ) async throws -> FileWriter {
         try await open(destination, from: confirmed, size: size, on: threads, syncing: SyncSchedule(at: .now))
     }
 
-    /// Like ``open(_:from:size:on:)``, but blocks the caller's thread: for callbacks of a C library with its own thread.
+    /// Like ``open(_:from:size:on:)``, but blocks the caller's thread. For callbacks of a C library with its own thread.
     public static func openNow(
         _ destination: DownloadDestination, from confirmed: Int64 = 0, size: Int64? = nil, on threads: WorkerThreads
     ) throws(TransferError) -> FileWriter {
@@ -103,7 +103,7 @@ public final class FileWriter: Sendable {
     }
 
     deinit {
-        // Important data was synced, which reported errors.
+        // Important data was synced before, and each sync reported its errors.
         try? descriptor.close()
     }
 
@@ -116,7 +116,7 @@ public final class FileWriter: Sendable {
         try await threads.run { try unsafe bytes.withUnsafeBytes { unsafe try self.writeNow($0, at: offset) } }
     }
 
-    /// Like ``write(_:at:)``, but blocks the caller's thread: for callbacks of a C library with its own thread.
+    /// Like ``write(_:at:)``, but blocks the caller's thread. For callbacks of a C library with its own thread.
     public func writeNow(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(TransferError) {
         var written = 0
         while written < bytes.count {
@@ -131,7 +131,7 @@ public final class FileWriter: Sendable {
 
     // MARK: Checkpoints
 
-    /// The position up to which the file is synced, and a checkpoint may cover it.
+    /// The position up to which the file is synced. A checkpoint must not cover more.
     public var syncedPosition: Int64 { schedule.withLock { $0.synced } }
 
     /// Whether 64 MiB were written since the last sync, or 5 s have passed. Call it on any thread; it does not block.
@@ -142,7 +142,7 @@ public final class FileWriter: Sendable {
     /// Syncs the file if 64 MiB were written since the last sync, or 5 s have passed. Call it after each write, before a checkpoint.
     ///
     /// - Parameter position: The position up to which all bytes are written.
-    /// - Returns: Whether the file was synced, so that a checkpoint may cover `position`.
+    /// - Returns: Whether the file was synced. If so, a checkpoint may cover `position`.
     /// - Throws: The same errors as ``sync(upTo:)``.
     public func syncIfDue(upTo position: Int64) async throws -> Bool {
         guard isSyncDue(upTo: position) else { return false }
@@ -150,9 +150,9 @@ public final class FileWriter: Sendable {
         return true
     }
 
-    /// Syncs the file, so that a checkpoint may cover the position. For the end of an attempt. Call it from one task at a time.
+    /// Syncs the file at the end of an attempt. A checkpoint may then cover the position. Call it from one task at a time.
     ///
-    /// After a failed sync, all later ones of this writer fail, and no checkpoint may cover more than ``syncedPosition``: the system reports
+    /// After a failed sync, all later syncs of this writer fail, and a checkpoint must not cover more than ``syncedPosition``. The system reports
     /// lost bytes only once, so a later success would prove nothing.
     ///
     /// - Throws: A ``TransferError`` that names the path.
@@ -172,7 +172,9 @@ public final class FileWriter: Sendable {
         }
     }
 
-    /// - Parameter system: The system's function.
+    /// Syncs the file, unless an earlier sync failed.
+    ///
+    /// - Parameter system: The system function that syncs a descriptor.
     private func sync(_ system: (CInt) -> CInt) throws(TransferError) {
         var code = syncFailure.withLock { $0 }
         if code == 0 { code = place.faults.syncError() }
@@ -184,17 +186,18 @@ public final class FileWriter: Sendable {
 
     // MARK: The end
 
-    /// Syncs the file, gives it its final name according to the policy, and syncs its folder. When it returns, the file is complete and durable.
+    /// Syncs the file, gives the file its final name according to the policy, and syncs the folder. Afterwards the file is complete and durable.
     ///
     /// - Parameters:
     ///   - size: The expected size in bytes.
     ///   - modificationTime: The modification time on the server, in nanoseconds since 1970; nil if unknown.
-    ///   - staysPrivate: Whether the file keeps the permissions of a part file, which only this user may read and write, because the transport sets
-    ///     others. By default the file gets the permissions that this process gives new files.
-    ///   - permissions: The file's permissions on the server (inode(7)), if they are known. Other users get none that these lack.
-    /// - Returns: Whether the file is in place; false if the policy kept an existing file.
-    /// - Throws: A ``TransferError``: ``TransferError/Code/fileExists`` if an existing file may not be replaced; ``FailureClass/protocolViolation``
-    ///   if the number of bytes differs; the error of an earlier failed sync; otherwise the same errors as ``open(_:from:size:on:)``.
+    ///   - staysPrivate: Whether the file keeps the permissions of a part file, which only this user can read and write, because the transport sets
+    ///     other permissions itself. By default, the file gets the permissions that this process gives new files.
+    ///   - permissions: The file's permissions on the server (inode(7)), if known. Other users get no permission that is not among them.
+    /// - Returns: Whether the file has its final name; false if the policy kept an existing file.
+    /// - Throws: A ``TransferError``: ``TransferError/Code/fileExists`` if an existing file must not be replaced, or
+    ///   ``FailureClass/protocolViolation`` if the number of bytes differs. Also the error of an earlier failed sync, and the errors of
+    ///   ``open(_:from:size:on:)``.
     @discardableResult
     public func finish(
         size: Int64, modificationTime: Int64? = nil, staysPrivate: Bool = false, permissions: UInt32? = nil
@@ -215,11 +218,12 @@ public final class FileWriter: Sendable {
         }
     }
 
-    /// Whether the policy keeps an existing file, so that nothing needs to be received. Call it before ``open(_:from:size:on:)``.
+    /// Whether the policy keeps an existing file, so the download is unnecessary. Call it before ``open(_:from:size:on:)``.
     ///
     /// - Parameters:
     ///   - size: The size on the server in bytes; nil if unknown.
-    ///   - modificationTime: As for ``finish(size:modificationTime:staysPrivate:permissions:)``. A time of whole seconds is compared by the second.
+    ///   - modificationTime: The modification time on the server, in nanoseconds since 1970; nil if unknown. A time of whole seconds is compared by
+    ///     the second.
     /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the server does not report a value that the policy compares.
     public static func isUpToDate(
         _ destination: DownloadDestination, size: Int64?, modificationTime: Int64?, on threads: WorkerThreads
@@ -233,13 +237,13 @@ public final class FileWriter: Sendable {
         _ destination: DownloadDestination, size: Int64?, modificationTime: Int64?
     ) throws(TransferError) -> Bool {
         guard destination.overwrite.comparesFiles else { return false }
-        // Don't create a missing folder only to find that it has no file.
+        // A missing folder contains no file, so don't create it.
         guard let place = try DownloadPlace.existing(destination) else { return false }
         return try place.isUpToDate(RemoteFileState(size: size, modificationTime: modificationTime))
     }
 }
 
-/// The times of syncs of a file: rarely enough to be cheap, and often enough to lose few bytes.
+/// Decides when to sync a file: rarely enough to be cheap, and often enough to lose few bytes.
 package struct SyncSchedule: Sendable {
     private let bytes: Int64
     private let interval: Duration

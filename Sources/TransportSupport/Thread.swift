@@ -6,9 +6,9 @@ package import SystemPackage
     import Darwin
 #endif
 
-/// Runs a function on a new thread, which may block and ends with the function.
+/// Runs a function, which may block, on a new thread. The thread ends with the function.
 ///
-/// The thread blocks SIGPIPE, so that a library that writes to a closed socket gets an error instead of ending the process (pthread_sigmask(3)).
+/// The thread blocks SIGPIPE (pthread_sigmask(3)). A library that writes to a closed socket then gets an error, and the process continues.
 ///
 /// - Throws: The system's error if the thread can't be created.
 package func startThread(_ body: @escaping @Sendable () -> Void) throws(Errno) {

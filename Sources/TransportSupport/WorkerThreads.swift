@@ -5,14 +5,14 @@ public import TransferCore
 
 /// A limited number of threads for blocking calls, such as reading a file on a slow disk.
 ///
-/// Blocking calls must not run on the cooperative thread pool, which has one thread per core. A thread is created when work finds no idle one. The
-/// threads end when the last reference to this object ends.
+/// Blocking calls must not run on the cooperative thread pool, which has one thread per core. A thread is created when a call finds no idle thread.
+/// The threads end when the last reference to this object ends.
 public final class WorkerThreads: Sendable {
     private let queue: JobQueue
 
     /// Creates an object without threads.
     ///
-    /// - Parameter limit: The maximum number of threads, at least 1. More work waits for its turn.
+    /// - Parameter limit: The maximum number of threads, at least 1. Further calls wait for their turn.
     public init(limit: Int) {
         queue = JobQueue(limit: max(1, limit))
     }
@@ -21,11 +21,11 @@ public final class WorkerThreads: Sendable {
         queue.close()
     }
 
-    /// Runs a function on one of the threads, after this call returns. Call it from any thread.
+    /// Runs a function on one of the threads, without waiting for it. Call it from any thread.
     ///
-    /// This object stays alive until then, so that the limit also holds for later work while the function hangs.
+    /// This object stays alive until the function returns. If the function hangs, the limit therefore also applies to later calls.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/noSpace`` if there is no thread and none can be created.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/noSpace`` if there is no thread and no thread can be created.
     public func submit(_ job: @escaping @Sendable () -> Void) throws(TransferError) {
         try queue.add { [self] in withExtendedLifetime(self, job) }
     }
@@ -49,7 +49,7 @@ public final class WorkerThreads: Sendable {
     }
 }
 
-/// The shared state of the threads. They reference this and not the ``WorkerThreads``, whose end lets them end.
+/// The shared state of the threads. Threads reference this object, not the ``WorkerThreads``, which ends them when it is deallocated.
 private final class JobQueue: Sendable {
     private struct State {
         var jobs: [@Sendable () -> Void] = []
@@ -68,7 +68,7 @@ private final class JobQueue: Sendable {
     func add(_ job: @escaping @Sendable () -> Void) throws(TransferError) {
         try state.withLock { state throws(TransferError) in
             if state.idleThreads <= state.jobs.count, state.threads < limit {
-                // Under the lock, so that no other caller relies on a thread that can't be created.
+                // The lock is held, so no other caller relies on a thread that can't be created.
                 do throws(Errno) {
                     try startThread { self.work() }
                     state.threads += 1

@@ -10,9 +10,9 @@ struct TUSLoopbackCommand: AsyncParsableCommand {
         commandName: "tus-loopback",
         abstract: "A tus 1.0.0 server on 127.0.0.1 with all extensions, for experiments and tests.",
         discussion: """
-            Each upload is two files in the folder: <id>.bin with its bytes, and <id>.json with its metadata and whether it is complete. GET \
-            downloads complete uploads, also in ranges. /statistics returns all requests as JSON. The server does not authenticate clients \
-            on this machine. Stop it with Ctrl-C.
+            Each upload consists of two files in the folder: <id>.bin with its bytes, and <id>.json with its metadata and whether it is \
+            complete. GET downloads complete uploads and ranges of them. /statistics returns all requests as JSON. The server does not \
+            authenticate clients on this machine. Stop it with Ctrl-C.
             """)
 
     @Option(help: "The folder for uploads, created if it is missing.")
@@ -27,7 +27,7 @@ struct TUSLoopbackCommand: AsyncParsableCommand {
     @Option(help: "The maximum number of body bytes per second on each connection (no limit).")
     var rate: Int64?
 
-    @Option(help: "Cut the connection of the first request after this many body bytes; repeatable for later requests.")
+    @Option(help: "Close the connection of the first request after this many body bytes; repeatable for later requests.")
     var cutAfter: [Int64] = []
 
     @Option(help: "Disable an extension of tus; repeatable.")

@@ -2,13 +2,13 @@ import HTTPTypes
 import NIOCore
 import NIOHTTPTypes
 
-/// Reports the requests of one connection to ``ArrivalOrder`` when NIO has read them, before their tasks run.
+/// Reports the requests of one connection to ``ArrivalOrder`` when NIO has read them, before the tasks that handle them run.
 final class ArrivalHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
 
     private let order: ArrivalOrder
-    /// The number of body bytes read.
+    /// The number of body bytes that NIO has read from the connection.
     private(set) var received: Int64 = 0
 
     init(_ order: ArrivalOrder) {
@@ -17,7 +17,7 @@ final class ArrivalHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     func handlerAdded(context: ChannelHandlerContext) {
         order.join(context.channel)
-        // Four times NIO's default maximum, because each read becomes one write. If this fails, reads are only smaller.
+        // Four times NIO's default maximum, because each read leads to one write. If setting the option fails, reads are smaller.
         let allocator = AdaptiveRecvByteBufferAllocator(minimum: 1024, initial: 4096, maximum: 256 * 1024)
         try? context.channel.syncOptions?.setOption(.recvAllocator, value: allocator)
     }
@@ -40,6 +40,6 @@ extension HTTPRequest {
     /// The target without its query.
     var targetPath: String { String((path ?? "").prefix { $0 != "?" }) }
 
-    /// The method, or its override from clients that can't send PATCH or DELETE (tus 1.0.0, "X-HTTP-Method-Override").
+    /// The method, or its override by clients that can't send PATCH or DELETE (tus 1.0.0, "X-HTTP-Method-Override").
     var tusMethod: String { HTTPField.Name("X-HTTP-Method-Override").flatMap { headerFields[$0] } ?? method.rawValue }
 }

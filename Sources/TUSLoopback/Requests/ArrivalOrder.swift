@@ -3,10 +3,11 @@ import Locking
 import NIOCore
 import TransferCore
 
-/// Handles requests for uploads in the order in which they were sent, although each has its own task.
+/// Ensures that requests for an upload are handled in the order in which they were sent, although each request has its own task.
 ///
-/// A client that lost its connection asks on a new one for the offset of its upload. Its earlier request may have been received, but its task may
-/// not have run yet. A response that ignores the earlier request would soon be wrong, so later requests wait for it.
+/// A client that lost its connection opens a new connection and requests the offset of its upload. At this time, the server may have received the
+/// earlier request, but the request's task may not have run yet. The offset in the response would then soon be wrong. Later requests therefore wait
+/// for earlier ones.
 final class ArrivalOrder: Sendable {
     private struct Arrival {
         let path: String
@@ -17,7 +18,7 @@ final class ArrivalOrder: Sendable {
 
     private struct PendingRequests {
         let channel: any Channel
-        /// Lower for connections that were accepted earlier.
+        /// The number of the connection. Connections that were accepted earlier have lower numbers.
         let number: Int
         var arrivals: [Arrival] = []
         /// Whether the first request is being handled.
@@ -38,7 +39,7 @@ final class ArrivalOrder: Sendable {
         state.withLock { $0.listener = listener }
     }
 
-    /// Adds a connection. On its event loop.
+    /// Adds a connection. Call it on the connection's event loop.
     func join(_ channel: any Channel) {
         state.withLock { state in
             state.accepted += 1
@@ -46,17 +47,17 @@ final class ArrivalOrder: Sendable {
         }
     }
 
-    /// Removes a connection. On its event loop.
+    /// Removes a connection. Call it on the connection's event loop.
     func leave(_ channel: any Channel) {
         change { $0.connections[ObjectIdentifier(channel)] = nil }
     }
 
-    /// Records the head of a request. On its connection's event loop.
+    /// Records the head of a request. Call it on the connection's event loop.
     func arrived(_ path: String, bringsContent: Bool, on channel: any Channel) {
         state.withLock { $0.connections[ObjectIdentifier(channel)]?.arrivals.append(Arrival(path: path, bringsContent: bringsContent)) }
     }
 
-    /// Records the end of the request whose head arrived last. On its connection's event loop.
+    /// Records the end of the request whose head arrived last. Call it on the connection's event loop.
     func ended(with trailers: HTTPFields?, on channel: any Channel) {
         state.withLock { state in
             guard var pending = state.connections[ObjectIdentifier(channel)], !pending.arrivals.isEmpty else { return }
@@ -65,12 +66,12 @@ final class ArrivalOrder: Sendable {
         }
     }
 
-    /// The trailers of the request in progress, available after its body was read to the end.
+    /// Returns the trailers of the request in progress, after its body was read to the end.
     func trailers(on channel: any Channel) -> HTTPFields? {
         state.withLock { $0.connections[ObjectIdentifier(channel)]?.arrivals.first?.trailers }
     }
 
-    /// Records that the connection's request is being handled, or needs no order.
+    /// Records that the connection's request is being handled, or that other requests need not wait for it.
     func beginHandling(on channel: any Channel) {
         change { $0.connections[ObjectIdentifier(channel)]?.isHandling = true }
     }
@@ -85,10 +86,10 @@ final class ArrivalOrder: Sendable {
         }
     }
 
-    /// Waits until every request that was sent earlier is being handled.
+    /// Waits until all requests for the same upload that were sent earlier are being handled.
     func waitForEarlierRequests(_ path: String, bringsContent: Bool, on channel: any Channel) async {
-        // All connections share an event loop, so a check on the loop sees no request between being read and being recorded. An accepted connection
-        // is set up by a later task of the loop, which only a second check finds.
+        // All connections share one event loop. A check on this loop can't run between reading a request and recording it. A later task of the loop
+        // sets up an accepted connection, so a second check is necessary to find it.
         var emptyChecks = 0
         while emptyChecks < 2 {
             let isUnread = (try? await channel.eventLoop.submit { self.hasUnreadInput }.get()) == true
@@ -120,7 +121,7 @@ final class ArrivalOrder: Sendable {
             guard pending.number != number, !pending.isHandling, let first = pending.arrivals.first, first.path == path else {
                 return false
             }
-            // Requests with content come before others, and those of older connections before newer ones, so that no two wait for each other.
+            // Requests with content come before requests without, and older connections before newer ones. So two requests never wait for each other.
             return first.bringsContent && (!bringsContent || pending.number < number)
         }
     }

@@ -39,7 +39,7 @@ enum ChecksumLocation: Hashable, Sendable {
 struct ContentHashes {
     private var hashes: [ChecksumAlgorithm: any HashFunction]
 
-    /// Starts the hashes for a checksum. For a trailer, whose algorithm is not known yet, these are all algorithms.
+    /// Starts the hash for a checksum. The algorithm of a trailer is not known in advance, so a trailer requires the hashes of all algorithms.
     init(for location: ChecksumLocation) {
         let algorithms: [ChecksumAlgorithm] =
             switch location {

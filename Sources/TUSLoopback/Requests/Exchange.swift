@@ -4,7 +4,7 @@ import HummingbirdCore
 import NIOCore
 import NIOPosix
 
-/// The connection ended during a request, or must be closed after it.
+/// An error of a connection that ended during a request, or must be closed after it.
 struct ConnectionEnded: Error {}
 
 /// A request and its response. Used only by the task that handles the request.
@@ -16,9 +16,9 @@ final class Exchange {
     let bodyLength: Int64?
     /// Whether the whole body was read.
     private(set) var isBodyAtEnd: Bool
-    /// `http://host` with the client's name of the server, which may be that of a proxy (RFC 9110, section 7.2).
+    /// `http://host`, with the host name that the client used. It can be the name of a proxy (RFC 9110, section 7.2).
     let origin: String
-    /// Whether the request has no host, or one that is always this machine (RFC 6761, section 6.3).
+    /// Whether the request has no host name, or a host name that always means this machine (RFC 6761, section 6.3).
     let isForLoopback: Bool
     private let headers: HTTPFields
     private var body: RequestBody.AsyncIterator
@@ -35,7 +35,7 @@ final class Exchange {
         path = request.head.targetPath
         origin = request.head.authority.map { "http://\($0)" } ?? connection.origin
         isForLoopback = request.head.authority.map(Self.isLoopback) ?? true
-        // The HTTP decoder rejects a length that is not a number, and one together with a transfer encoding.
+        // The HTTP decoder rejects a length that is not a number, and a length together with a transfer encoding.
         bodyLength = request.headers.contains(.transferEncoding) ? nil : request.headers[.contentLength].flatMap { Int64(digits: $0) } ?? 0
         isBodyAtEnd = bodyLength == 0
         expectsContinue = request.headers[.expect]?.lowercased() == "100-continue"
@@ -43,6 +43,8 @@ final class Exchange {
         self.writer = consume writer
     }
 
+    /// Whether an authority is always this machine.
+    ///
     /// - Parameter authority: A host, with or without a port.
     private static func isLoopback(_ authority: String) -> Bool {
         guard let components = URLComponents(string: "http://\(authority)"), components.user == nil,
@@ -64,9 +66,9 @@ final class Exchange {
     /// Whether the client still waits for 100 (Continue) before it sends the body.
     var isBodyAwaited: Bool { expectsContinue && !isBodyAtEnd }
 
-    /// The next bytes of the body, at most `limit`; nil at the end.
+    /// Returns the next bytes of the body, at most `limit`; nil at the end.
     ///
-    /// - Throws: If the connection ended before the body, or the received bytes are not valid HTTP.
+    /// - Throws: An error if the connection ended before the body, or the received bytes are not valid HTTP.
     @concurrent
     func next(upTo limit: Int64 = .max) async throws -> ByteBuffer? {
         if rest.readableBytes == 0 {
@@ -123,7 +125,7 @@ final class Exchange {
                     try ByteBuffer(reading: content.file.descriptor, at: position, atMost: limit)
                 }
                 guard bytes.readableBytes > 0 else { throw ConnectionEnded() }
-                // Counted first, so that a client that has received the bytes finds them counted.
+                // The bytes are counted before they are sent, so the statistics already contain them when the client has received them.
                 content.sent(bytes.readableBytes)
                 do {
                     try await writer.write(bytes)

@@ -10,7 +10,7 @@ extension RequestHandler {
         var parts: [String] = []
         var size: Int64 = 0
         for text in concat.dropFirst("final;".count).split(separator: " ") {
-            // Ignores the host, because the server has another name behind a proxy.
+            // Ignores the host, because the server has another name if it is behind a proxy.
             guard let path = URL(string: String(text), relativeTo: base)?.path, path.hasPrefix(Self.root) else {
                 throw Refusal(400, because: "\(text) is not the URL of an upload.")
             }
@@ -27,7 +27,7 @@ extension RequestHandler {
                     throw Refusal(400, because: "The upload \(text) is not complete.")
                 }
                 let sum = size.addingReportingOverflow(part.record.length ?? 0)
-                guard !sum.overflow else { throw Refusal(413, because: "The parts are larger together than a file can be.") }
+                guard !sum.overflow else { throw Refusal(413, because: "The parts together exceed the maximum size of a file.") }
                 size = sum.partialValue
                 parts.append(id)
             }
@@ -52,7 +52,7 @@ extension RequestHandler {
         guard !upload.isComplete, let parts = upload.record.parts else { return }
         let found = parts.compactMap { if case .found(let part) = store.lookUp($0), part.isComplete { part } else { nil } }
         guard found.count == parts.count else { return }
-        // A failure leaves the upload incomplete. The next request for it tries again.
+        // After a failure, the upload stays incomplete. The next request for the upload retries.
         try? await NIOThreadPool.singleton.runIfActive {
             try upload.concatenate(found)
             try upload.change { $0.expires = nil }

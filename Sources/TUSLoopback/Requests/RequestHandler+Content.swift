@@ -44,7 +44,7 @@ extension RequestHandler {
         return nil
     }
 
-    /// The deferred length announced by a request (tus 1.0.0, "Creation Defer Length"), or nil.
+    /// Returns the deferred length that a request announces (tus 1.0.0, "Creation Defer Length"), or nil.
     private func length(_ exchange: Exchange, of upload: Upload) throws(Refusal) -> Int64? {
         guard let text = exchange["Upload-Length"] else { return nil }
         guard let length = Int64(digits: text) else { throw Refusal(400, because: "Upload-Length must be a number of bytes.") }
@@ -62,7 +62,7 @@ extension RequestHandler {
         recorder.moved(upload)
     }
 
-    /// The location of a body's checksum (tus 1.0.0, "Checksum"), or nil.
+    /// Returns the location of a body's checksum (tus 1.0.0, "Checksum"); nil if there is no checksum.
     func checksum(of exchange: Exchange) throws(Refusal) -> ChecksumLocation? {
         guard options.offers(.checksum) else { return nil }
         if let header = exchange["Upload-Checksum"] {
@@ -77,7 +77,7 @@ extension RequestHandler {
         Refusal(400, because: "Upload-Checksum must be one of \(ChecksumAlgorithm.advertised), followed by a base64 value.")
     }
 
-    /// Rejects an invalid body before it is read; nil if it is valid.
+    /// Checks the headers of a body before the body is read. Returns nil if they are valid.
     func refusal(of exchange: Exchange, at offset: Int64, length: Int64) -> Response? {
         guard exchange["Content-Type"]?.lowercased() == "application/offset+octet-stream" else { return wrongContentType }
         if let bytes = exchange.bodyLength, bytes > length - offset { return tooLong }
@@ -92,10 +92,12 @@ extension RequestHandler {
         Response(413, body: "The body is longer than the remaining bytes of the upload.\n")
     }
 
-    /// Appends a body to an upload as it arrives. Requires exclusive access to the upload.
+    /// Appends a body to an upload while the body arrives. Requires exclusive access to the upload.
     ///
-    /// - Returns: Nil if a fault or the stopping server cut the connection. Bytes received before are stored, unless the body has a checksum.
-    /// - Throws: If the connection ended. Bytes received before are stored, unless the body has a checksum.
+    /// Stores the bytes that were received before an error or a cut, unless the body has a checksum.
+    ///
+    /// - Returns: The response; nil if a fault or the stopping server cut the connection.
+    /// - Throws: An error if the connection ended.
     @concurrent
     func receive(
         _ exchange: Exchange, _ checksum: ChecksumLocation?, into upload: Upload, _ entry: StatisticsRecorder.Entry
@@ -136,7 +138,7 @@ extension RequestHandler {
         case .ended(let error):
             switch exchange.connection.interruption {
             case .request: return Response(400, body: "Another request for this upload ended this one.\n")
-            // An error response would blame the client's request.
+            // The client's request is valid, so there must be no error response.
             case .serverEnd: return nil
             case nil: throw error
             }
@@ -184,7 +186,7 @@ extension RequestHandler {
             let space = Int(clamping: self.limit(of: upload.record) - upload.offset)
             let stored = bytes.getSlice(at: bytes.readerIndex, length: min(space, bytes.readableBytes)) ?? bytes
             do {
-                // Reads no more bytes before these are written, so that a fast sender waits for the disk.
+                // Waits until these bytes are written, so a fast sender can't outrun the disk.
                 _ = try await NIOThreadPool.singleton.runIfActive { try upload.append(stored, to: file) }
                 upload.postpone(to: newExpiry)
                 recorder.stored(stored.readableBytes, of: entry)
@@ -203,12 +205,12 @@ extension RequestHandler {
     }
 
     private func limitRate(after bytes: Int, on connection: Connection) async {
-        // Received bytes of an interrupted connection are not delayed, as another request waits for them.
+        // The received bytes of an interrupted connection are not delayed, because another request waits for them.
         guard let rate = options.bytesPerSecond, !connection.isInterrupted else { return }
         try? await Task.sleep(for: .seconds(Double(bytes) / Double(max(rate, 1))))
     }
 
-    /// The maximum number of bytes written before the rate is checked: those of a tenth of a second.
+    /// The maximum number of bytes that are written between two checks of the rate: the bytes of a tenth of a second.
     private var writeLimit: Int64 {
         options.bytesPerSecond.map { max(1, $0 / 10) } ?? .max
     }

@@ -42,7 +42,7 @@ extension RequestHandler {
             response.status = 201
             if upload.isComplete { await assembleFinals(with: upload) }
         } else if response.status == 460 {
-            // The response contains no URL, so the upload is unreachable.
+            // The response contains no URL, so the client could never reach the upload.
             try? await NIOThreadPool.singleton.runIfActive { [store] in try store.remove(upload) }
         }
         if response.status != 460 { response.headers.append((name: "Location", value: location)) }
@@ -68,7 +68,7 @@ extension RequestHandler {
             complete: length == 0)
     }
 
-    /// The announced length; nil if it is deferred (tus 1.0.0, "Creation Defer Length").
+    /// Returns the announced length; nil if it is deferred (tus 1.0.0, "Creation Defer Length").
     private func length(_ exchange: Exchange) throws(Refusal) -> Int64? {
         if options.offers(.creationDeferLength), let deferred = exchange["Upload-Defer-Length"] {
             guard deferred == "1", exchange["Upload-Length"] == nil else {
@@ -85,7 +85,7 @@ extension RequestHandler {
 
     private func finalLength(_ exchange: Exchange) throws(Refusal) -> Int64? {
         guard exchange["Upload-Length"] == nil, exchange["Upload-Defer-Length"] == nil, exchange.isBodyAtEnd else {
-            throw Refusal(400, because: "A final upload must have neither a length nor content of its own.")
+            throw Refusal(400, because: "A final upload must have neither a length nor content.")
         }
         return nil
     }
@@ -95,10 +95,10 @@ extension RequestHandler {
         throw Refusal(413, [("Tus-Max-Size", String(maximum))], because: "The upload is larger than \(maximum) bytes.")
     }
 
-    /// The largest allowed size of the upload in bytes.
+    /// Returns the largest allowed size of the upload in bytes.
     func limit(of record: UploadRecord) -> Int64 { record.length ?? options.maximumSize ?? .max }
 
-    /// The expiry of an upload that changes now, in seconds since 1970.
+    /// The expiry of an upload that is changed now, in seconds since 1970; nil without a lifetime.
     var newExpiry: Int? {
         options.lifetime.map {
             Int((now().timeIntervalSince1970 + Double($0.components.seconds)).rounded(.up)) + ($0.components.attoseconds > 0 ? 1 : 0)

@@ -3,7 +3,7 @@ import NIOPosix
 import SystemPackage
 
 extension RequestHandler {
-    /// GET: sends a complete upload or one range of it (RFC 9110, section 14).
+    /// GET: sends a complete upload, or one range of its bytes (RFC 9110, section 14).
     @concurrent
     func download(_ upload: Upload, _ exchange: Exchange) async -> Response {
         guard upload.isComplete else { return Response(404, noStore, body: "The upload is not complete.\n") }
@@ -14,7 +14,7 @@ extension RequestHandler {
             return Response(500, body: "Cannot read the upload: \(error).\n")
         }
         let size = upload.offset
-        // A valid entity tag: complete uploads never change, and IDs are never reused.
+        // The ID is a valid entity tag, because complete uploads never change and IDs are never reused.
         let tag = "\"\(upload.id)\""
         let isSame = exchange["If-Range"].map { $0 == tag } ?? true
         let wanted = isSame ? exchange["Range"].flatMap { ByteRange($0) } : nil
@@ -42,7 +42,7 @@ extension RequestHandler {
     }
 }
 
-/// A file that is closed with its last reference.
+/// An open file that is closed with its last reference.
 final class OpenFile: Sendable {
     let descriptor: FileDescriptor
 
@@ -61,9 +61,9 @@ struct Content: Sendable {
     /// The number of bytes before the connection is cut; nil for no cut.
     let cut: Int64?
     let rate: Int64?
-    /// The faults that may hold the content.
+    /// The faults that can stop the content.
     let faults: FaultScript
-    /// Counts bytes before they are sent. A negative number corrects the count of unsent bytes.
+    /// Counts bytes before they are sent. A negative number removes bytes that could not be sent.
     let sent: @Sendable (Int) -> Void
 }
 
@@ -85,7 +85,7 @@ enum ByteRange: Hashable, Sendable {
         }
     }
 
-    /// - Returns: Nil if the content has no byte in the range.
+    /// Returns the range in content of a size; nil if the content has no byte in the range.
     func resolved(for size: Int64) -> Range<Int64>? {
         switch self {
         case .from(let first): first < size ? first..<size : nil

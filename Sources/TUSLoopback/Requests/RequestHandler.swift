@@ -16,7 +16,7 @@ final class RequestHandler: Sendable {
     let now: @Sendable () -> Date
     let order = ArrivalOrder()
 
-    /// The largest rejected body, in bytes, that is read to keep the connection open. Longer ones close it.
+    /// The largest rejected body, in bytes, that is read in order to keep the connection open. After a longer body, the connection is closed.
     private static let drainedSize: Int64 = 1024 * 1024
 
     init(
@@ -31,7 +31,7 @@ final class RequestHandler: Sendable {
 
     /// Handles one request.
     ///
-    /// - Throws: If the connection must be closed.
+    /// - Throws: An error if the connection must be closed.
     @concurrent
     func serve(_ exchange: Exchange) async throws {
         defer {
@@ -50,21 +50,22 @@ final class RequestHandler: Sendable {
         if !isKept { throw ConnectionEnded() }
     }
 
-    /// Reads the rest of a body. Closing with unread bytes would reset the connection, and the response might be lost (RFC 9112, section 9.6).
+    /// Reads the remaining bytes of a body. Closing a connection with unread bytes would reset it, and the client could lose the response (RFC 9112,
+    /// section 9.6).
     @concurrent
     private func discardBody(of exchange: Exchange) async throws(ConnectionEnded) {
         do {
             while let bytes = try await exchange.next() { recorder.discarded(Int64(bytes.readableBytes)) }
         } catch {
-            // For any other error, Hummingbird would send a second response.
+            // Hummingbird sends a second response for any other error.
             throw ConnectionEnded()
         }
     }
 
-    /// Returns the response; nil if the connection must be closed without one.
+    /// Returns the response; nil if the connection must be closed without a response.
     @concurrent
     private func answer(_ exchange: Exchange) async throws -> Response? {
-        // A web page could otherwise resolve its own host name to a loopback address and read the uploads (DNS rebinding).
+        // Otherwise a web page could resolve its host name to a loopback address and read the uploads (DNS rebinding).
         guard exchange.isForLoopback else {
             return Response(421, body: "The host must be a loopback address or localhost.\n")
         }
@@ -75,7 +76,7 @@ final class RequestHandler: Sendable {
         if !response.headers.contains(where: { $0.name.lowercased() == "tus-resumable" }) {
             response.headers.append((name: "Tus-Resumable", value: Self.version))
         }
-        // Shows the client the clock by which uploads expire.
+        // The client needs the clock of this server to interpret the expiry of uploads.
         response.headers.append((name: "Date", value: now().httpDate))
         return response
     }
@@ -112,7 +113,7 @@ final class RequestHandler: Sendable {
         await upload.acquire(for: nil)
         defer { upload.release() }
         if case .found = store.lookUp(upload.id) {
-            // Files that can't be removed are ignored.
+            // Ignores files that can't be removed.
             try? await NIOThreadPool.singleton.runIfActive { [store] in try store.remove(upload) }
         }
         return Response(410, noStore, body: "The upload has expired.\n")
@@ -122,7 +123,7 @@ final class RequestHandler: Sendable {
         ["HEAD", "PATCH"] + (options.offers(.termination) ? ["DELETE"] : []) + (options.servesDownloads ? ["GET"] : [])
     }
 
-    /// Handles a request for an upload with exclusive access to it.
+    /// Handles a request for an upload, with exclusive access to the upload.
     @concurrent
     private func handle(_ exchange: Exchange, for upload: Upload) async throws -> Response? {
         let bringsContent = exchange.method == "PATCH"
@@ -130,7 +131,7 @@ final class RequestHandler: Sendable {
             return Response(405, [("Allow", (["OPTIONS"] + methods).joined(separator: ", "))])
         }
         if upload.record.parts != nil, !upload.isComplete { await assemble(upload) }
-        // Needs no exclusive access: complete uploads never change, and incomplete ones are not sent.
+        // A GET needs no exclusive access, because complete uploads never change and incomplete uploads are not sent.
         if exchange.method == "GET" { return await download(upload, exchange) }
         let connection = exchange.connection
         await order.waitForEarlierRequests(exchange.path, bringsContent: bringsContent, on: connection.channel)

@@ -21,7 +21,7 @@ struct Response: Sendable {
             guard let name = HTTPField.Name(header.name) else { continue }
             fields.append(HTTPField(name: name, value: header.value))
         }
-        // Also set for HEAD, because NIO would otherwise announce a chunked body. NIO omits the field if the status allows no body.
+        // The length is also set for HEAD, because NIO would otherwise announce a chunked body. NIO omits the field if the status allows no body.
         fields[.contentLength] = content.map { String($0.range.count) } ?? String(body.utf8.count)
         if closing { fields[.connection] = "close" }
         return HTTPResponse(status: HTTPResponse.Status(code: status), headerFields: fields)

@@ -6,10 +6,10 @@ import NIOCore
     import Darwin
 #endif
 
-/// Shuts down the socket when its channel closes, for connections and the listener.
+/// Shuts down the socket of a connection or of the listener when its channel closes.
 ///
-/// Closing releases only this process's descriptor. NIO's descriptors are inherited, so a child process may have a copy, which would keep the port of
-/// a stopped server open, or a client waiting for the end of its connection. shutdown(2) also affects copies.
+/// Closing a descriptor releases only this process's copy. Child processes inherit NIO's descriptors. Such a copy would keep the port of a stopped
+/// server open, and clients would wait for the end of their connections. shutdown(2) also affects copies.
 final class SocketEndHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = Never
     typealias OutboundIn = Never
@@ -22,9 +22,9 @@ final class SocketEndHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
-        // After the input is closed, NIO treats closing the output as closing all; otherwise it shuts down the output itself.
+        // After the input is closed, NIO treats closing the output as closing everything. Otherwise NIO itself shuts down the output.
         if mode == .all || mode == .output && isInputClosed {
-            // Throws only if the channel is closed already.
+            // Throws only if the channel is already closed.
             try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) { descriptor in
                 _ = shutdown(descriptor, CInt(SHUT_RDWR))
             }

@@ -36,7 +36,7 @@ final class Upload: Sendable {
         try writeRecord()
     }
 
-    /// Opens the upload of a record file. Nil if its bytes are missing. Blocks.
+    /// Opens the upload of a record file. Nil if the file with the bytes is missing. Blocks.
     init?(opening recordFile: FilePath, in folder: FilePath) throws {
         let record = try JSONDecoder().decode(UploadRecord.self, from: Data(contentsOf: URL(filePath: recordFile.string)))
         id = record.id
@@ -52,11 +52,11 @@ final class Upload: Sendable {
 
     /// Gives a request exclusive access to the bytes until ``release()``.
     ///
-    /// Interrupts a body that is being received, even if its client is gone. The bytes received so far are kept.
+    /// If another request is receiving a body, interrupts this request, even if its client has disconnected. The received bytes are kept.
     ///
     /// - Parameters:
     ///   - connection: The connection whose body will be received; nil for a request without a body.
-    ///   - queued: Called when the request has its place in the order, possibly after other requests.
+    ///   - queued: Called when the request has access or waits for it, before this method returns.
     func acquire(for connection: Connection?, queued: () -> Void = {}) async {
         await withCheckedContinuation { continuation in
             let (isAcquired, holder) = state.withLock { state in
@@ -74,7 +74,7 @@ final class Upload: Sendable {
         }
     }
 
-    /// Gives access to the next waiting request.
+    /// Ends the exclusive access. The next waiting request gets access.
     func release() {
         let (next, interrupted) = state.withLock { state in
             guard !state.waiting.isEmpty else {
@@ -112,7 +112,7 @@ final class Upload: Sendable {
         try change { $0.unverifiedFrom = nil }
     }
 
-    /// Replaces the bytes with those of the parts in order. Requires exclusive access. Blocks.
+    /// Replaces the bytes with the bytes of the parts, in the given order. Requires exclusive access. Blocks.
     func concatenate(_ parts: [Upload]) throws {
         let descriptor = try FileDescriptor.open(file, .writeOnly, options: .truncate)
         state.withLock { $0.offset = 0 }
@@ -153,14 +153,14 @@ final class Upload: Sendable {
 
     /// Deletes both files. Requires exclusive access. Blocks.
     func remove() throws {
-        // The record first: bytes without a record are ignored, but a record without bytes would describe a missing upload.
+        // The record is deleted first: bytes without a record are ignored, but a record without bytes would describe a missing upload.
         try FileManager.default.removeItem(atPath: recordFile.string)
         try FileManager.default.removeItem(atPath: file.string)
     }
 }
 
 extension ByteBuffer {
-    /// Reads bytes of a file at an offset, or at the file position if it is nil. Empty at the end of the file. Blocks.
+    /// Reads bytes of a file at an offset, or at the file position if the offset is nil. Empty at the end of the file. Blocks.
     init(reading descriptor: FileDescriptor, at offset: Int64?, atMost count: Int) throws {
         self.init()
         _ = try unsafe writeWithUnsafeMutableBytes(minimumWritableBytes: count) { buffer in

@@ -1,22 +1,22 @@
 import Foundation
 
-/// The properties of an upload, stored as a JSON file beside its bytes.
+/// The properties of an upload, stored as a JSON file next to the file with its bytes.
 struct UploadRecord: Codable, Hashable, Sendable {
     /// The last component of the upload's URL.
     var id: String
-    /// The announced size in bytes; nil while it is deferred or a final upload is not concatenated.
+    /// The announced size in bytes; nil while the length is deferred, or while a final upload is not concatenated.
     var length: Int64?
-    /// The metadata, decoded. A value that is not UTF-8 is shown with replacement characters.
+    /// The decoded metadata. In values that are not UTF-8, invalid bytes are replaced with U+FFFD.
     var metadata: [String: String]
-    /// The `Upload-Metadata` of the client; nil if there was none.
+    /// The client's `Upload-Metadata` header; nil if there was none.
     var uploadMetadata: String?
-    /// The `Upload-Concat` of the client; nil if there was none.
+    /// The client's `Upload-Concat` header; nil if there was none.
     var uploadConcat: String?
-    /// The IDs of the partial uploads of a final upload; nil for others.
+    /// The IDs of the partial uploads of a final upload; nil for other uploads.
     var parts: [String]?
-    /// The time at which the upload is removed if it is still incomplete, in seconds since 1970.
+    /// The time at which the upload expires if it is still incomplete, in seconds since 1970; nil if it does not expire.
     var expires: Int?
-    /// The offset of bytes whose checksum is not verified yet. A restarted server discards them.
+    /// The offset after which the checksum of the bytes is not verified yet. A restarted server discards these bytes.
     var unverifiedFrom: Int64?
     /// Whether all bytes are stored. For scripts; the server itself checks the size of the file.
     var complete = false

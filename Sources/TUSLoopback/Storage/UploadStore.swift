@@ -13,7 +13,7 @@ final class UploadStore: Sendable {
         var terminated: Set<String> = []
     }
 
-    /// Opens the uploads that an earlier server left in the folder, or creates the folder. Blocks.
+    /// Opens the uploads that an earlier server stored in the folder, or creates the folder. Blocks.
     init(folder: FilePath) throws(LoopbackError) {
         self.folder = folder
         do {
@@ -55,7 +55,7 @@ final class UploadStore: Sendable {
         return upload
     }
 
-    /// The incomplete final uploads that contain this partial upload.
+    /// Returns the incomplete final uploads that contain a partial upload.
     func incompleteFinals(with part: Upload) -> [Upload] {
         all.filter { $0.record.parts?.contains(part.id) == true && !$0.isComplete }
     }

@@ -7,16 +7,16 @@ struct AccountAddCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Adds an account with its endpoints, in order of preference.",
         discussion: """
-            Options name the variable or file that holds a secret. transferq reads it for each connection and never stores it. Remote names \
-            are relative to the path of the endpoint's URL.
+            Options name the variable or file that contains a secret. transferq reads the secret for each connection and never stores it. \
+            Remote names are relative to the path of the endpoint's URL.
 
-            https:// and tus+https:// are tus servers. Plain HTTP servers receive each file as a PUT (https+put://) or as a form \
-            (https+form://, in the field "file", with the session's --metadata as text fields), or offer downloads (https+get://). Their \
-            URLs may contain {name} (the last component of the remote name), {path} (the whole remote name) and {transfer} (an ID of the \
-            transfer). The http schemes work without TLS.
+            https:// and tus+https:// are for tus servers. For plain HTTP servers, https+put:// sends each file as a PUT, https+form:// \
+            sends it as a form (in the field "file", with the session's --metadata as text fields), and https+get:// downloads files. URLs of \
+            plain HTTP servers can contain {name} (the last component of the remote name), {path} (the whole remote name) and {transfer} (an \
+            ID of the transfer). The same schemes with http work without TLS.
 
-            --setting has settings for connections, chunks, forms and files. Sessions can override some settings of plain HTTP: transferq \
-            add --setting upload=form. Addresses and settings are stored unencrypted, including signatures in addresses.
+            --setting changes settings of connections, chunks, forms and files. A session can override some settings of plain HTTP, for \
+            example: transferq add --setting upload=form. Addresses and settings are stored unencrypted, including signatures in addresses.
 
             Example: transferq account add studio https://upload.example.com/files/ --token-env STUDIO_TOKEN
             Example: transferq account add bucket 'https+put://bucket.example.com/in/{path}?signature=…'
@@ -49,7 +49,7 @@ struct AccountAddCommand: AsyncParsableCommand {
             wasAsked = true
             let isAdded = try await queue.save(added, replacing: nil)
             let status = try await queue.account(added.name)
-            // An owner that exited before it answered may have added the account.
+            // After the first call, the owner may have added the account although it exited before it answered.
             guard isAdded || isRepeated && status?.account == added else {
                 throw CommandFailure(
                     .rejected, "An account named \"\(added.name)\" already exists. To change it: transferq account edit '\(added.name)'")

@@ -6,7 +6,7 @@ struct AccountCheckCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check", abstract: "Connects to each endpoint of an account and reports the result.",
         discussion: """
-            Transfers no files. Credentials come from the environment of this shell, which may differ from the agent's. Exits with 1 if an \
+            Transfers no files. Reads credentials from the environment of this shell, which can differ from the agent's. Exits with 1 if an \
             endpoint does not answer or the account is blocked.
 
             Example: transferq account check studio
@@ -23,7 +23,7 @@ struct AccountCheckCommand: AsyncParsableCommand {
         guard let status = try await common.withQueue({ try await $0.account(name) }) else {
             throw CommandFailure.unknownAccount(name)
         }
-        // The queue is closed by now, because a server may take long to answer.
+        // The queue is already closed here, because a server can take long to answer.
         let findings = await EndpointCheck.findings([status], CommandContext.current.transports, within: checkOptions.limit)
         await CommandContext.current.output.write(findings, asJSON: common.json)
         if findings.contains(where: { $0.state == .wrong }) { throw ExitStatus.incomplete }

@@ -7,9 +7,9 @@ struct AccountEditCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "edit", abstract: "Changes an account; omitted options keep their values.",
         discussion: """
-            Given endpoints replace all endpoints of the account. An existing endpoint keeps its credentials and settings; a new one copies \
-            those of the first endpoint with the same transport. A credential or header replaces the one of the same kind or name. Editing a \
-            blocked account unblocks it.
+            If endpoints are given, they replace all endpoints of the account. An existing endpoint keeps its credentials and settings. A new \
+            endpoint copies the credentials and settings of the first endpoint with the same transport. A new credential replaces the one of \
+            the same kind, and a new header replaces the one of the same name. Editing a blocked account unblocks it.
 
             Example: transferq account edit studio --token-file ~/.studio-token --rate 2M
             """)
@@ -43,7 +43,7 @@ struct AccountEditCommand: AsyncParsableCommand {
                 try options.apply(to: &edited.endpoints, of: transports)
                 for endpoint in edited.endpoints { try transports.validate(endpoint) }
                 limits.apply(to: &edited)
-                // Another command may have edited the account since it was read.
+                // Another command may have edited the account since this command read it.
             } while try await !queue.save(edited, replacing: known)
             return try await queue.account(name)
         }

@@ -23,7 +23,7 @@ struct AccountRemoveCommand: AsyncParsableCommand {
             do {
                 try await queue.deleteAccount(name, cascades: cascade)
             } catch let error as QueueError where error.code == .noSuchAccount && isRepeated {
-                // An owner that exited before it answered had removed the account.
+                // The owner had removed the account before it exited.
             }
         }
         if common.json { await CommandContext.current.output.write(["name": .string(name)] as JSONValue) }

@@ -6,8 +6,8 @@ struct AccountRetryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "retry", abstract: "Retries an account's endpoints now instead of after a delay.",
         discussion: """
-            Use it when a server is available again. Sessions waiting for its endpoints start without the remaining delay, even if the \
-            server asked clients to wait. A blocked account stays blocked; see: transferq account unblock
+            Use this when a server is available again. Sessions that wait for the account's endpoints start without the remaining delay, \
+            even if the server asked clients to wait. A blocked account stays blocked; see: transferq account unblock
 
             Example: transferq account retry studio
             """)

@@ -28,8 +28,8 @@ struct AccountShowCommand: AsyncParsableCommand {
     private func lines(of status: AccountStatus) -> [String] {
         var lines = ["Name:      \(status.account.name)", "Sessions:  \(status.sessions)"]
         lines.append("Blocked:   \(status.block.map { $0.error.description } ?? "no")")
-        if let limit = status.account.sessionLimit { lines.append("At once:   \(Figures.count(limit, "session"))") }
-        if let rate = status.account.rateLimit { lines.append("Rate:      at most \(Figures.rate(Double(rate)))") }
+        if let limit = status.account.sessionLimit { lines.append("Limit:     \(Figures.count(limit, "concurrent session"))") }
+        if let rate = status.account.rateLimit { lines.append("Max rate:  \(Figures.rate(Double(rate)))") }
         for endpoint in status.account.endpoints {
             lines.append("Endpoint:  \(endpoint.shownAddress) (\(endpoint.transport))")
             for reference in endpoint.credentials {

@@ -4,7 +4,7 @@ import TransferKit
 
 struct AccountUnblockCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "unblock", abstract: "Lets an account's sessions start again after its credentials or server are fixed.",
+        commandName: "unblock", abstract: "Allows an account's sessions to start again after you fixed its credentials or server.",
         discussion: "Example: transferq account unblock studio")
 
     @OptionGroup var common: CommonOptions

@@ -32,7 +32,7 @@ struct EndpointOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The SSH servers to trust: strict for known ones, accept-new to add new ones, or SHA256:… for the one with this key (strict).",
+            "The SSH servers to trust: strict for known servers, accept-new to also add new ones, SHA256:… for the server with this key (strict).",
             valueName: "policy"), transform: TextArgument.text)
     var hostKey: String?
 
@@ -80,7 +80,7 @@ struct EndpointOptions: ParsableArguments {
         var names: Set<String> = []
         for field in try headerFields {
             guard names.insert(field.name.lowercased()).inserted else {
-                throw ValidationError("The header \(field.name) is given twice; leave one out.")
+                throw ValidationError("The header \(field.name) is given twice. Remove one of them.")
             }
         }
         _ = try credentials()
@@ -131,7 +131,7 @@ struct EndpointOptions: ParsableArguments {
         return all.filter(\.2).map { ($0.0, $0.1) }
     }
 
-    /// A passphrase decrypts an SSH key or a client certificate's key.
+    /// The options for which a passphrase can be used: to decrypt an SSH key or a client certificate's key.
     private static let passphrase: Set<RegisteredTransport.EndpointOption> = [.passphrase, .clientCertificate]
 
     private func apply(to endpoint: inout Endpoint, of transports: RegisteredTransports) throws {
@@ -156,6 +156,7 @@ struct EndpointOptions: ParsableArguments {
         endpoint.credentials += credentials
     }
 
+    /// Whether an endpoint has a user for a password, or needs none in its URL.
     private static func takesPassword(_ endpoint: Endpoint, _ transports: RegisteredTransports) -> Bool {
         transports[endpoint]?.passwordNeedsUser == false || (try? endpoint.validate())?.user() != nil
     }
@@ -258,12 +259,12 @@ struct EndpointOptions: ParsableArguments {
         let isName =
             name.first.map { $0 == "_" || $0.isASCII && $0.isLetter } ?? false
             && name.allSatisfy { $0 == "_" || $0.isASCII && ($0.isLetter || $0.isNumber) }
-        // The value may be the secret itself, so the message does not repeat it.
+        // The user may have passed the secret itself, so the message does not repeat it.
         guard isName else { throw ValidationError("\(option) takes the name of an environment variable, not the secret.") }
         return .environment(name)
     }
 
-    /// Checks the file of a secret. It need not exist yet, because it is read for each connection.
+    /// Checks the path of a file with a secret. The file can be created later, because it is read for each connection.
     private func file(_ path: FilePath, _ option: String) throws -> CredentialReference.Source {
         let text = try filePath(path, option)
         guard !path.isFolder else {
@@ -271,12 +272,12 @@ struct EndpointOptions: ParsableArguments {
         }
         if let size = path.size, size > Self.secretLimit {
             throw ValidationError(
-                "The file \(text), given to \(option), has \(size) bytes. A file with a secret may have at most \(Self.secretLimit).")
+                "The file \(text), given to \(option), has \(size) bytes. A secret must have at most \(Self.secretLimit) bytes.")
         }
         return .file(text)
     }
 
-    /// In bytes. No server accepts a longer header or password.
+    /// The maximum size of a secret in bytes. No server accepts a longer header or password.
     private static let secretLimit: Int64 = 1 << 16
 
     private func readableFile(_ path: FilePath, _ option: String) throws -> String {

@@ -1,7 +1,7 @@
 import Foundation
 import TransferCore
 
-/// The parser of endpoint URLs on the command line.
+/// Parses endpoint URLs on the command line.
 enum EndpointURL {
     /// Creates the endpoint of a URL.
     ///

@@ -9,17 +9,17 @@ struct NamedSetting {
     /// Nil to remove the setting.
     let value: String?
 
-    /// Settings with an option of their own, which checks the value. Headers have several.
+    /// The settings that have a separate option, which checks the value.
     private static let ownOptions = [
         "caFile": "--ca-file", "clientCertificate": "--client-certificate", "clientKey": "--client-key", "hostKey": "--host-key",
         "identity": "--identity", "knownHosts": "--known-hosts",
     ]
 
-    /// Whether `--setting` takes a setting, which therefore has no option of its own.
+    /// Whether `--setting` accepts a setting: one without a separate option.
     static func takes(_ name: String) -> Bool { ownOptions[name] == nil && !name.hasPrefix("header.") }
 
-    /// - Parameter transports: The known transports. A prefix with a dot before a colon is part of the setting's name unless it names one of them,
-    ///   as the names of form fields may contain colons.
+    /// - Parameter transports: The known transports. The text before the first colon names a transport. If that text contains a dot and is not a
+    ///   known transport, it is part of the setting's name, because names of form fields can contain colons.
     /// - Throws: A `ValidationError` that names the setting but not its value.
     init(_ text: String, of transports: RegisteredTransports) throws {
         guard ProcessArguments.isText(text), let equals = text.firstIndex(of: "=") else {

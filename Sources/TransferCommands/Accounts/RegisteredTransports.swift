@@ -24,7 +24,7 @@ public struct RegisteredTransport: Sendable {
     /// The URL schemes of this transport on the command line, each with the scheme of the endpoint's address.
     public var schemes: [String: String]
 
-    /// A group of command-line options that a transport may support.
+    /// A group of command-line options that a transport can support.
     public enum EndpointOption: CaseIterable, Sendable {
         /// A bearer token.
         case token
@@ -50,7 +50,7 @@ public struct RegisteredTransport: Sendable {
     /// Whether a password needs a user in the endpoint's URL.
     public var passwordNeedsUser: Bool
 
-    /// The settings of its endpoints and sessions, for the help of `--setting`.
+    /// The settings of the transport's endpoints and sessions, for the help of `--setting`.
     public var settings: [SettingDescription]
 
     /// The effect of `--overwrite` on uploads.
@@ -88,7 +88,7 @@ public struct RegisteredTransport: Sendable {
     /// The names and versions of the libraries it uses, for `transferq doctor`.
     public var libraries: [String]
 
-    /// Describes a transport.
+    /// Creates a description of a transport.
     public init(
         _ transport: any Transport, schemes: [String: String], options: Set<EndpointOption> = Set(EndpointOption.allCases),
         passwordNeedsUser: Bool = true, settings: [SettingDescription] = [], uploadOptions: UploadOptions = UploadOptions(),
@@ -131,17 +131,17 @@ public struct RegisteredTransports: Sendable {
         .token, .password, .authorities, .clientCertificate, .proxy, .headers,
     ]
 
-    /// These schemes select the upload method, so they stay in the address.
+    /// The schemes of plain HTTP. They select the upload method, so they stay in the address.
     private static let plainHTTPSchemes = Dictionary(
         uniqueKeysWithValues: ["put", "form", "get"].flatMap { ["https+\($0)", "http+\($0)"] }.map { ($0, $0) })
 
     /// The registered transport of an endpoint, or nil if this program lacks it.
     subscript(endpoint: Endpoint) -> RegisteredTransport? { all.first { $0.id == endpoint.transport } }
 
-    /// The names of the settings for endpoints that have no option of their own, one line for each transport.
+    /// The names of the endpoint settings without a separate option, one line for each transport.
     var endpointSettings: String { list { $0.isForEndpoints && NamedSetting.takes($0.name) } }
 
-    /// The names of the settings for sessions, one line for each transport that has some.
+    /// The names of the session settings, one line for each transport that has such settings.
     var sessionSettings: String { list(\.isForSessions) }
 
     private func list(_ isListed: (SettingDescription) -> Bool) -> String {
@@ -154,7 +154,7 @@ public struct RegisteredTransports: Sendable {
     /// All known schemes of endpoints in alphabetical order.
     var schemes: [String] { all.flatMap(\.schemes.keys).sorted() }
 
-    /// Returns what happens to two files with the same remote name at an endpoint.
+    /// Returns the effect of two files with the same remote name at an endpoint.
     func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash {
         (self[endpoint]?.transport as? any FileNaming)?.nameClash(options, at: endpoint) ?? .keptApart
     }

@@ -13,19 +13,19 @@ import TransferKit
 struct Agent {
     let common: CommonOptions
     let jobs: Int?
-    /// The process that waits until this one is ready; nil in the foreground.
+    /// Reports to the process that started the agent and waits until it is ready; nil in the foreground.
     let starter: AgentStarter?
 
-    /// Runs until a signal or another command ends the agent. Returns after the queue has shut down.
+    /// Runs the agent until a signal or another command ends it. Returns after the queue has shut down.
     func run() async throws {
         ProcessSecrecy.begin()
         let (ends, end) = AsyncStream.makeStream(of: Void.self)
-        // First of all, so that any later signal ends the agent cleanly.
+        // Must happen first. From now on, a signal ends the agent cleanly.
         let signals = TerminationSignals(hangUp: starter == nil) {}
         defer { signals.cancel() }
         signals.whenReceived { end.yield() }
         if starter != nil {
-            // Detaches from the terminal and its signals (setsid(2)), and keeps no file system from being unmounted.
+            // Detaches from the terminal and its signals (setsid(2)). The working folder becomes /, so that other file systems can be unmounted.
             _ = setsid()
             signal(SIGHUP, SIG_IGN)
             guard unsafe chdir("/") == 0 else {

@@ -25,7 +25,7 @@ struct AgentRunCommand: AsyncParsableCommand {
         help: ArgumentHelp("The maximum number of concurrent sessions while this agent runs (the queue's limit).", valueName: "number"))
     var jobs: Int?
 
-    @Option(help: ArgumentHelp("The file descriptor to report to when the agent is ready.", visibility: .private))
+    @Option(help: ArgumentHelp("The file descriptor to which the agent reports when it is ready.", visibility: .private))
     var readyDescriptor: Int32?
 
     func validate() throws {

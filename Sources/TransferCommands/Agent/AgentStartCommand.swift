@@ -7,7 +7,7 @@ struct AgentStartCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "start", abstract: "Starts the agent and returns when it is ready.",
         discussion: """
-            Credentials in environment variables come from this shell. A running agent is left unchanged.
+            The agent reads credentials in environment variables from this shell. An agent that already runs is left unchanged.
 
             Example: transferq agent start --jobs 2
             """)
@@ -65,7 +65,7 @@ struct AgentStopCommand: AsyncParsableCommand {
         let none = CommandFailure(.rejected, "No agent runs the queue in \(try common.folder()).")
         // Without an owner, the command neither opens nor creates a queue.
         guard try await common.answeringOwner()?.owner.role == .agent else { throw none }
-        // If the agent has exited since, withOwner returns nil once the queue is released, and nothing remains to be done.
+        // If the agent has exited since the check, withOwner returns nil once the queue is released.
         _ = try await common.withOwner { queue in
             guard try await queue.owner().role == .agent else { throw none }
             try await queue.endOwner()

@@ -4,11 +4,11 @@
 
 /// Hides the memory of this process from other processes of the same user.
 enum ProcessSecrecy {
-    /// Stops core dumps, and stops other processes except root's from reading this process's memory and environment, which hold secrets (prctl(2),
-    /// PR_SET_DUMPABLE). Child programs are not affected.
+    /// Prevents core dumps. Also prevents other processes, except root's, from reading the secrets in this process's memory and environment
+    /// (prctl(2), PR_SET_DUMPABLE). Child programs are not affected.
     static func begin() {
         #if os(Linux)
-            // Swift can't call variadic functions; on Linux, variadic arguments are passed like others.
+            // Swift can't call variadic functions. On Linux, variadic arguments are passed like other arguments.
             typealias Control = @convention(c) (CInt, CUnsignedLong, CUnsignedLong, CUnsignedLong, CUnsignedLong) -> CInt
             guard let symbol = unsafe dlsym(nil, "prctl") else { return }
             _ = unsafe unsafeBitCast(symbol, to: Control.self)(setDumpable, 0, 0, 0, 0)

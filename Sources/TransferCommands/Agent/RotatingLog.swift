@@ -33,7 +33,7 @@ package final class RotatingLog: Sendable {
     /// - Parameters:
     ///   - limit: The approximate size in bytes at which the file is rotated.
     ///   - kept: The number of rotated files to keep, as `agent.log.1` and so on.
-    ///   - takesStandardError: Whether to redirect standard error to the log, which keeps the report of a crash.
+    ///   - takesStandardError: Whether to redirect standard error to the log, which then contains the report of a crash.
     package init(at path: FilePath, limit: Int = 1 << 20, kept: Int = 4, takesStandardError: Bool = true) throws {
         self.path = path
         self.limit = limit
@@ -59,7 +59,7 @@ package final class RotatingLog: Sendable {
             state.withLock { state in
                 let text = line + "\n"
                 if state.size > 0, state.size + text.utf8.count > limit { rotate(&state) }
-                // A log line lost to a full disk must not stop transfers.
+                // A full disk must not stop transfers, so the line is lost if it can't be written.
                 if let count = try? state.descriptor.writeAll(text.utf8) { state.size += count }
             }
         }

@@ -20,7 +20,7 @@ struct ByteCount: ExpressibleByArgument {
         self.bytes = bytes
     }
 
-    /// The limit in bytes; nil, for no limit, if the number is 0.
+    /// The limit in bytes. The number 0 means no limit, which is nil.
     var limit: Int64? { bytes == 0 ? nil : bytes }
 }
 

@@ -1,16 +1,19 @@
 import ArgumentParser
 import TransportSupport
 
-/// Checks the command names on a command line before the parser reads them. The parser would read an unknown one as an argument, and print the
-/// general help for an unknown command.
+/// Rejects unknown commands before the parser reads the command line.
+///
+/// The parser would read an unknown command as an argument, or print the general help.
 enum CommandWords {
+    /// Checks the command names at the beginning of the arguments.
+    ///
     /// - Throws: A `CommandFailure` for an unknown command, with the commands of similar names.
     static func check(_ arguments: [String]) throws(CommandFailure) {
         if let first = arguments.first, CommonOptions.isCommonOption(first) {
             throw CommandFailure(.usage, "\(first) needs a command. See: transferq help")
         }
         var words = arguments[...]
-        // Skips also "help help".
+        // Also skips "help help".
         while words.first == "help" { words = words.dropFirst() }
         var path = ""
         var commands = RootCommand.configuration.subcommands

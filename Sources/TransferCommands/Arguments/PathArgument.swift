@@ -27,7 +27,7 @@ extension FilePath {
         isAbsolute ? self : FilePath.workingFolder.pushing(self)
     }
 
-    /// Whether the path leads to a folder, also through symbolic links. Blocks.
+    /// Whether the path is a folder, or a symbolic link to one. Blocks.
     var isFolder: Bool { (try? stat())?.type == .directory }
 
     /// The size of the file in bytes; nil if there is no regular file. Blocks.

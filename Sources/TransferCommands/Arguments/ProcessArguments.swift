@@ -1,8 +1,8 @@
 /// The arguments of this process as strings that preserve every byte.
 ///
-/// File names are bytes, but Swift's `CommandLine.arguments` repairs invalid UTF-8, so files with such names can't be found. Here, each byte
-/// outside a valid UTF-8 sequence becomes a scalar of a private-use range (Unicode 16, section 23.5), which ``bytes(of:)`` converts back. Scalars of
-/// that range in an argument are encoded byte by byte too, so the encoding is unambiguous.
+/// File names are bytes, but Swift's `CommandLine.arguments` replaces invalid UTF-8, so files with such names can't be found. Here, each byte
+/// outside a valid UTF-8 sequence becomes a scalar of a private-use range (Unicode 16, section 23.5), which ``bytes(of:)`` converts back. If an
+/// argument already contains scalars of this range, each of their bytes is encoded in the same way. The encoding is therefore unambiguous.
 public enum ProcessArguments: Sendable {
     private static let escapes: ClosedRange<UInt32> = 0x10_F700...0x10_F7FF
 
@@ -58,7 +58,7 @@ public enum ProcessArguments: Sendable {
         }
     }
 
-    /// A text with arguments for output, with U+FFFD in place of invalid UTF-8.
+    /// Returns a text that contains arguments for output, with U+FFFD in place of invalid UTF-8.
     static func shown(_ text: String) -> String { isText(text) ? text : String(decoding: bytes(of: text), as: UTF8.self) }
 
     /// Whether an argument was valid UTF-8.

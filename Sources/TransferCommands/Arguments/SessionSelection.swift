@@ -2,7 +2,7 @@ import ArgumentParser
 import TransferControl
 import TransferKit
 
-/// The sessions that a command applies to: listed by ID, all, or the ones that match all filters.
+/// The sessions to which a command applies: sessions listed by ID, all sessions, or the sessions that match all filters.
 struct SessionSelection {
     var ids: [String]
     var filters: SessionFilters
@@ -22,9 +22,9 @@ struct SessionSelection {
 
     /// Applies an operation to the selected sessions.
     ///
-    /// - Parameter named: Set to the sessions selected by ID once they are resolved. Pass the same variable again if the owner exited before it
-    ///   answered, because it may have completed the operation.
-    /// - Returns: The changed sessions, and the refusals of sessions that were selected by ID.
+    /// - Parameter named: Receives the sessions that were selected by ID. If the owner exited before it answered, repeat the call with the same
+    ///   variable, because the owner may have completed the operation.
+    /// - Returns: The changed sessions, and the errors of sessions that were selected by ID but rejected the operation.
     /// - Throws: A `CommandFailure` for an unknown ID, before any session is changed.
     func apply(
         _ operation: SessionOperation, in queue: any ControllableQueue, toNamed named: inout [SessionID]?
@@ -48,7 +48,7 @@ struct SessionSelection {
         let fitting = Set(try await queue.apply(operation, to: SessionGroup.sessions(named)))
         var applied = AppliedOperation(changed: named.filter(fitting.contains))
         for id in named where !fitting.contains(id) {
-            // A group operation skips other sessions without a reason; a single operation throws the reason.
+            // A group operation skips other sessions without a reason. An operation on one session throws the reason.
             if let refusal = try await Self.refusal(of: operation, for: id, in: queue) {
                 applied.refusals.append(refusal)
             } else {
@@ -60,7 +60,7 @@ struct SessionSelection {
 
     /// Applies an operation to one session.
     ///
-    /// - Returns: The refusal; nil if the operation succeeded.
+    /// - Returns: The error if the session rejected the operation; nil if the operation succeeded.
     private static func refusal(
         of operation: SessionOperation, for id: SessionID, in queue: any ControllableQueue
     ) async throws -> QueueError? {
@@ -73,7 +73,7 @@ struct SessionSelection {
         }
     }
 
-    /// Repeats an operation that may have been completed. Sessions already in the target state count as changed.
+    /// Repeats an operation that the previous owner may have completed. Sessions already in the target state count as changed.
     private func repeatOperation(
         _ operation: SessionOperation, on named: [SessionID], in queue: any ControllableQueue
     ) async throws -> AppliedOperation {
@@ -130,7 +130,7 @@ extension SessionOperation {
         if case .remove = self { true } else { false }
     }
 
-    /// Whether a session in this state has been through the operation and would refuse it.
+    /// Whether a session in this state can have completed the operation and would reject a repetition.
     fileprivate func isDone(in state: SessionState) -> Bool {
         switch (self, state) {
         case (.cancel, .cancelled), (.hold, .held), (.pause, .paused), (.pause, .held), (.run, .completed), (.runNext, .running),
@@ -145,7 +145,7 @@ extension SessionOperation {
 /// The result of an operation on several sessions.
 struct AppliedOperation: Sendable {
     var changed: [SessionID]
-    /// One for each session that was selected by ID and refused the operation.
+    /// The error of each session that was selected by ID and rejected the operation.
     var refusals: [QueueError] = []
 }
 

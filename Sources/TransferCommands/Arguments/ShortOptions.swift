@@ -1,5 +1,6 @@
-/// Checks words that begin with one dash before the parser reads them. The parser would read a file name such as `-the` as short options, and an h
-/// in it as a request for help.
+/// Rejects unknown words that begin with one dash before the parser reads them.
+///
+/// The parser would read a file name such as `-the` as short options, and the `h` as a request for help.
 enum ShortOptions {
     /// `-h` prints help, and `-v` logs more.
     private static let known: Set<Character> = ["h", "v"]
@@ -17,12 +18,14 @@ enum ShortOptions {
         "--no-wait", "--now", "--stdin", "--verbose",
     ]
 
-    /// Whether a user may mistakenly pass a secret to an option that takes its source. Messages don't repeat the value.
+    /// Whether the option takes the source of a secret. The user may have passed the secret instead, so messages don't repeat the value.
     private static func namesSecret(_ option: String) -> Bool {
         option.hasSuffix("-env") || option.hasSuffix("-file") || option.hasPrefix("--header")
     }
 
-    /// - Throws: A `CommandFailure` for an unknown option, with the ways to write a path or value that begins with a dash.
+    /// Checks the arguments before `--`.
+    ///
+    /// - Throws: A `CommandFailure` for an unknown option. It explains how to write a path or value that begins with a dash.
     static func check(_ arguments: [String]) throws(CommandFailure) {
         var previous: String?
         for word in arguments.prefix(while: { $0 != "--" }) {

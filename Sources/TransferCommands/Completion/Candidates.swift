@@ -5,7 +5,7 @@ import SystemPackage
 import TransferControl
 import TransferKit
 
-/// Shell completions that are looked up in the queue.
+/// Shell completions of accounts, sessions and tags in the queue.
 enum Candidates {
     static let accounts = CompletionKind.custom { words, _, prefix in
         await find(words, prefix) { queue in try await queue.accounts().map(\.account.name) }
@@ -26,10 +26,12 @@ enum Candidates {
         }
     }
 
-    /// The maximum number of completions offered.
+    /// The maximum number of offered completions.
     private static let limit = 1_000
 
-    /// Looks completions up. Returns none if there is no queue yet or its owner does not answer within a second, so that the shell stays responsive.
+    /// Looks up completions in the queue.
+    ///
+    /// The shell must stay responsive, so this returns none if there is no queue yet, or if its owner does not answer within a second.
     private static func find(
         _ words: [String], _ prefix: String, in lookUp: (any ControllableQueue) async throws -> [String]
     ) async -> [String] {

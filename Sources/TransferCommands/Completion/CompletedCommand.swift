@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// The root command for shell completion. It adds the common options before the command, where the parser does not know them.
+/// The root command for shell completion. It also completes common options before the command, where the parser does not accept them.
 struct CompletedCommand: AsyncParsableCommand {
     static let configuration = RootCommand.configuration
 

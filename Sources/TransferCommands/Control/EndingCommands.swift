@@ -6,7 +6,7 @@ struct CancelCommand: OperationCommand {
     static let configuration = CommandConfiguration(
         commandName: "cancel", abstract: "Cancels sessions, which stay in the list, and prints their IDs.",
         discussion: """
-            The queue removes unfinished uploads from the server when it runs and can reach the server. \(aboutGroups)
+            When the queue runs and can reach the server, it removes unfinished uploads from the server. \(aboutGroups)
 
             Example: transferq cancel 3f2a --keep-partial
             """)
@@ -23,7 +23,7 @@ struct CancelCommand: OperationCommand {
 
 struct RetryCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "retry", abstract: "Queues failed and cancelled sessions again for their unfinished files, and prints their IDs.",
+        commandName: "retry", abstract: "Retries the unfinished files of failed and cancelled sessions, and prints the sessions' IDs.",
         discussion: """
             \(aboutGroups)
 

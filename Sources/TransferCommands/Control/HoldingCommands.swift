@@ -6,7 +6,8 @@ struct PauseCommand: OperationCommand {
     static let configuration = CommandConfiguration(
         commandName: "pause", abstract: "Pauses running sessions, which keep their slots, and prints their IDs.",
         discussion: """
-            "resume" continues them. Waiting sessions are held instead; "release" continues those. \(aboutGroups)
+            To continue paused sessions: transferq resume. Waiting sessions are held instead; to continue them: transferq release. \
+            \(aboutGroups)
 
             Example: transferq pause 3f2a
             """)
@@ -36,9 +37,9 @@ struct ResumeCommand: OperationCommand {
 
 struct HoldCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "hold", abstract: "Sets sessions aside until they are released, and prints their IDs.",
+        commandName: "hold", abstract: "Holds sessions until they are released, and prints their IDs.",
         discussion: """
-            They keep their index and give up their slots. \(aboutGroups)
+            Held sessions keep their index but not their slots. \(aboutGroups)
 
             Example: transferq hold --account studio
             """)
@@ -70,8 +71,8 @@ struct YieldCommand: OperationCommand {
     static let configuration = CommandConfiguration(
         commandName: "yield", abstract: "Interrupts running sessions to let others start first, and prints their IDs.",
         discussion: """
-            They resume automatically after another session has started, or after five seconds. To stop the whole queue: transferq queue \
-            stop. \(aboutGroups)
+            The sessions resume automatically after another session has started, or after five seconds. To stop the whole queue: transferq \
+            queue stop. \(aboutGroups)
 
             Example: transferq yield 3f2a
             """,

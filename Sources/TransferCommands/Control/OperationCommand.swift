@@ -2,7 +2,7 @@ import ArgumentParser
 import TransferControl
 import TransferKit
 
-/// A command that applies an operation to the selected sessions and prints the IDs of the changed ones.
+/// A command that applies an operation to the selected sessions and prints the IDs of the changed sessions.
 protocol OperationCommand: AsyncParsableCommand {
     var common: CommonOptions { get }
     var selection: SessionSelection { get throws }

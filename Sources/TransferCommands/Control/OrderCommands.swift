@@ -4,10 +4,10 @@ import TransferKit
 
 struct NowCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "now", abstract: "Runs sessions before all others, regardless of what they wait for, and prints their IDs.",
+        commandName: "now", abstract: "Runs sessions before all others, without waiting for anything, and prints their IDs.",
         discussion: """
-            If no slot is free, another session is interrupted and resumes when these end. The command does not start the queue: if it is \
-            not running, these sessions start first in the next run. \(aboutGroups)
+            If no slot is free, the queue interrupts another session, which resumes when these sessions end. The command does not start the \
+            queue. If the queue is not running, these sessions start first in the next run. \(aboutGroups)
 
             Example: transferq now 3f2a
             """)
@@ -39,7 +39,7 @@ struct MoveCommand: OperationCommand {
     static let configuration = CommandConfiguration(
         commandName: "move", abstract: "Moves sessions to an index of the queue, and prints their IDs.",
         discussion: """
-            The first session gets the index, which counts from 0. Others follow it in their order. No session is interrupted.
+            Indices count from 0. The first session gets the index, and the others follow in their order. No session is interrupted.
 
             Example: transferq move 3f2a 0
             """)

@@ -25,7 +25,7 @@ struct SetCommand: OperationCommand {
     var rate: ByteCount?
 
     @Option(
-        help: ArgumentHelp("A tag that replaces all current ones; repeatable.", valueName: "word"), transform: TextArgument.text)
+        help: ArgumentHelp("A tag. The given tags replace all current tags; repeatable.", valueName: "word"), transform: TextArgument.text)
     var tag: [String] = []
 
     var selection: SessionSelection { SessionSelection(ids: ids, filters: filters) }

@@ -35,7 +35,7 @@ struct DoctorCommand: AsyncParsableCommand {
             await CommandContext.current.output.write(findings, asJSON: common.json)
             throw ExitStatus(error.code)
         }
-        // The queue is closed by now, because a server may take long to answer.
+        // The queue is already closed here, because a server can take long to answer.
         findings += await EndpointCheck.findings(accounts, CommandContext.current.transports, within: checkOptions.limit)
         await CommandContext.current.output.write(findings, asJSON: common.json)
         if findings.contains(where: { $0.state == .wrong }) { throw ExitStatus.incomplete }
@@ -96,7 +96,7 @@ struct DoctorCommand: AsyncParsableCommand {
         let kind = owner.role == .agent ? "The agent" : owner.role == .run ? "transferq run" : "An app"
         return Finding(
             check: "owner", state: .ok,
-            detail: "\(kind) has owned the queue as process \(owner.processID) since \(owner.since.formatted(.iso8601)).",
+            detail: "\(kind) (process \(owner.processID)) has owned the queue since \(owner.since.formatted(.iso8601)).",
             fields: [
                 ("process", .integer(Int64(owner.processID))), ("role", .string(owner.role.rawValue)), ("since", JSONValue(owner.since)),
             ])

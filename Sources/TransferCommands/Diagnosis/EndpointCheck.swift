@@ -3,7 +3,7 @@ import TransferKit
 
 /// Connects to the endpoints of accounts.
 enum EndpointCheck {
-    /// Checks all endpoints concurrently. The findings are in the order of the accounts.
+    /// Checks all endpoints of the accounts concurrently. The findings are in the order of the accounts.
     ///
     /// - Parameter limit: The time limit for each endpoint.
     static func findings(
@@ -67,6 +67,8 @@ enum EndpointCheck {
         }
     }
 
+    /// Checks an endpoint with its transport.
+    ///
     /// - Throws: A `TransferError` if the check fails or exceeds the time limit.
     private static func report(
         of endpoint: Endpoint, by transport: any EndpointChecking, within limit: Duration

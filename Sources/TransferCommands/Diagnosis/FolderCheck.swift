@@ -7,9 +7,11 @@ import TransferKit
     import Darwin
 #endif
 
-/// Checks the permissions of the storage folder, because the upload URLs in it grant write access.
+/// Checks the storage folder's permissions and free disk space.
 enum FolderCheck {
-    /// The finding; nil if the folder does not exist yet, because the queue creates it with the right permissions.
+    /// Checks the permissions, because the upload URLs in the folder grant write access to servers.
+    ///
+    /// Returns nil if the folder does not exist yet: the queue creates it with the correct permissions.
     static func finding(_ folder: FilePath) -> Finding? {
         var status = stat()
         guard unsafe folder.withPlatformString({ unsafe stat($0, &status) }) == 0 else { return nil }
@@ -31,13 +33,13 @@ enum FolderCheck {
             check: "permissions", state: .ok, detail: "\(folder) is accessible to its owner only (mode \(octal))", fields: fields)
     }
 
-    /// Compares the free space beside the folder with the floor below which no session starts; nil if it is unknown.
+    /// Compares the free space on the folder's disk with the minimum below which no session starts. Returns nil if the free space is unknown.
     static func diskFinding(_ folder: FilePath) -> Finding? {
         let configuration = QueueConfiguration()
         guard let free = configuration.freeSpace(folder) else { return nil }
         let fields: [(name: String, value: JSONValue)] = [("free", .integer(free)), ("floor", .integer(configuration.diskFloor))]
         guard free < configuration.diskFloor else {
-            return Finding(check: "disk", state: .ok, detail: "\(Figures.size(free)) are free where the store is", fields: fields)
+            return Finding(check: "disk", state: .ok, detail: "\(Figures.size(free)) free on the storage folder's disk", fields: fields)
         }
         let reason = WaitReason.diskBelowFloor(free: free, floor: configuration.diskFloor)
         return Finding(check: "disk", state: .wrong, detail: "\(reason) No session starts. Free some space.", fields: fields)

@@ -59,7 +59,7 @@ indirect enum JSONValue: Sendable {
         }
     }
 
-    /// Escapes a control character (RFC 8259, section 7). None needs more than four digits.
+    /// Escapes a control character (RFC 8259, section 7). No control character needs more than four digits.
     private static func escaped(_ scalar: Unicode.Scalar) -> String {
         let digits = String(scalar.value, radix: 16)
         return "\\u" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits

@@ -3,7 +3,7 @@ import Locking
 import SystemPackage
 import TransferCore
 
-/// Writes results to standard output on a dispatch queue, because a slow reader may block writes.
+/// Writes results to standard output on a dispatch queue, because a slow reader can block writes.
 final class OutputWriter: Sendable {
     private let descriptor: FileDescriptor
     private let queue = DispatchQueue(label: "transferq.output")

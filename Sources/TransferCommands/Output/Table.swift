@@ -35,7 +35,7 @@ struct Table {
         var text = ""
         text.reserveCapacity(rows.count * (widths.reduce(0, +) + 2 * widths.count))
         for row in rows {
-            // Avoids trailing spaces.
+            // Spaces are written only before the next text, so no line has trailing spaces.
             var pending = 0
             for (column, cell) in row.enumerated() {
                 let padding = widths[column] - cell.width
@@ -64,7 +64,7 @@ extension String {
         }
     }
 
-    /// The text with control characters replaced, as names come from file systems and servers.
+    /// The text with control characters replaced by U+FFFD. Names from file systems and servers can contain such characters.
     var withoutControlCharacters: String {
         guard unicodeScalars.contains(where: \.isControl) else { return self }
         var scalars = String.UnicodeScalarView()

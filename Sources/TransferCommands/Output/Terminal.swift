@@ -9,7 +9,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// Writes diagnostics to standard error, with a footer below them that is redrawn in place.
+/// Writes diagnostics to standard error, and redraws a footer below them in place.
 final class Terminal: Sendable {
     private struct State: Sendable {
         var footer: [String] = []
@@ -63,7 +63,7 @@ final class Terminal: Sendable {
         let text = state.withLock { state in
             if lines.isEmpty, footer == nil { return "" }
             var text = ""
-            // A terminal that has become narrower has wrapped lines.
+            // If the terminal has become narrower, it has wrapped the lines of the footer.
             let rows = state.footer.reduce(0) { $0 + max(1, ($1.columns + columns - 1) / columns) }
             // ECMA-48: cursor up, then erase to the end of the screen.
             if rows > 0 { text += "\u{1B}[\(rows)A\r\u{1B}[J" }
@@ -71,7 +71,7 @@ final class Terminal: Sendable {
             for line in lines + state.footer { text += line + "\n" }
             return text
         }
-        // Errors are ignored, because there is no other stream to report them to.
+        // Errors are ignored, because there is no other stream on which to report them.
         _ = try? descriptor.writeAll(text.utf8)
     }
 }

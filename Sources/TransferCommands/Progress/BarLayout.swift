@@ -1,6 +1,6 @@
 import TransferKit
 
-/// Lays out progress bars in the available width, dropping details that don't fit.
+/// Formats progress bars for the available width, and omits details that don't fit.
 struct BarLayout: Sendable {
     let hasColor: Bool
 

@@ -2,7 +2,7 @@ import Foundation
 import TransferControl
 import TransferKit
 
-/// Draws a progress bar for each running session and one for the total, below scrolling events.
+/// Draws a progress bar for each running session and a bar for the total, below scrolling lines about events.
 actor BarProgress: ProgressDisplay {
     private static let interval = Duration.milliseconds(100)
 
@@ -10,7 +10,7 @@ actor BarProgress: ProgressDisplay {
     private let terminal: Terminal
     private let bars: BarLayout
     private var running: [(id: SessionID, name: String, statistics: SessionStatistics)] = []
-    /// The names of unfinished sessions. A session leaves ``running`` before its completion or failure is reported.
+    /// The names of unfinished sessions. They are still needed after ``running``, because a session leaves it before its end is reported.
     private var names: [SessionID: String] = [:]
     private var total = RunTotal()
     private var scrolled: [String] = []
@@ -123,7 +123,7 @@ actor BarProgress: ProgressDisplay {
     }
 
     private func run(_ session: SessionStatus) {
-        // It may have ended by now; a later event reports that.
+        // The session may have ended by now; a later event reports its end.
         guard session.state == .running else { return }
         names[session.id] = session.name
         total.expect(session.id, session.statistics)
@@ -134,7 +134,7 @@ actor BarProgress: ProgressDisplay {
         }
     }
 
-    /// Removes a session that only the user can resume.
+    /// Removes a session that only the user can resume, such as a held session.
     private func setAside(_ id: SessionID) {
         total.exclude(id)
         running.removeAll { $0.id == id }
@@ -150,7 +150,7 @@ actor BarProgress: ProgressDisplay {
         "\(SessionDescription.shortID(id)) \(names[id] ?? "")".withoutControlCharacters
     }
 
-    /// Draws at most once per interval.
+    /// Draws the bars, at most once per interval.
     private func startTicking() {
         guard ticker == nil else { return }
         ticker = Task {

@@ -4,7 +4,7 @@ import TransferKit
 
 /// Formats events as human-readable lines.
 enum EventDescription {
-    /// A line for an event; nil for events that users don't need or see in another form.
+    /// A line for an event; nil for events that users don't need, or that are displayed in another form.
     static func line(of kind: QueueEvent.Kind, name: String?) -> String? {
         let name = name ?? ""
         let line: String? =
@@ -35,7 +35,7 @@ enum EventDescription {
         ids.count == 1 ? name : Figures.count(ids.count, "session")
     }
 
-    /// A line for any event: its name and subject.
+    /// A line with the name and subject of any event.
     static func plainLine(of kind: QueueEvent.Kind, name: String?) -> String {
         let subject: String =
             switch kind {

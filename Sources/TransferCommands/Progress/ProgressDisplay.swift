@@ -4,7 +4,7 @@ import TransferKit
 
 /// Shows the progress of a running queue.
 protocol ProgressDisplay: Sendable {
-    /// Called once, after the subscription to events and before the first one is shown.
+    /// Called once, after the subscription to events and before the first event.
     func begin() async
 
     /// Shows the next event. Slow calls don't delay transfers.

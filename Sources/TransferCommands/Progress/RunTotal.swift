@@ -16,7 +16,8 @@ package struct RunTotal: Sendable {
     package private(set) var sessionsEnded = 0
     /// The total size of all files of known size, in bytes.
     package private(set) var bytesTotal: Int64 = 0
-    /// The bytes accepted by the network. Confirmed bytes would show no progress for servers that confirm only at the end of a file.
+    /// The number of bytes handed to the network. The number of confirmed bytes would show no progress for servers that confirm only at the end of a
+    /// file.
     package private(set) var bytesSent: Int64 = 0
 
     package init() {}
@@ -34,7 +35,7 @@ package struct RunTotal: Sendable {
 
     /// Marks a session as completed.
     ///
-    /// - Parameter statistics: The final statistics; nil if they are unknown, because a small session may end before it reports any.
+    /// - Parameter statistics: The final statistics; nil if unknown, because a small session can end before it reports statistics.
     package mutating func complete(_ id: SessionID, _ statistics: SessionStatistics?) {
         let bytes = statistics?.bytesKnown ?? shares[id]?.bytesTotal ?? 0
         set(id, Share(bytesTotal: bytes, bytesSent: bytes, hasEnded: true))

@@ -2,14 +2,14 @@ import TransferKit
 
 /// The indices of sessions in the queue, updated from events.
 struct SessionIndices: Sendable {
-    /// Nil if the order is unknown.
+    /// The order of the sessions; nil if unknown.
     private var order: SessionOrder?
 
     init(_ order: [SessionID]?) {
         self.order = order.map { SessionOrder($0) }
     }
 
-    /// Applies an event and returns the new index of its session; for a removed session, its last index.
+    /// Applies an event and returns the new index of its session. For a removed session, returns its last index.
     mutating func index(at event: QueueEvent) -> Int? {
         switch event.kind {
         case .gap:

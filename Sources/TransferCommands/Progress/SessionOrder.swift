@@ -2,7 +2,7 @@ package import TransferKit
 
 /// An ordered list of sessions with fast lookup, insertion and removal, by index and by ID.
 ///
-/// The list is split into blocks of bounded size, which keeps operations fast in queues of any size.
+/// The list is split into blocks of limited size, which keeps operations fast in queues of any size.
 package struct SessionOrder: Sendable {
     private struct Block: Sendable {
         let number: Int
@@ -12,7 +12,7 @@ package struct SessionOrder: Sendable {
     private static let blockSize = 512
 
     private var blocks: [Block] = []
-    /// The number of each session's block.
+    /// The number of the block that contains each session.
     private var numbers: [SessionID: Int] = [:]
     private var nextNumber = 0
 
@@ -23,7 +23,7 @@ package struct SessionOrder: Sendable {
     /// The number of sessions.
     package var count: Int { numbers.count }
 
-    /// The index of a session; nil if it is not in the list.
+    /// Returns the index of a session; nil if the session is not in the list.
     package func index(of id: SessionID) -> Int? {
         guard let number = numbers[id] else { return nil }
         var start = 0
@@ -71,9 +71,9 @@ package struct SessionOrder: Sendable {
         stride(from: 0, to: ids.count, by: blockSize).map { Array(ids[$0..<min($0 + blockSize, ids.count)]) }
     }
 
-    /// The block of an index and the offset in it.
+    /// Returns the block of an index, and the offset in the block.
     ///
-    /// - Parameter isInside: Whether the index must be that of a session. Otherwise the end of a block belongs to that block.
+    /// - Parameter isInside: Whether the index is the index of an existing session. Otherwise the end of a block belongs to that block.
     private func place(of index: Int, isInside: Bool = false) -> (place: Int, offset: Int) {
         var rest = max(0, index)
         for (place, block) in blocks.enumerated() {

@@ -7,7 +7,7 @@ struct QuarantineCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "quarantine", abstract: "Manages sessions that the queue could not read.",
         discussion: """
-            Sessions in quarantine are in no other list and never run. Their data is kept unchanged.
+            Sessions in quarantine never run, and other commands don't list them. Their data is kept unchanged.
 
             Example: transferq quarantine list
             """,
@@ -64,7 +64,7 @@ extension QuarantineChange {
     func run() async throws {
         var done: [Int64] = []
         let change = { (queue: any ControllableQueue) in
-            // Skips the completed ones if an owner exited before it answered.
+            // If the owner exited before it answered, a repeated call skips the sessions that are done.
             for number in numbers where !done.contains(number) {
                 try await self.change(number, in: queue)
                 done.append(number)
@@ -89,8 +89,8 @@ struct QuarantineRetryCommand: QuarantineChange {
     static let configuration = CommandConfiguration(
         commandName: "retry", abstract: "Returns sessions to the queue, which reads them the next time it is opened.",
         discussion: """
-            If a process owns the queue, that is after this process has exited. Sessions that still can't be read return to quarantine. \
-            Quarantine does not keep upload URLs that were given with items.
+            If a process owns the queue, the queue is opened again after that process has exited. Sessions that still can't be read return \
+            to quarantine. Quarantine does not keep upload URLs that were given with items.
 
             Example: transferq quarantine retry 1
             """)
@@ -107,7 +107,7 @@ struct QuarantineDropCommand: QuarantineChange {
     static let configuration = CommandConfiguration(
         commandName: "drop", abstract: "Permanently deletes sessions in quarantine.",
         discussion: """
-            Their unfinished uploads stay on the servers until they expire.
+            Unfinished uploads of these sessions stay on the servers until they expire.
 
             Example: transferq quarantine drop 1
             """)

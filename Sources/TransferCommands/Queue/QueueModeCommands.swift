@@ -5,7 +5,7 @@ import TransferKit
 /// A command that changes the mode of the running queue in the process that owns it.
 protocol QueueModeCommand: AsyncParsableCommand {
     var common: CommonOptions { get }
-    /// Whether the command may cause the owner to exit.
+    /// Whether the owner can exit because of the command.
     var endsOwner: Bool { get }
     func change(_ queue: RemoteTransferQueue) async throws
 }
@@ -20,7 +20,7 @@ extension QueueModeCommand {
         if common.json { await CommandContext.current.output.write(["mode": .string(mode.rawValue)] as JSONValue) }
     }
 
-    /// Changes the mode and returns the new one. If the owner exits because its queue stops, that is `stopped`.
+    /// Changes the mode and returns the new mode. If the owner exits because its queue stops, the new mode is `stopped`.
     private func changedMode(of queue: RemoteTransferQueue) async throws -> QueueStatus.Mode {
         do {
             try await change(queue)
@@ -47,7 +47,7 @@ struct QueueStopCommand: QueueModeCommand {
     static let configuration = CommandConfiguration(
         commandName: "stop", abstract: "Stops the queue: interrupts running sessions and starts no others.",
         discussion: """
-            Returns when no session runs. A "transferq run" without --forever then exits.
+            Returns when no session is running. A "transferq run" without --forever then exits.
 
             Example: transferq queue stop
             """)

@@ -38,16 +38,16 @@ struct QueueStatusCommand: AsyncParsableCommand {
         if let rate = statistics.rate {
             lines.append("Rate:      \(Figures.rate(rate)), \(Figures.time(statistics.secondsRemaining)) left")
         }
-        if statistics.removalsDue > 0 { lines.append("Removals:  \(statistics.removalsDue) due at servers") }
+        if statistics.removalsDue > 0 { lines.append("Removals:  \(statistics.removalsDue) pending on servers") }
         if let date = status.nextDue { lines.append("Next due:  \(date.formatted(.iso8601))") }
-        lines.append("At once:   \(Figures.count(status.sessionLimit, "session"))")
-        lines.append("Limit:     \(status.rateLimit.map { Figures.rate(Double($0)) } ?? "none")")
+        lines.append("Limit:     \(Figures.count(status.sessionLimit, "concurrent session"))")
+        lines.append("Max rate:  \(status.rateLimit.map { Figures.rate(Double($0)) } ?? "none")")
         return lines
     }
 }
 
 extension JSONValue {
-    /// The output of `queue status`. `rate` is the current rate, and `rateLimit` its limit.
+    /// The output of `queue status`. `rate` is the current rate, and `rateLimit` is the limit.
     fileprivate init(_ status: QueueStatus, _ statistics: QueueStatistics) {
         self = [
             "mode": .string(status.mode.rawValue),

@@ -3,7 +3,7 @@ import TransferControl
 import TransferKit
 
 extension ControlServer {
-    /// Opens the control socket of a queue. Logs a warning and returns nil on failure, because the queue also runs without one.
+    /// Opens the control socket of a queue. On failure, logs a warning and returns nil, because the queue also runs without a socket.
     static func open(
         for queue: TransferQueue, as role: QueueOwner.Role, logger: Logger, endOwner: (@Sendable () -> Void)? = nil
     ) -> ControlServer? {

@@ -23,7 +23,7 @@ struct ForegroundRun {
     func run(until signals: TerminationSignals) async throws -> ExitStatus {
         let before = await queue.status()
         let display = await style.display(of: queue)
-        // Subscribes before the start, so that no event is missed.
+        // Subscribes before the start, in order not to miss an event.
         let (shown, counted) = (queue.events, queue.events)
         await display.begin()
         async let showing: Void = Self.show(shown, on: display)
@@ -35,7 +35,7 @@ struct ForegroundRun {
             // Ends both subscriptions, which are awaited before the function returns.
             await shutDown()
             await showing
-            // A signal before the start has shut the queue down.
+            // If a signal arrived before the start, it has shut down the queue.
             if signals.isReceived { return .interrupted }
             throw error
         }
@@ -48,7 +48,7 @@ struct ForegroundRun {
         let blocked = await queue.accounts().filter { $0.block != nil && $0.sessions > 0 }
         let waiting = remaining.waiting > 0 ? await firstWaiting(of: remaining) : []
         let removalsDue = signals.isReceived ? 0 : (try? await queue.statistics().removalsDue) ?? 0
-        // Sessions that are due later, or wait for such a session, need no user action. Started sessions must complete.
+        // Sessions with a later start time, and sessions that wait for them, need no user action. Started sessions must complete.
         let startsAutomatically =
             end == .whenNothingCanStart && remaining.mode == .running && !remaining.isIdle && blocked.isEmpty
             && waiting.allSatisfy { $0.startedAt == nil }
@@ -62,12 +62,12 @@ struct ForegroundRun {
                 wasInterrupted: wasInterrupted, completed: counts.completed, failed: counts.failed.count,
                 waiting: remaining.waiting, paused: remaining.paused, held: counts.held.count, blocked: blocked,
                 obstacle: obstacle, removalsDue: removalsDue))
-        // Without a display, an exit status alone would not say what is missing on this machine.
+        // Without a display, the user would see only an exit status, not the reason.
         if style == .none, !wasInterrupted, let obstacle {
             await CommandContext.current.terminal.write("transferq: \(obstacle.description)".withoutControlCharacters)
         }
         if wasInterrupted { return .interrupted }
-        // After missed events, the totals of the queue replace the counts.
+        // If events were missed, the counts are incomplete, so the totals of the queue replace them.
         let hasFailures = !counts.failed.isEmpty || (counts.hasGap && remaining.failed > before.failed)
         let needsPerson =
             (remaining.waiting > 0 && !startsAutomatically) || remaining.paused > 0 || !counts.held.isEmpty
@@ -75,7 +75,7 @@ struct ForegroundRun {
         return hasFailures || needsPerson ? .incomplete : .done
     }
 
-    /// The first thousand waiting sessions.
+    /// Returns the first thousand waiting sessions.
     private func firstWaiting(of status: QueueStatus) async -> [SessionStatus] {
         let (page, wanted) = (1_000, min(status.waiting, 1_000))
         var found: [SessionStatus] = []

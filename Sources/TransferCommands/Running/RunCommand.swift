@@ -6,14 +6,14 @@ struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run", abstract: "Runs the queue until no session can continue without user action.",
         discussion: """
-            Waits for sessions that are due later, such as retries. Ctrl-C stops the run cleanly: the next run resumes from the confirmed \
+            Waits for sessions that start later, such as retries. Ctrl-C stops the run cleanly: the next run resumes from the confirmed \
             bytes. A second Ctrl-C exits immediately.
 
-            Exits with 0 if all sessions of the run completed. Exits with 1 if a session failed or needs user action: it is paused, was held \
-            after it started, or can't start. Sessions that are cancelled or removed during the run don't count.
+            Exits with 0 if all sessions of the run completed. Exits with 1 if a session failed or needs user action. A session needs user \
+            action if it is paused, was held after it started, or can't start. Sessions that are cancelled or removed during the run don't count.
 
-            Before the end, unfinished uploads of cancelled and removed sessions are removed from servers for up to 30 seconds. Remaining \
-            ones are reported and are not a failure.
+            Before it exits, the command removes unfinished uploads of cancelled and removed sessions from servers, for up to 30 seconds. It \
+            reports the remaining uploads, which are not a failure.
 
             Example: transferq run --jobs 2 --progress plain
             """)
@@ -28,7 +28,7 @@ struct RunCommand: AsyncParsableCommand {
     @Flag(help: "Keep running when the queue is idle, until Ctrl-C.")
     var forever = false
 
-    @Flag(help: "Don't wait for sessions that are due later.")
+    @Flag(help: "Don't wait for sessions that start later.")
     var noWait = false
 
     @Option(help: "The style of progress: \(ProgressStyle.allCases.map(\.rawValue).joined(separator: ", ")).")
@@ -63,7 +63,7 @@ struct RunCommand: AsyncParsableCommand {
         if status != .done { throw status }
     }
 
-    /// Opens the queue. A signal also ends the wait for another owner.
+    /// Opens the queue. A signal ends the wait for another process that owns the queue.
     private func openedQueue(_ signals: TerminationSignals) async throws -> TransferQueue {
         let opening = Task { [common, jobs] in
             try await common.openedQueueToRun(sessionLimit: jobs)

@@ -10,7 +10,7 @@ struct RunSummary: Sendable {
     /// The number of sessions held after they had started.
     let held: Int
     let blocked: [AccountStatus]
-    /// The reason other than a blocked account that keeps sessions from starting.
+    /// The reason, other than a blocked account, that prevents sessions from starting.
     let obstacle: WaitReason?
     /// The number of unfinished uploads that could not be removed from servers.
     let removalsDue: Int
@@ -27,7 +27,8 @@ struct RunSummary: Sendable {
             lines.append((wasInterrupted ? "Interrupted: " : "") + parts.joined(separator: ", ") + ".")
         }
         if paused > 0, !wasInterrupted {
-            lines.append("To resume paused sessions: transferq resume, then transferq run. \"run --forever\" keeps waiting for them.")
+            lines.append(
+                "To resume paused sessions: transferq resume, then transferq run. To wait for paused sessions: transferq run --forever")
         }
         if let obstacle { lines.append(obstacle.description) }
         for status in blocked {

@@ -27,7 +27,7 @@ struct RunTally: Sendable {
             case .changed(let ids, .held): held.formUnion(begun.intersection(ids))
             case .changed(let ids, _): held.subtract(ids)
             case .removed(let ids, _), .cancelled(let ids):
-                // Deliberately ended sessions don't count.
+                // The user ended these sessions, so they don't count.
                 failed.subtract(ids)
                 held.subtract(ids)
                 begun.subtract(ids)

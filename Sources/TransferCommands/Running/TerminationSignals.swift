@@ -8,7 +8,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// Handles SIGINT, SIGTERM and, unless the process was started to outlive its terminal, SIGHUP.
+/// Handles SIGINT, SIGTERM and SIGHUP. Ignores SIGHUP if the process must outlive its terminal.
 ///
 /// The first signal requests a clean shutdown. The second one exits the process immediately.
 struct TerminationSignals {
@@ -24,14 +24,14 @@ struct TerminationSignals {
     ///   - hangUp: Whether to handle SIGHUP.
     ///   - announce: Called for the first signal, on any thread. Must not block.
     init(hangUp: Bool = true, announce: @escaping @Sendable () -> Void) {
-        // Otherwise SIGPIPE would end transfers when the reader of the output exits.
+        // Otherwise SIGPIPE would end the process, and its transfers, when the reader of the output exits.
         signal(SIGPIPE, SIG_IGN)
         let state = Locked(State())
         self.state = state
         sources = ([SIGINT, SIGTERM] + (hangUp ? [SIGHUP] : [])).compactMap { number in
-            // The source receives ignored signals too. Ignoring them first keeps a signal from ending the process before the source is set up.
+            // A dispatch source also receives ignored signals. Until the source is set up, an ignored signal can't end the process.
             let before = signal(number, SIG_IGN)
-            // Started by nohup(1) to outlive its terminal.
+            // The process was started by nohup(1) to outlive its terminal.
             if number == SIGHUP, Self.isIgnoring(before) { return nil }
             let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
             source.setEventHandler {
@@ -39,7 +39,7 @@ struct TerminationSignals {
                     defer { state.isReceived = true }
                     return (!state.isReceived, state.action)
                 }
-                // Exits even if a write to a blocked terminal hangs.
+                // _exit also works while a write to a blocked terminal hangs.
                 guard isFirst else { _exit(ExitStatus.interrupted.rawValue) }
                 announce()
                 action?()
@@ -52,7 +52,7 @@ struct TerminationSignals {
     /// Whether a signal was received.
     var isReceived: Bool { state.withLock { $0.isReceived } }
 
-    /// Sets the action for the first signal, replacing the previous one. Calls it immediately if the signal was received already.
+    /// Sets the action for the first signal, replacing the previous action. Calls the action immediately if a signal was already received.
     func whenReceived(_ action: @escaping @Sendable () -> Void) {
         let isReceived = state.withLock { state in
             state.action = action

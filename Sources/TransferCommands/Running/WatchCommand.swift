@@ -5,9 +5,9 @@ import TransferKit
 
 struct WatchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "watch", abstract: "Prints events: recorded ones from the change log, then new ones.",
+        commandName: "watch", abstract: "Prints recorded events from the change log, then new events.",
         discussion: """
-            Ends when the owner releases the queue, or after the last recorded event if no process owns the queue. With --follow, waits for \
+            Ends when the owner releases the queue. If no process owns the queue, ends after the last recorded event. With --follow, waits for \
             the next owner instead.
 
             Example: transferq watch --json --since 120
@@ -16,13 +16,13 @@ struct WatchCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(parsing: .unconditional, help: ArgumentHelp("Print only events after this revision (0).", valueName: "revision"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("Print only events after this revision.", valueName: "revision"))
     var since: UInt64 = 0
 
     @Flag(help: "Wait for the next owner of the queue instead of ending, until interrupted.")
     var follow = false
 
-    /// The delay after an owner exited without sending events.
+    /// The delay before the next attempt after an owner exited without sending events.
     private static let pause = Duration.milliseconds(50)
 
     /// The state kept from one owner to the next.
@@ -34,7 +34,7 @@ struct WatchCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        // The indices of sessions are known only from the beginning of the log.
+        // Without the beginning of the log, the indices of sessions are unknown.
         var progress = Progress(indices: SessionIndices(since == 0 ? [] : nil), last: since)
         var hasLostOwner = false
         while true {
@@ -60,7 +60,7 @@ struct WatchCommand: AsyncParsableCommand {
             }
             guard follow, CommandContext.current.output.failure == nil else { return }
             hasLostOwner = false
-            // Other processes may have added events while this one printed.
+            // Other processes may have added events while this process printed.
             if progress.last == begun { try await StoreChange(in: try common.folder()).wait() }
         }
     }
@@ -71,6 +71,8 @@ struct WatchCommand: AsyncParsableCommand {
         try await printEvents(queue.events(since: progress.last), of: queue, until: last, &progress)
     }
 
+    /// Prints events, and records them in the progress.
+    ///
     /// - Parameter last: The revision after which to return; nil to print until the events end.
     private func printEvents<Events: AsyncSequence>(
         _ events: Events, of queue: any ControllableQueue, until last: UInt64?, _ progress: inout Progress
@@ -78,7 +80,7 @@ struct WatchCommand: AsyncParsableCommand {
         let (output, isJSON) = (CommandContext.current.output, common.json)
         for try await event in events {
             if case .gap(let from, _) = event.kind, from <= progress.last {
-                // The log ends before the given revision, so new events start at its end.
+                // The given revision is after the end of the log, so new events start at the end of the log.
                 progress.last = from - 1
             } else {
                 progress.last = max(progress.last, event.revision)
@@ -90,7 +92,7 @@ struct WatchCommand: AsyncParsableCommand {
                 if let id = event.session, progress.names[id] == nil { progress.names[id] = (try? await queue.status(of: id).name) ?? "" }
                 await output.write(Self.line(event, name: event.session.flatMap { progress.names[$0] }) + "\n")
             }
-            // The output can no longer be written.
+            // Nothing can be printed any more.
             if output.failure != nil { return }
             if let last, event.revision >= last { return }
         }

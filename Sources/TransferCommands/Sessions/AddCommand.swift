@@ -10,12 +10,12 @@ struct AddCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Adds a session that uploads or downloads files and folders, and prints its ID.",
         discussion: """
-            All paths form one session and are transferred in this order. An uploaded folder keeps its structure below its name, and is read \
-            when the session runs. The transfer starts with "run" or the agent. If a path can't be read, all errors are reported and nothing \
-            is added.
+            All paths form one session and are transferred in the given order. An uploaded folder keeps its structure below its name, and is \
+            read when the session runs. "transferq run" or the agent starts the transfer. If a path can't be read, the command reports all \
+            errors and adds nothing.
 
-            Without --overwrite, existing files are never replaced. Servers for PUT and forms decide this themselves, and accounts with such \
-            an endpoint reject --overwrite for uploads. Tus servers store each file as a new upload, so "always" has no effect there, and \
+            Without --overwrite, existing files are never replaced. Servers for PUT and forms decide this themselves, so accounts with such \
+            an endpoint reject --overwrite for uploads. Tus servers store each file as a new upload. For them, "always" has no effect, and \
             policies that compare files are rejected.
 
             Example: transferq add studio reel.mov stills/ --to 2025/june --name 'Day one' --next
@@ -40,7 +40,7 @@ struct AddCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The destination folder: for uploads below the endpoint's folder (that folder), with --download a local one (the working folder).",
+            "The destination folder. For uploads, a folder below the endpoint's folder (that folder); with --download, a local folder (the working folder).",
             valueName: "folder"))
     var to: String?
 
@@ -72,7 +72,7 @@ struct AddCommand: AsyncParsableCommand {
         }
         if let context, !JSONValue.isJSON(Data(context.utf8)) {
             throw ValidationError(
-                "The value of --context is not JSON or has a number out of range. A string needs quotes of its own: '\"text\"'.")
+                "The value of --context is not JSON, or has a number out of range. A JSON string needs double quotes: '\"text\"'.")
         }
         if dedupe == "" {
             throw ValidationError("The key of --dedupe is empty. Set a key, or omit the option.")
@@ -121,7 +121,7 @@ struct AddCommand: AsyncParsableCommand {
         }
     }
 
-    /// The name of a session whose first path ends with `.` or `..`: the name of that folder. Nil for others, which the queue names.
+    /// Returns the name of the folder if the first path ends with `.` or `..`. Nil for other paths: the queue then chooses the session's name.
     private static func name(of items: [TransferItem]) -> String? {
         guard let first = items.first, let kind = first.source?.lastComponent?.kind, kind != .regular, let destination = first.destination
         else { return nil }
@@ -139,7 +139,7 @@ struct AddCommand: AsyncParsableCommand {
     ) async throws -> [String] {
         guard let endpoints = try await queue.account(account)?.account.endpoints, let options = requests.first?.options else { return [] }
         let check = AdmissionCheck(endpoints: endpoints, options: options, transports: CommandContext.current.transports)
-        // With a key, only the queue checks this, because it knows whether the session exists already.
+        // With a key, only the queue checks the options, because the session may already exist.
         if dedupe == nil { try check.check(for: direction.download ? .download : .upload) }
         guard !direction.download else {
             if let folder = given.first(where: \.endsInSlash) { try check.check(folder: folder.path) }

@@ -3,7 +3,7 @@ import SystemPackage
 import TransferCore
 import TransferKit
 
-/// Checks new sessions against the endpoints of their account, and warns about options without effect.
+/// Checks whether the endpoints of an account can perform new sessions, and warns about options without effect.
 struct AdmissionCheck {
     let endpoints: [Endpoint]
     let options: SessionOptions
@@ -20,13 +20,17 @@ struct AdmissionCheck {
         transports[endpoint]?.uploadOptions ?? RegisteredTransport.UploadOptions()
     }
 
-    /// - Throws: A `CommandFailure` if no endpoint can perform the sessions, by the rules of the queue.
+    /// Checks the sessions' options, by the rules of the queue.
+    ///
+    /// - Throws: A `CommandFailure` if no endpoint can perform the sessions.
     func check(for direction: TransferDirection) throws(CommandFailure) {
         let options = attemptOptions
         try check { endpoint throws(TransferError) in try transports.validate(options, for: direction, at: endpoint) }
     }
 
-    /// - Throws: A `CommandFailure` if no endpoint can list a folder that the session downloads.
+    /// Checks the download of a folder.
+    ///
+    /// - Throws: A `CommandFailure` if no endpoint can list folders.
     func check(folder: FilePath) throws(CommandFailure) {
         try check { endpoint throws(TransferError) in
             guard !transports.listsFolders(at: endpoint) else { return }
@@ -44,7 +48,7 @@ struct AdmissionCheck {
     /// Checks the overwrite policy of uploads.
     ///
     /// - Returns: Warnings about servers that ignore the policy.
-    /// - Throws: A `CommandFailure` if a server may replace files despite the policy, or if none can compare files.
+    /// - Throws: A `CommandFailure` if a server might replace files despite the policy, or if no server can compare files.
     func check(_ overwrite: OverwritePolicy) throws(CommandFailure) -> [String] {
         if overwrite != .always, let endpoint = endpoints.first(where: { uploadOptions($0).overwriting == .byServer }) {
             throw CommandFailure(
@@ -65,10 +69,10 @@ struct AdmissionCheck {
         return ["--overwrite always has no effect: \(reason)."]
     }
 
-    /// Checks files with the same remote name.
+    /// Checks files with the same remote name, by the rules of the queue.
     ///
     /// - Returns: A warning for the user.
-    /// - Throws: A `CommandFailure` if one of the files would be lost, by the rules of the queue.
+    /// - Throws: A `CommandFailure` if one of the files would be lost.
     func check(_ clash: RemoteNameClash) throws(CommandFailure) -> String {
         var options = attemptOptions
         let clashes = NameClashes(at: endpoints) { endpoint throws(TransferError) in
@@ -81,11 +85,11 @@ struct AdmissionCheck {
             let other = transports.nameClash(options, at: loss.endpoint) == .keptApart ? ", or with --overwrite rename" : ""
             throw CommandFailure(
                 .usage,
-                "\(clash), and at \(loss.endpoint.location) \(loss.clash.consequence). Nothing was added. Add them with a different --to each\(other)."
+                "\(clash), and at \(loss.endpoint.location) \(loss.clash.consequence). Nothing was added. Add them separately, each with a different --to\(other)."
             )
         }
         guard let fallback = clashes.refusing else { return "\(clash). The server keeps them as separate files with the same name." }
-        return "\(clash). If they have to go to \(fallback.location), \(NameClash.refused.consequence)."
+        return "\(clash). If \(fallback.location) receives them, \(NameClash.refused.consequence)."
     }
 
     /// Warnings about options that no endpoint supports.
@@ -102,7 +106,7 @@ struct AdmissionCheck {
 }
 
 extension RemoteNameClash {
-    /// The first clash of remote names in a list of items. Blocks.
+    /// Finds the first clash of remote names in a list of items; nil if there is none. Blocks.
     init?(in items: [TransferItem]) {
         var names = RemoteNames()
         for item in items {

@@ -27,7 +27,7 @@ struct ListCommand: AsyncParsableCommand {
         if let max, max < 0 { throw ValidationError("--max must be at least 0, not \(max).") }
     }
 
-    /// - Returns: The number of sessions in quarantine; 0 if the owner is an older version without this request.
+    /// Returns the number of sessions in quarantine; 0 if the owner is an older version that can't count them.
     private static func quarantinedCount(_ queue: some ControllableQueue) async -> Int {
         (try? await queue.quarantinedCount()) ?? 0
     }
@@ -64,7 +64,7 @@ struct ListCommand: AsyncParsableCommand {
             }
             hasPrinted = true
             await output.write(lines)
-            // Counted after the listing, which quarantines unreadable sessions.
+            // Listing sessions moves unreadable ones to quarantine, so the count comes after the listing.
             return (found, table, await Self.quarantinedCount(queue))
         }
         if let notice = QuarantineCommand.notice(quarantined) { await terminal.write("transferq: \(notice)") }

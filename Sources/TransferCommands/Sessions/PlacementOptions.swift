@@ -2,20 +2,20 @@ import ArgumentParser
 import TransferControl
 import TransferKit
 
-/// Options for the position of new sessions and the start of their transfer.
+/// Options for the position and start of new sessions.
 struct PlacementOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp("The queue index of the first new session (the end of the queue).", valueName: "index"))
     var at: Int?
 
-    @Flag(help: "Start next.")
+    @Flag(help: "Start before all other waiting sessions.")
     var next = false
 
-    @Flag(help: "Run before all others, interrupting another session if no slot is free.")
+    @Flag(help: "Run before all other sessions. If no slot is free, interrupt another session.")
     var now = false
 
-    @Flag(help: "Wait for \"transferq release\".")
+    @Flag(help: "Hold the session until \"transferq release\".")
     var hold = false
 
     @Option(help: ArgumentHelp("Start after this session has completed.", valueName: "id"), completion: Candidates.sessions)
@@ -59,7 +59,7 @@ struct PlacementOptions: ParsableArguments {
         do {
             return try await queue.add(requests, at: at, held: hold)
         } catch let error as QueueError where error.code == .invalidRequest {
-            // In a repeated call, the owner that exited before it answered may have added the sessions, all or none.
+            // This may be a repeated call. The previous owner may have added the sessions, all or none, before it exited without an answer.
             for request in requests {
                 guard (try? await queue.status(of: request.id)) != nil else { throw error }
             }

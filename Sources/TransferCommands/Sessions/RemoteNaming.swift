@@ -10,7 +10,7 @@ import TransferCore
 
 /// Derives the remote names of a session's files.
 struct RemoteNaming {
-    /// A folder below the endpoint's folder; nil for the endpoint's folder.
+    /// The destination folder below the endpoint's folder; nil for the endpoint's folder itself.
     private let folder: RemotePath?
 
     /// - Parameter remote: The value of `--to`.
@@ -30,7 +30,7 @@ struct RemoteNaming {
 
     /// The remote name of a file or folder. Blocks for a path that ends with `.` or `..`.
     ///
-    /// - Returns: Nil for a missing file, which the queue reports together with all other unreadable ones.
+    /// - Returns: Nil for a missing file. The queue reports it together with all other unreadable files.
     func destination(of source: FilePath) throws(TransferError) -> RemotePath? {
         var name = Self.lastComponent(source)
         if [[], Self.dot, Self.dot + Self.dot].contains(name) { name = Self.resolved(source).map(Self.lastComponent) ?? [] }
@@ -45,7 +45,7 @@ struct RemoteNaming {
     private static let slash = [UInt8(ascii: "/")]
     private static let dot = [UInt8(ascii: ".")]
 
-    /// The bytes after the last slash. Much faster than splitting each path into components; a session may have 100,000 paths.
+    /// Returns the bytes after the last slash. This is much faster than splitting a path into components, and a session can have 100,000 paths.
     private static func lastComponent(_ path: FilePath) -> [UInt8] {
         let bytes = path.bytes
         return bytes.lastIndex(of: slash[0]).map { [UInt8](bytes[($0 + 1)...]) } ?? bytes

@@ -1,12 +1,12 @@
 import SystemPackage
 import TransferKit
 
-/// Reads a file of session settings, one `NAME=VALUE` per line, which keeps them out of the process list.
+/// Reads session settings from a file, one `NAME=VALUE` per line. A file keeps the settings out of the process list.
 enum SettingsFile {
     /// The argument that stands for standard input.
     static let standardInput: FilePath = "-"
 
-    /// The largest file in bytes: enough for the signed URLs of ten thousand files.
+    /// The maximum size of the file in bytes, enough for the signed URLs of ten thousand files.
     private static let limit = 1 << 24
 
     /// Reads the settings of a file that only its owner can read, or of standard input.

@@ -20,7 +20,7 @@ struct TransferOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The maximum number of files in flight, and segments of a large file, 1 to 64 (1 for large files, 6 for small ones, 64 over SFTP).",
+            "The maximum number of files in flight, and of segments of a large file, 1 to 64 (1 large file, 6 small files, 64 over SFTP).",
             valueName: "number"))
     var parallel: Int?
 
@@ -39,7 +39,7 @@ struct TransferOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Read settings from a file that only its owner can read, which keeps them out of the process list: NAME=VALUE lines, # for comments; - reads standard input.",
+            "Read settings from a file that only its owner can read, one NAME=VALUE per line, # for comments. This keeps them out of the process list; - reads standard input.",
             valueName: "file"))
     var settingsFile: PathArgument?
 
@@ -66,7 +66,7 @@ struct TransferOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Seconds that an outage of all servers of the account may last until the session fails. Counted in each process from the first attempt that met it (never).",
+            "The seconds after which the session fails if all servers of the account are unavailable. Counted in each process from the first failed attempt (never).",
             valueName: "seconds"))
     var giveUpAfter: Double?
 
@@ -146,7 +146,7 @@ struct DirectionOptions: ParsableArguments {
 
     @Option(
         help:
-            "Symbolic links in uploaded folders: skip them, follow-files for links to files, or follow for all (skip). A link given as a path is always followed.",
+            "Symbolic links in uploaded folders: skip, follow-files (links to files only) or follow (all links). A link given as a path is always followed (skip).",
         completion: .list(Self.linkPolicies.map(\.word)), transform: Self.links)
     var symlinks: SymbolicLinkPolicy?
 

@@ -4,7 +4,7 @@ import TransferControl
 import TransferKit
 
 extension CommonOptions {
-    /// How long concurrent commands wait for each other.
+    /// The time that a command waits for another command to release the queue.
     private static let ownerTimeout = Duration.seconds(10)
 
     /// The storage folder of the queue.

@@ -2,23 +2,23 @@ import Logging
 import TransferControl
 import TransferKit
 
-/// The queue a command works on: opened in this process, or reached through its owner.
+/// The queue of a command: opened in this process, or reached through its owner.
 enum ReachedQueue: Sendable {
-    /// Opened by this process, which must shut it down.
+    /// A queue opened by this process, which must shut it down.
     case owned(TransferQueue)
-    /// Owned by another process that answers on the queue's socket.
+    /// A queue owned by another process that answers on the queue's socket.
     case remote(RemoteTransferQueue)
 }
 
 extension CommonOptions {
     private static let pollInterval = Duration.milliseconds(50)
-    /// How long a command is retried after it first lost an owner.
+    /// The time during which a command is retried after the first loss of an owner.
     private static let retryTimeout = Duration.seconds(10)
 
-    /// Runs a command on the queue: through its owner if there is one, otherwise on a queue that is opened here and shut down afterwards.
+    /// Runs a command on the queue, through its owner if there is one. Otherwise opens the queue and shuts it down afterwards.
     ///
     /// - Parameters:
-    ///   - isRepeatable: Whether to call the body again if the owner exits before it has answered. False once the command has printed.
+    ///   - isRepeatable: Whether to call the body again if the owner exits before it has answered. False once the command has printed something.
     ///   - body: The work of the command.
     func withQueue<Result: Sendable>(
         isRepeatable: @autoclosure () -> Bool = true, _ body: (any ControllableQueue) async throws -> Result
@@ -37,7 +37,7 @@ extension CommonOptions {
         }
     }
 
-    /// Runs a command on the queue of another process. Waits for an owner that is starting or replacing another one.
+    /// Runs a command on the queue of another process. Waits for an owner that is starting or replacing the previous owner.
     ///
     /// - Returns: The result of the body; nil if no process owns the queue.
     func withOwner<Result: Sendable>(_ body: (RemoteTransferQueue) async throws -> Result) async throws -> Result? {
@@ -45,7 +45,7 @@ extension CommonOptions {
         while true {
             switch try await reachedQueue() {
             case .owned(let queue):
-                // This process could open the queue, so no other process owns it.
+                // This process has opened the queue, so no other process owns it.
                 await queue.shutdown()
                 return nil
             case .remote(let queue):
@@ -68,7 +68,7 @@ extension CommonOptions {
 
     /// Opens the queue to run it. The caller must shut it down.
     ///
-    /// - Throws: A `CommandFailure` if another process runs the queue. That process may run indefinitely, so this one does not wait for it.
+    /// - Throws: A `CommandFailure` if another process runs the queue. That process can run indefinitely, so this method does not wait for it.
     func openedQueueToRun(sessionLimit: Int?, logger: Logger? = nil) async throws -> TransferQueue {
         while true {
             switch try await reachedQueue(sessionLimit: sessionLimit, logger: logger) {
@@ -87,11 +87,11 @@ extension CommonOptions {
         let isAgent = owner.role == .agent
         return CommandFailure(
             .storage,
-            "The queue in \(try folder()) is already run by the \(isAgent ? "agent" : "process") \(owner.processID). Other commands work while it runs. To stop it: \(isAgent ? "transferq agent stop" : "kill \(owner.processID)")"
+            "The \(isAgent ? "agent" : "process") \(owner.processID) already runs the queue in \(try folder()). Other commands work while it runs. To stop it: \(isAgent ? "transferq agent stop" : "kill \(owner.processID)")"
         )
     }
 
-    /// Opens the queue or connects to its owner, whichever succeeds first, as owners may start and exit at any time.
+    /// Opens the queue or connects to its owner, whichever succeeds first. Tries both, because owners can start and exit at any time.
     ///
     /// - Parameters:
     ///   - sessionLimit: The maximum number of concurrent sessions of an opened queue; nil for the stored limit.
@@ -110,7 +110,7 @@ extension CommonOptions {
             let first = try await group.next()
             group.cancelAll()
             while let other = await group.nextResult() {
-                // If both succeed, the queue owned by this process is the reliable one.
+                // If both succeed, the queue that this process opened is the reliable one.
                 guard case .success(.owned(let queue)?) = other else { continue }
                 return .owned(queue)
             }
@@ -124,7 +124,7 @@ extension CommonOptions {
     /// - Throws: A `QueueError` if communication with an owner fails.
     func answeringQueue() async throws -> RemoteTransferQueue? { try await answeringOwner()?.queue }
 
-    /// The queue of an owner that answers, with a description of the owner; nil if there is none or it is exiting.
+    /// The queue of an owner that answers, with a description of the owner; nil if there is no owner or it is exiting.
     ///
     /// - Throws: A `QueueError` if communication with an owner fails.
     func answeringOwner() async throws -> (queue: RemoteTransferQueue, owner: QueueOwner)? {

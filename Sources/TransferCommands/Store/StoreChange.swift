@@ -1,7 +1,7 @@
 import Foundation
 import SystemPackage
 
-/// Waits for a change of a storage folder by another process, without opening the queue.
+/// Waits until another process changes a storage folder, without opening the queue.
 struct StoreChange {
     private static let interval = Duration.milliseconds(200)
 
@@ -14,7 +14,7 @@ struct StoreChange {
         before = Self.times(in: folder)
     }
 
-    /// Returns when a file has been created, removed or written since.
+    /// Returns when a file has been created, removed or written since the initialization.
     ///
     /// - Throws: `CancellationError`.
     func wait() async throws {

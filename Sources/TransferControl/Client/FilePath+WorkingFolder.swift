@@ -7,7 +7,9 @@ package import SystemPackage
 #endif
 
 extension FilePath {
-    /// The working folder of this process; the root if the folder was removed. Foundation can't return paths that are not UTF-8.
+    /// The working folder of this process, or the root folder if the working folder was removed.
+    ///
+    /// Foundation's function can't return paths that are not UTF-8.
     package static var workingFolder: FilePath {
         guard let path = unsafe getcwd(nil, 0) else { return "/" }
         defer { unsafe free(path) }

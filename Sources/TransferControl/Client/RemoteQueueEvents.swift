@@ -7,17 +7,17 @@ extension RemoteTransferQueue {
     /// New events, starting with the first call of the iterator's `next()`.
     public var events: RemoteQueueEvents { RemoteQueueEvents(queue: self, since: nil) }
 
-    /// The recorded events after a revision, from the change log, followed by new events; as `TransferQueue.events(since:)`.
+    /// The recorded events after a revision, followed by new events, like `TransferQueue.events(since:)`.
     ///
-    /// A restarted app passes the last revision it has seen, and receives the events since then.
+    /// A restarted app passes the last revision that it received, and gets the later events from the change log.
     ///
     /// - Parameter revision: The revision of the last known event; 0 for all events in the log.
     public func events(since revision: UInt64) -> RemoteQueueEvents { RemoteQueueEvents(queue: self, since: revision) }
 
     /// Waits for a session to end, and returns its last snapshot.
     ///
-    /// - Throws: The session's `TransferError` if it failed, or one with the code `cancelled` if it was cancelled. ``QueueError`` with the code
-    ///   `noSuchSession` if it was removed, or with the codes of any call if the owner exits first.
+    /// - Throws: The session's `TransferError` if the session failed, or a `TransferError` with the code `cancelled` if it was cancelled.
+    ///   ``QueueError`` with the code `noSuchSession` if it was removed, or with `ownerUnreachable` or `ownerLost` if the owner exits first.
     public func value(of id: SessionID) async throws -> SessionStatus {
         var iterator = events.makeAsyncIterator()
         try await iterator.begin()
@@ -42,8 +42,8 @@ extension RemoteTransferQueue {
 
 /// The events of a queue in another process, for one consumer.
 ///
-/// The subscription begins with the first request for an event and ends when the owner shuts down the queue. For a slow consumer, the owner buffers
-/// 4,096 events, and the change log keeps more. A broken connection is reopened and resumes after the last received event.
+/// The subscription begins when the consumer requests the first event, and ends when the owner shuts down the queue. For a slow consumer, the owner
+/// buffers 4,096 events, and the change log keeps more. After a broken connection, the iterator reconnects and resumes after the last received event.
 public struct RemoteQueueEvents: AsyncSequence, Sendable {
     let queue: RemoteTransferQueue
     let since: UInt64?
@@ -100,7 +100,7 @@ public struct RemoteQueueEvents: AsyncSequence, Sendable {
                 connection.interrupt()
             }
             if let error = answer.error { throw error }
-            // Kept so that a reopened connection resumes here.
+            // A new connection resumes after this revision.
             self.last = last ?? answer.value
             self.connection = connection
         }

@@ -47,8 +47,8 @@ extension RemoteTransferQueue {
 
     /// Connects, sends a request, and receives the greeting of the owner. The response follows.
     ///
-    /// An owner that closes the connection before it reads anything is exiting, has too many clients, or timed out while this process was not
-    /// scheduled. The request is repeated until the owner has exited or the timeout has passed.
+    /// If the owner closes the connection before it reads anything, it is exiting, has too many clients, or timed out while this process was not
+    /// scheduled. This method then repeats the request until the owner has exited or the timeout has passed.
     func begin(_ request: ControlRequest, after parts: [StagedPart] = []) async throws -> ControlConnection {
         let deadline = ContinuousClock.now + timeout
         while true {
@@ -99,7 +99,7 @@ extension RemoteTransferQueue {
             return try await connection.read(GreetingAnswer.self)
         } catch {
             guard error.code == .ownerLost else { throw error }
-            // The owner read nothing; otherwise it would have sent its greeting.
+            // Without a greeting, the owner has read nothing.
             throw QueueError.unreachable(folder, "the process that owns it is exiting or has too many clients")
         }
     }

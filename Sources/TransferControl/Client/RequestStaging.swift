@@ -2,7 +2,7 @@ import Foundation
 import SystemPackage
 import TransferKit
 
-/// Splits requests of any size into parts of bounded size.
+/// Splits requests of any size into parts of limited size.
 struct RequestStaging {
     private static let partSize = 1 << 19
     private static let idsOfPart = 10_000
@@ -37,7 +37,7 @@ struct RequestStaging {
         flush()
     }
 
-    /// The session with its items; nil if the items are too many or too large.
+    /// Returns the session with its items; nil if there are too many items or an item is too large.
     private func whole(_ head: SessionHead, _ items: [TransferItem]) throws(QueueError) -> WholeSession? {
         guard items.count <= Self.itemsOfWhole else { return nil }
         var records: [ItemRecord] = []

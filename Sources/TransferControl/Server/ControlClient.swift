@@ -16,11 +16,11 @@ struct ControlClient: Sendable {
     /// The largest request in bytes.
     let requestLimit: Int
 
-    /// Serves the client and returns when it has its response or has disconnected.
+    /// Serves the client, and returns when the client has its response or has disconnected.
     ///
     /// - Parameters:
     ///   - didReceive: Called after the first message.
-    ///   - subscribe: Called for a request for events. Returns whether the client may subscribe.
+    ///   - subscribe: Called when the client requests events. Returns whether the client may subscribe.
     func serve(_ didReceive: () -> Void, subscribe: @escaping @Sendable () -> Bool) async throws(QueueError) {
         let greeting = try await connection.read(Greeting.self)
         didReceive()
@@ -48,14 +48,14 @@ struct ControlClient: Sendable {
                 }
                 try await perform(request, staged)
             } catch {
-                // Ignores a client that has disconnected.
+                // An error here means that the client has disconnected.
                 try? await connection.write(ControlAnswer<Nothing>(error: Self.queueError(error)))
             }
         }
         let isDone = Locked(false)
         connection.sendHeartbeats(while: { isDone.withLock { !$0 } }) { [weak connection] in
             connection?.interrupt()
-            // A waiting request may never end, and would occupy a client's slot.
+            // A request that only waits might never end, and would occupy a client's slot.
             if request.isWait { work.cancel() }
         }
         await work.value
@@ -121,7 +121,7 @@ struct ControlClient: Sendable {
         try await send(Nothing())
     }
 
-    /// Sends a list in parts that each fit into a message.
+    /// Sends a list in parts, each small enough for one message.
     private func send<Value: Codable & Sendable>(list: [Value], part: Int = part) async throws {
         var rest = list[...]
         var part = part
@@ -152,13 +152,13 @@ struct ControlClient: Sendable {
         do {
             return try ControlConnection.encoded(EventMessage(event: event))
         } catch {
-            // The event names more sessions than fit into a message. A gap makes the reader reload the queue.
+            // The event lists too many sessions for one message. The client reloads the queue after a gap.
             let gap = QueueEvent(revision: event.revision, time: event.time, kind: .gap(from: event.revision, to: event.revision))
             return try ControlConnection.encoded(EventMessage(event: gap))
         }
     }
 
-    /// Asks this process to exit, and responds when the storage folder is released, which is when the events end.
+    /// Asks this process to exit, and responds when the storage folder is released. At that time, the queue's events end.
     private func end() async throws {
         guard let endOwner else {
             throw QueueError(

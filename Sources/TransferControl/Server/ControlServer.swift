@@ -12,19 +12,19 @@ public import TransferKit
     import Darwin
 #endif
 
-/// A server for control of this process's queue by other processes of the same user, over a socket in the storage folder.
+/// A server with which other processes of the same user control this process's queue, over a socket in the storage folder.
 ///
-/// Its clients are `transferq` and ``RemoteTransferQueue``. The socket has mode 0600, and the server verifies each client's user. Each client has its
-/// own connection and dispatch queue, with limits and timeouts, so a client that hangs, exits or sends invalid data does not affect others.
+/// The clients are `transferq` and ``RemoteTransferQueue``. The socket has mode 0600, and the server verifies each client's user. Each client has its
+/// own connection and dispatch queue, with limits and timeouts. A client that hangs, exits or sends invalid data therefore does not affect others.
 ///
-/// Open the server after the queue, and end both with ``shutDownQueue()``. A process that exits without this call leaves the socket file behind,
-/// which the next owner replaces.
+/// Open the server after the queue, and end both with ``shutDownQueue()``. A process that exits without this call leaves the socket file behind. The
+/// next owner replaces the file.
 public final class ControlServer: Sendable {
     /// The maximum number of concurrent clients.
     private static let clientLimit = 64
-    /// The maximum number of clients subscribed to events. Subscriptions may last forever, so the other connections stay available for requests.
+    /// The maximum number of clients subscribed to events. Subscriptions can last forever. The remaining connections stay available for requests.
     private static let subscriberLimit = 48
-    /// How long clients may take to finish when the server closes.
+    /// The time that clients have to finish when the server closes.
     private static let grace = Duration.seconds(2)
     /// How often the server checks that its socket file still exists.
     private static let checkInterval = Duration.seconds(5)
@@ -33,7 +33,7 @@ public final class ControlServer: Sendable {
         struct Client {
             let connection: ControlConnection
             let task: Task<Void, Never>
-            /// Whether it has sent a message.
+            /// Whether the client has sent a message.
             var hasSentMessage = false
             var isSubscriber = false
         }
@@ -41,13 +41,15 @@ public final class ControlServer: Sendable {
         var clients: [Int: Client] = [:]
         var next = 0
         var isClosed = false
-        /// Whether the last connection could not be accepted.
+        /// Whether the server failed to accept the last connection.
         var isStuck = false
 
-        /// - Returns: Whether the client may subscribe to events.
+        /// Subscribes a client to events if the limit allows this.
+        ///
+        /// - Returns: Whether the client is subscribed.
         mutating func subscribe(_ number: Int, limit: Int) -> Bool {
             if clients.values.count(where: \.isSubscriber) >= limit {
-                // A lost subscriber is otherwise noticed only when the server sends an event.
+                // Otherwise the server notices a lost subscriber only when it sends an event.
                 for (number, client) in clients where client.isSubscriber && client.connection.isAbandoned {
                     clients[number] = nil
                     client.connection.interrupt()
@@ -58,8 +60,8 @@ public final class ControlServer: Sendable {
             return true
         }
 
-        /// Disconnects the oldest client without a message if the limit is reached. Clients that have sent one are active, because a large request
-        /// takes many messages.
+        /// If the limit is reached, disconnects the oldest client that has sent no message. Clients that have sent a message can still be busy with a
+        /// large request of many messages.
         ///
         /// - Returns: Whether there is room for another client.
         mutating func makeRoom(limit: Int) -> Bool {
@@ -75,7 +77,7 @@ public final class ControlServer: Sendable {
     public let owner: QueueOwner
     private let queue: TransferQueue
     private let address: SocketAddress
-    /// Nil after it is closed.
+    /// The listener; nil after it is closed.
     private let listener = Locked<SocketListener?>(nil)
     private let socketCheck = Locked<Task<Void, Never>?>(nil)
     private let logger: Logger
@@ -88,11 +90,11 @@ public final class ControlServer: Sendable {
     ///
     /// - Parameters:
     ///   - queue: The queue, opened by this process.
-    ///   - role: The kind of this program.
+    ///   - role: The kind of program that this process runs.
     ///   - logger: The logger for problems with clients.
     ///   - timeout: How long a client may stay silent while the server waits for it.
-    ///   - endOwner: Called on any executor when a client asks this process to exit. Must lead to ``shutDownQueue()``. Nil if the process does not
-    ///     accept such requests.
+    ///   - endOwner: Called on any executor when a client asks this process to exit. The process must then call ``shutDownQueue()``. Nil to reject
+    ///     such requests.
     /// - Throws: ``QueueError`` with the code `storageUnavailable`.
     public convenience init(
         for queue: TransferQueue, as role: QueueOwner.Role = .application, logger: Logger, timeout: Duration = .seconds(10),
@@ -140,8 +142,8 @@ public final class ControlServer: Sendable {
         }
     }
 
-    /// Opens the socket again if its file was removed, such as by a cleanup job. Otherwise no client could reach the queue. A queue whose folder
-    /// was moved leaves the path to the queue that is there now.
+    /// Opens the socket again if its file was removed, for example by a cleanup job. Otherwise no client could reach the queue. Does nothing if the
+    /// storage folder was moved, because another queue can now use the path.
     package func restoreSocket() {
         listener.withLock { listener in
             guard let present = listener, !present.isPresent, queue.store.isInPlace, let opened = try? SocketListener(at: address) else {
@@ -164,9 +166,10 @@ public final class ControlServer: Sendable {
 
     deinit { stopListening() }
 
-    /// Closes the server without the queue. Call this before the queue is shut down.
+    /// Closes the server, but not the queue. Call this before you shut down the queue.
     ///
-    /// Accepts no more clients, removes the socket, and returns when the current clients have their responses. After two seconds it disconnects them.
+    /// Accepts no more clients, removes the socket, and returns when the current clients have their responses. After two seconds, disconnects the
+    /// remaining clients.
     public func close() async {
         stopListening()
         await dismissClients()
@@ -176,7 +179,7 @@ public final class ControlServer: Sendable {
     ///
     /// Accepts no more clients, removes the socket, and calls `TransferQueue.shutdown()`.
     public func shutDownQueue() async {
-        // Before the queue releases its folder, because the next owner's socket has the same path.
+        // Must happen before the queue releases its folder, because the next owner's socket has the same path.
         stopListening()
         await queue.shutdown()
         await dismissClients()
@@ -195,13 +198,13 @@ public final class ControlServer: Sendable {
         end.cancel()
     }
 
-    /// Logs why no connection can be accepted, once until one is accepted again.
+    /// Logs why the server can't accept a connection. Logs nothing more until the server accepts a connection again.
     private func logAcceptFailure(_ cause: Errno) {
         let isNew = state.withLock { state in
             defer { state.isStuck = true }
             return !state.isStuck
         }
-        if isNew { logger.warning("Cannot accept connections to the control socket (\(cause)). Clients have to wait.") }
+        if isNew { logger.warning("Cannot accept connections to the control socket (\(cause)). Clients must wait.") }
     }
 
     private func serve(_ socket: ControlSocket) {

@@ -3,7 +3,7 @@ import TransferKit
 
 /// The received parts of one request.
 struct StagedBatch {
-    /// The largest request in encoded bytes. It bounds the memory that clients can occupy.
+    /// The largest request in encoded bytes. It limits the memory that clients can occupy.
     static let standardLimit = 256 << 20
 
     private let limit: Int
@@ -38,6 +38,8 @@ struct StagedBatch {
         items[items.count - 1].data = (items[items.count - 1].data ?? Data()) + bytes
     }
 
+    /// Checks the size of the whole request.
+    ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`.
     func check() throws(QueueError) {
         guard size <= limit else {

@@ -3,12 +3,12 @@ import Foundation
 import SystemPackage
 import TransferKit
 
-/// One end of a connection that sends and receives messages.
+/// One end of a connection between a client and the owner of a queue.
 ///
-/// A message is its length as four big-endian bytes, followed by JSON of that length. An empty message is a heartbeat, sent while a request is in
-/// progress. The methods block on a dispatch queue of the connection.
+/// A message consists of a length in four big-endian bytes, followed by JSON of that length. An empty message is a heartbeat, sent while a request is
+/// in progress. The methods block on a dispatch queue of the connection.
 actor ControlConnection {
-    /// The largest message in bytes. Only a session's context has a size that the app chooses freely.
+    /// The largest message in bytes. Only a session's context, whose size the app chooses, can exceed it.
     static let messageLimit = 8 << 20
     /// The interval of heartbeats.
     private static let heartbeatSeconds = 2
@@ -28,7 +28,7 @@ actor ControlConnection {
         self.timeout = timeout
     }
 
-    /// Ends the connection and all calls that wait for it.
+    /// Ends the connection, and all calls that wait for the other end.
     nonisolated func interrupt() { socket.interrupt() }
 
     /// Whether the other end has disconnected. Safe to read while the connection is in use.
@@ -69,10 +69,10 @@ actor ControlConnection {
 
     /// Sends heartbeats while they are needed.
     ///
-    /// They come from the connection's dispatch queue, because the request may occupy all threads of the cooperative pool; on a single core, there
-    /// is only one.
+    /// Heartbeats run on the connection's dispatch queue, because the request can occupy all threads of the cooperative pool. On a single core, the
+    /// pool has only one thread.
     ///
-    /// - Parameter lost: Called on that queue when a heartbeat can't be sent.
+    /// - Parameter lost: Called on the dispatch queue when a heartbeat can't be sent.
     nonisolated func sendHeartbeats(while isNeeded: @escaping @Sendable () -> Bool, orElse lost: @escaping @Sendable () -> Void) {
         executor.queue.asyncAfter(deadline: .now() + .seconds(Self.heartbeatSeconds)) { [weak self] in
             guard let self, isNeeded() else { return }

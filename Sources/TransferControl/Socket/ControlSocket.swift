@@ -12,7 +12,7 @@ import TransferCore
 ///
 /// Only one thread may use it at a time, except for ``interrupt()``, which any thread may call.
 final class ControlSocket: Sendable {
-    /// Nil after it is closed, so that no call uses the number of another file.
+    /// The descriptor; nil after it is closed, because the system can then reuse the number for another file.
     private let descriptor: Locked<CInt?>
     private let number: CInt
 
@@ -47,7 +47,7 @@ final class ControlSocket: Sendable {
         return ControlSocket(descriptor)
     }
 
-    /// Ends all current and later calls, as if the other end had disconnected.
+    /// Ends the connection. Current and later calls behave as if the other end had disconnected.
     func interrupt() {
         descriptor.withLock { descriptor in
             if let descriptor { _ = shutdown(descriptor, CInt(SHUT_RDWR)) }
@@ -64,6 +64,8 @@ final class ControlSocket: Sendable {
         }
     }
 
+    /// Connects to a listening socket.
+    ///
     /// - Throws: `Errno.wouldBlock` if the backlog of the other end is full.
     func connect(to address: SocketAddress) throws(Errno) {
         try unsafe address.withAddress { (pointer, size) throws(Errno) in

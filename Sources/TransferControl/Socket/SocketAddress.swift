@@ -10,8 +10,8 @@ import TransferKit
 
 /// The address of the control socket in a storage folder.
 ///
-/// An address has room for 108 bytes on Linux and 104 elsewhere (unix(7)). On Linux, longer paths are addressed through an open descriptor of the
-/// folder (proc(5)).
+/// An address has space for a path of 108 bytes on Linux, and 104 bytes on other systems (unix(7)). On Linux, a longer path is reached through an
+/// open descriptor of the folder (proc(5)).
 struct SocketAddress {
     static let name = "control.sock"
 
@@ -20,7 +20,7 @@ struct SocketAddress {
 
     /// Calls a function with the address.
     ///
-    /// - Throws: `Errno.fileNameTooLong` if the system has no way to address a long path.
+    /// - Throws: `Errno.fileNameTooLong` if the path is too long and the system offers no shorter path.
     func withAddress<Result>(
         _ body: (UnsafePointer<sockaddr>, socklen_t) throws(Errno) -> Result
     ) throws(Errno) -> Result {
@@ -46,6 +46,8 @@ struct SocketAddress {
         return MemoryLayout.size(ofValue: address.sun_path)
     }
 
+    /// Calls a function with the address of a path.
+    ///
     /// - Parameter path: A path shorter than the capacity.
     private static func withAddress<Result>(
         of path: [UInt8], _ body: (UnsafePointer<sockaddr>, socklen_t) throws(Errno) -> Result

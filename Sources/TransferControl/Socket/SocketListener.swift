@@ -14,9 +14,9 @@ import TransferKit
 final class SocketListener: Sendable {
     private let address: SocketAddress
     private let descriptor: CInt
-    private nonisolated(unsafe) let source: any DispatchSourceRead  // For any thread: dispatch_source_create(3).
+    private nonisolated(unsafe) let source: any DispatchSourceRead  // Thread-safe: dispatch_source_create(3).
     private let isClosed = Locked(false)
-    /// The identity of the socket file, so that this listener never removes another file of the same name.
+    /// The identity of the socket file. It prevents this listener from removing another file of the same name.
     private let file: FileNumber
 
     private struct FileNumber: Hashable, Sendable {
@@ -31,7 +31,7 @@ final class SocketListener: Sendable {
         }
     }
 
-    /// Creates the socket, replacing one left by an earlier owner.
+    /// Creates the socket. Replaces a socket that an earlier owner left.
     ///
     /// - Throws: ``QueueError`` with the code `storageUnavailable`.
     init(at address: SocketAddress) throws {
@@ -77,7 +77,7 @@ final class SocketListener: Sendable {
             try unsafe address.withAddress { (pointer, size) throws(Errno) in
                 if unsafe bind(descriptor, pointer, size) != 0 { throw Errno.last }
             }
-            // No client can connect before listen(2), so none can use the initial mode.
+            // No client can connect before listen(2), so the initial mode of the file does not matter.
             guard unsafe address.path.withPlatformString({ unsafe chmod($0, 0o600) }) == 0, listen(descriptor, 128) == 0 else {
                 throw Errno.last
             }
@@ -94,8 +94,8 @@ final class SocketListener: Sendable {
     /// Starts to accept connections.
     ///
     /// - Parameters:
-    ///   - fail: Called when a connection can't be accepted, such as when this process has too many open files. Clients wait in this case.
-    ///   - accept: Called with each connection, one after the other. Must not block.
+    ///   - fail: Called when a connection can't be accepted, for example because this process has too many open files. The client then waits.
+    ///   - accept: Called with each connection, one call at a time. Must not block.
     func start(fail: @escaping @Sendable (Errno) -> Void, _ accept: @escaping @Sendable (ControlSocket) -> Void) {
         let descriptor = descriptor
         unsafe source.setEventHandler { [weak self] in
@@ -110,7 +110,7 @@ final class SocketListener: Sendable {
                     continue
                 }
                 let cause = Errno.last
-                // accept(2): errors of this connection only; the next one may succeed.
+                // accept(2): these errors concern only this connection, so the next connection may succeed.
                 if [.interrupted, .connectionAbort].contains(cause) { continue }
                 guard cause != .wouldBlock else { return }
                 fail(cause)

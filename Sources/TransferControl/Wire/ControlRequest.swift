@@ -1,7 +1,7 @@
 import Foundation
 import TransferKit
 
-/// A request of a client. A connection carries one, after any number of ``stage(_:)``, which have no response.
+/// A request of a client. A connection carries one request, preceded by any number of ``stage(_:)`` messages, which have no response.
 enum ControlRequest: Codable, Sendable {
     case owner
     case accounts
@@ -47,7 +47,7 @@ enum ControlRequest: Codable, Sendable {
 
     /// The response is followed by ``EventMessage``s until the queue shuts down. Without a revision, only new events are sent.
     case events(since: UInt64?)
-    /// Stops an owner that accepts the request. The response follows after it has released the storage folder.
+    /// Stops the owner, if it accepts the request. The response follows after the owner has released the storage folder.
     case end
 
     /// Rejects invalid numbers that the queue itself does not check.
@@ -66,7 +66,7 @@ enum ControlRequest: Codable, Sendable {
         }
     }
 
-    /// Whether the request only waits, possibly forever, and can be dropped when the client disconnects.
+    /// Whether the request only waits, possibly forever. The owner cancels such a request when the client disconnects.
     var isWait: Bool {
         switch self {
         case .events, .stopAndWait: true

@@ -3,7 +3,7 @@ import SystemPackage
 import TransferCore
 import TransferKit
 
-/// The encoded snapshot of an item, with names as bytes.
+/// The encodable form of an item's snapshot, with names as bytes.
 struct ItemStatusRecord: Codable, Sendable {
     var position: Int64
     var source: Data

@@ -3,7 +3,7 @@ import SystemPackage
 import TransferCore
 import TransferKit
 
-/// One part of a request. A request of any size is sent as parts that each fit in a message.
+/// One part of a request. A request can have any size, and is split into parts that each fit into a message.
 enum StagedPart: Codable, Sendable {
     /// Sessions with all of their items.
     case sessions([WholeSession])
@@ -17,7 +17,7 @@ enum StagedPart: Codable, Sendable {
     case ids([SessionID])
 }
 
-/// A new session that is small enough to be sent together with others.
+/// A new session that is small enough to be sent in one message with others.
 struct WholeSession: Codable, Sendable {
     var head: SessionHead
     var items: [ItemRecord]
@@ -62,6 +62,8 @@ struct SessionHead: Codable, Sendable {
         deduplicationKey = request.deduplicationKey
     }
 
+    /// Creates a request for the session with its items.
+    ///
     /// - Throws: The error of an invalid item.
     func request(_ items: [ItemRecord]) throws -> SessionRequest {
         var request = try SessionRequest.upload(items: try items.map { try $0.item }, to: account, name: name, tags: tags, options: options)

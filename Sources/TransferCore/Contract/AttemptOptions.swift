@@ -1,4 +1,4 @@
-/// The options of a session for its transport.
+/// The options of a session that its transport uses.
 public struct AttemptOptions: Hashable, Sendable {
     /// Names and values sent to the server with the file, in a form that the transport chooses.
     public var metadata: [String: String]
@@ -11,13 +11,13 @@ public struct AttemptOptions: Hashable, Sendable {
 
     /// The checksum that a download must have, in the format of ``TransferReceipt/checksum``, for example `sha256:` and hexadecimal digits; or nil.
     ///
-    /// The transport compares it regardless of ``verification``. If it can't, it throws an error of the class ``FailureClass/unsupported`` before
-    /// the first byte.
+    /// The transport compares this checksum regardless of ``verification``. A transport that can't compare it throws an error of the class
+    /// ``FailureClass/unsupported`` before the first byte.
     public var expectedChecksum: String?
 
     /// Settings that override the endpoint's ``Endpoint/settings``, by name. The transport defines which settings a session can override.
     ///
-    /// A value may be a capability, such as the URL of an upload, so the description of these options contains only the names.
+    /// A value can grant access, as the URL of an upload does. Therefore the description of these options contains only the names.
     public var settings: [String: String] {
         get { ownSettings.values }
         set { ownSettings = NamedCapabilities(newValue) }
@@ -38,9 +38,9 @@ public struct AttemptOptions: Hashable, Sendable {
     /// ``DownloadDestination/overwrite``.
     public var overwrite: OverwritePolicy
 
-    /// The URL of an existing upload for the file, for transports that would otherwise create one.
+    /// The URL of an existing upload for the file, for transports that would otherwise create an upload.
     ///
-    /// It is a capability: never logged, and not in the description of these options.
+    /// The URL grants access. It is never logged and is not in the description of these options.
     public var uploadURL: String? {
         get { uploadPlace?.text }
         set { uploadPlace = newValue.map(Capability.init) }
@@ -73,16 +73,16 @@ public enum Verification: String, Hashable, Sendable, Codable, CaseIterable {
     case none
     /// The transport compares the sizes.
     case size
-    /// The transport compares checksums of the content in a way that it and the server support. If they support none, the transfer fails before
-    /// its first byte.
+    /// The transport compares checksums of the content, with a method that both it and the server support. Without such a method, the transfer
+    /// fails before its first byte.
     case checksum
 }
 
 /// How a transport creates a file on a server that chooses the name.
 public enum CreationMode: String, Hashable, Sendable, Codable, CaseIterable {
-    /// With as few requests as the server allows: the request that creates a small file contains it. If its response is lost, one complete copy can
-    /// stay on the server.
+    /// As few requests as the server allows. The request that creates a small file also carries its content. If the response is lost, one complete
+    /// copy can stay on the server.
     case automatic
-    /// With a separate request without content. If its response is lost, one empty file can stay on the server.
+    /// A separate request creates the file without content. If the response is lost, one empty file can stay on the server.
     case separate
 }

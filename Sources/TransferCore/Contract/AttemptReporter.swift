@@ -44,12 +44,12 @@ public struct AttemptReporter: Sendable {
 
     /// Reports the progress of the file. Cheap and lossy: call it whenever bytes move.
     ///
-    /// If the transport needs a checkpoint to find confirmed bytes again, it reports them after the ``save(_:)`` that covers them.
+    /// If the transport can find confirmed bytes again only with a checkpoint, report them after the ``save(_:)`` that covers them.
     ///
     /// - Parameters:
-    ///   - sent: The position in the file, in bytes, up to which the network took bytes, or, for a download, delivered them.
-    ///   - confirmed: The position up to which the other end confirmed bytes, at most `sent` at the end of an attempt. For a download, the position
-    ///     up to which bytes are synced to the disk.
+    ///   - sent: The position in the file, in bytes. For an upload, all bytes before it were handed to the network. For a download, they arrived.
+    ///   - confirmed: The position in the file, in bytes, at most `sent` at the end of an attempt. For an upload, the other end confirmed all bytes
+    ///     before it. For a download, they are synced to the disk.
     public func report(sent: Int64, confirmed: Int64) {
         progressHandler(sent, confirmed)
     }
@@ -77,10 +77,10 @@ public struct AttemptReporter: Sendable {
         waitHandler()
     }
 
-    /// Reports that the other end keeps a record of each successful attempt, as the handler of a form may. Call it before the attempt ends.
+    /// Reports that the other end records each successful attempt, as the handler of a form can. Call it before the attempt ends.
     ///
-    /// The queue then stores the arrival of the file before it starts another one in its place. If the process is killed before that, the file is
-    /// sent once more.
+    /// The queue then stores the completion of the file before it starts the next file. If the process is killed before that, the file is sent a
+    /// second time.
     public func reportRecord() {
         recordHandler()
     }
@@ -100,7 +100,7 @@ public struct AttemptReporter: Sendable {
 
 /// The number of bytes that the rate limits allow.
 public struct Allowance: Hashable, Sendable {
-    /// The allowed number of bytes; 0 means none before ``retryAfter``.
+    /// The allowed number of bytes; 0 if none are allowed until ``retryAfter`` has passed.
     public var bytes: Int
 
     /// The time until the next request for an allowance, if ``bytes`` is 0.

@@ -2,16 +2,16 @@ public import Foundation
 
 /// The data with which a transport resumes one file at one endpoint.
 ///
-/// It is opaque to the queue, which stores it with the identity of the source.
+/// The queue does not interpret a checkpoint. It stores the checkpoint with the identity of the source.
 public struct Checkpoint: Hashable, Sendable, Codable {
-    /// Data in a format of the transport. May contain a capability, such as an upload URL, but never a credential.
+    /// Data in the transport's own format. Can contain a URL that grants access, but never a credential.
     public var data: Data
 
     /// The number of bytes from the start of the file that this checkpoint covers.
     public var confirmed: Int64
 
-    /// The time at which the other end will remove its content, if known. The queue shows it but does not act on it: the transport finds out by a
-    /// request.
+    /// The time at which the other end will remove the partial content, if known. The queue only shows this time. The transport asks the server
+    /// whether the content still exists.
     public var expiresAt: Date?
 
     /// Creates a checkpoint.

@@ -11,9 +11,9 @@ public struct FileAttempt: Sendable {
         case download(DownloadDestination)
     }
 
-    /// The ID of the transfer. It stays the same over all attempts until the file restarts, which creates a new one.
+    /// The ID of the transfer. It stays the same over all attempts until the file restarts with a new ID.
     ///
-    /// It can be part of a remote name: ASCII letters, digits and hyphens, at most 64 characters.
+    /// At most 64 ASCII letters, digits and hyphens, so it can be part of a remote name.
     public let transferID: String
 
     /// The number of the attempt since the file started or restarted, from 1.
@@ -21,7 +21,7 @@ public struct FileAttempt: Sendable {
 
     /// Whether the file restarted at byte 0, possibly in an earlier process.
     ///
-    /// An upload at a given URL (``AttemptOptions/uploadURL``) may then have bytes of an earlier transfer, perhaps with other content.
+    /// If so, the upload at ``AttemptOptions/uploadURL`` can already contain bytes of an earlier transfer, possibly of other content.
     public let isRestarted: Bool
 
     /// The endpoint.
@@ -83,7 +83,7 @@ public struct FileAttempt: Sendable {
 
     /// The source of an upload.
     ///
-    /// A transport that only uploads reads this first, so that downloads fail with the right error.
+    /// A transport that supports only uploads reads this property first. A download then fails with the correct error.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the attempt is a download.
     public var source: UploadSource {

@@ -2,27 +2,27 @@ public import Logging
 
 /// A transport that can list remote folders, so that a session can download a whole folder.
 public protocol FolderListing: Transport {
-    /// Lists one folder, without the content of folders in it.
+    /// Lists one folder, without the content of its subfolders.
     ///
-    /// The queue calls it on a task of its own, for one folder after the other. It checks each name before it uses it, so pass names on as the server
-    /// sends them, including `.` and `..`.
+    /// The queue calls this method on a separate task, for one folder at a time. Pass names on as the server sends them, including `.` and `..`: the
+    /// queue checks each name before it uses the name.
     ///
-    /// **Memory.** A folder may have a million names. Pass entries on in groups of some hundred or thousand, and request the next ones when `receive`
-    /// has returned. An empty folder needs no call.
+    /// **Memory.** A folder can have a million names. Pass entries on in groups of hundreds or thousands, and request more entries when `receive`
+    /// has returned. For an empty folder, don't call `receive`.
     ///
-    /// **Kinds.** Report the kind of a link itself, not of its target, unless ``ListingAttempt/resolvesLinks`` is set.
+    /// **Kinds.** Report a link as a link, not as its target, unless ``ListingAttempt/resolvesLinks`` is set.
     ///
-    /// **Errors.** The same as of ``Transport/perform(_:reporting:)``. Rethrow errors of `receive` unchanged. If the folder does not exist, or is a file,
-    /// throw an error of the class ``FailureClass/permanent`` with the code ``TransferError/Code/noSuchRemoteFile``. After an error, the queue discards the
-    /// received entries, and lists the folder again or fails it.
+    /// **Errors.** The rules of ``Transport/perform(_:reporting:)`` apply. Rethrow errors of `receive` unchanged. If the folder does not exist, or is
+    /// a file, throw an error of the class ``FailureClass/permanent`` with the code ``TransferError/Code/noSuchRemoteFile``. After an error, the
+    /// queue discards the received entries. It then lists the folder again, or fails it.
     ///
-    /// If an attempt for a file finds a folder, throw an error of the class ``FailureClass/permanent`` with the code ``TransferError/Code/isFolder``: the
-    /// queue then lists the folder.
+    /// If an attempt for a file finds a folder, throw an error of the class ``FailureClass/permanent`` with the code ``TransferError/Code/isFolder``:
+    /// the queue then lists the folder.
     ///
-    /// **Cancellation.** When the task is cancelled, stop within 100 ms and throw `CancellationError`. The queue also cancels a listing that passes on
-    /// no entries for the session's stall timeout.
+    /// **Cancellation.** When the task is cancelled, stop within 100 ms and throw `CancellationError`. The queue also cancels a listing that passes
+    /// on no entries during the session's stall timeout.
     ///
-    /// - Parameter receive: Takes entries in any order, one call at a time. Throws to end the listing.
+    /// - Parameter receive: Accepts entries in any order, one call at a time. If it throws, the listing ends.
     func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws
 }
 
@@ -64,7 +64,7 @@ public struct ListingAttempt: Sendable {
 public struct RemoteEntry: Hashable, Sendable {
     /// The kind of an entry.
     public enum Kind: Hashable, Sendable {
-        /// A regular file. The size in bytes is nil if the server does not report it. The queue shows it until it receives the file, and does not rely on it.
+        /// A regular file, with its size in bytes, or nil if unreported. The queue only shows this size until it receives the file.
         case file(size: Int64?)
         /// A folder.
         case folder

@@ -1,6 +1,6 @@
-/// The beginning of a server's response to an upload, for the app: for example a form handler's JSON, or an object store's version name.
+/// The beginning of a server's response to an upload, such as a form handler's JSON or an object store's version name.
 ///
-/// The queue stores and shows it unchanged. A transport must not keep a response that repeats a secret.
+/// The queue stores it unchanged and passes it to the app. A transport must not keep a response that repeats a secret.
 public struct ServerAnswer: Hashable, Sendable, Codable {
     /// The maximum number of bytes of a response body that a transport may keep.
     public static let maximumBytes = 4096

@@ -8,10 +8,11 @@ public struct TransferReceipt: Hashable, Sendable, Codable {
     /// The URL of the remote file, without credentials; nil if unknown.
     public var remoteURL: String?
 
-    /// The checksum that both ends have, as `algorithm:hex`; nil if none was compared.
+    /// The checksum on which both ends agree, as `algorithm:hex`; nil if none was compared.
     public var checksum: String?
 
-    /// The path of a download that differs from its destination, because a file existed there or the server named it; otherwise nil.
+    /// The path of the downloaded file if it differs from the requested destination, because a file existed there or the server chose the name.
+    /// Otherwise nil.
     public var localPath: FilePath? {
         get { localPathBytes.map { FilePath(bytes: $0) } }
         set { localPathBytes = newValue?.bytes }
@@ -19,15 +20,15 @@ public struct TransferReceipt: Hashable, Sendable, Codable {
 
     private var localPathBytes: [UInt8]?
 
-    /// The server's response to the whole file, if the transport keeps it; otherwise nil.
+    /// The server's response to the complete upload, if the transport keeps it; otherwise nil.
     public var answer: ServerAnswer?
 
-    /// Warnings about the complete file, each a sentence: problems apart from its content, or properties that can't be verified.
+    /// Warnings about the complete file, each a sentence. They concern problems other than its content, and properties that can't be verified.
     public var warnings: [String]
 
-    /// Remote content that the file does not need and that could not be removed yet, or nil. Never the file itself.
+    /// Unneeded remote content that could not be removed yet, or nil. Never the file itself.
     ///
-    /// The queue lets the transport discard it later, over restarts, and does not store it with the receipt.
+    /// The queue asks the transport to discard this content later, also after a restart of the process. It is not stored with the receipt.
     public var leftovers: Checkpoint?
 
     private enum CodingKeys: String, CodingKey {

@@ -1,8 +1,8 @@
 /// A transport that can remove the remote content of a cancelled upload.
 public protocol PartialDiscarding: Transport {
-    /// Removes the incomplete content of a checkpoint. Content that is already gone counts as removed.
+    /// Removes the incomplete remote content to which a checkpoint refers. Content that is already gone counts as removed.
     ///
-    /// The queue calls it on a task of its own, without a slot, and again later if it throws.
+    /// The queue calls this method on a separate task that occupies no slot, and calls it again later if it throws.
     ///
     /// - Throws: A ``TransferError``. The class ``FailureClass/unsupported`` means that a retry is useless.
     func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws
@@ -12,7 +12,7 @@ public protocol PartialDiscarding: Transport {
 public protocol EndpointValidating: Transport {
     /// Checks an endpoint's address, settings and kinds of credentials, as an attempt would before it connects.
     ///
-    /// The queue calls it when an account is saved, on the caller's executor, so that the call reports a misspelt setting, not a session.
+    /// The queue calls this method when an account is saved, on the caller's executor. A misspelt setting then fails the save, not a later session.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/permanent`` or ``FailureClass/unsupported``.
     func validate(_ endpoint: Endpoint) throws(TransferError)
@@ -22,27 +22,28 @@ public protocol EndpointValidating: Transport {
 public protocol SessionValidating: Transport {
     /// Checks a session's options, as an attempt would before it connects: metadata, headers and settings.
     ///
-    /// The queue calls it on its own and on its callers' executors, before it stores a session and before the session's options or items change, so
-    /// that the call fails, not the session. For an item with an existing upload, the options have its ``AttemptOptions/uploadURL``.
+    /// The queue calls this method on its own and on its callers' executors, before it stores a session and before the session's options or items
+    /// change. Invalid options then fail the caller's call, not the session. For an item with an existing upload, the options contain its
+    /// ``AttemptOptions/uploadURL``.
     ///
-    /// - Throws: A ``TransferError``: of the class ``FailureClass/unsupported`` if another endpoint of the account may have the feature; of the class
-    ///   ``FailureClass/permanent`` if the session's files would fail at any endpoint, which rejects the session. The message names the option and the
-    ///   remedy, and no other message follows it.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if another endpoint of the account could have the feature. One of the
+    ///   class ``FailureClass/permanent`` if the session's files would fail at any endpoint; the queue then rejects the session. The message must
+    ///   name the option and the remedy, because the queue adds nothing to it.
     func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError)
 }
 
-/// A transport whose endpoints keep files by their remote names, so that files with the same name collide.
+/// A transport whose endpoints identify files by their remote names, so files with the same name collide.
 ///
-/// The queue assumes that other transports keep such files apart.
+/// The queue assumes that the endpoints of other transports keep files with the same name apart.
 public protocol FileNaming: Transport {
     /// Returns the effect of two files with the same remote name at an endpoint.
     ///
-    /// The queue calls it on its callers' executors, before it stores a session and before it adds items to one. It rejects files that would be
-    /// lost.
+    /// The queue calls this method on its callers' executors, before it stores a session and before it adds items to one. It rejects files that
+    /// would be lost.
     ///
     /// - Parameters:
     ///   - options: The session's options.
-    ///   - endpoint: An endpoint of its account.
+    ///   - endpoint: An endpoint of the session's account.
     func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash
 }
 
@@ -62,7 +63,7 @@ public enum NameClash: Hashable, Sendable {
 public protocol EndpointChecking: Transport {
     /// Connects to an endpoint and reads its capabilities.
     ///
-    /// - Throws: A ``TransferError`` of the same class as that of a failed attempt.
+    /// - Throws: A ``TransferError`` of the class that a failed attempt would have.
     func check(_ endpoint: Endpoint, credentials: any CredentialProvider) async throws -> EndpointReport
 }
 
@@ -80,7 +81,7 @@ public struct EndpointReport: Hashable, Sendable {
     /// Other limits, by the protocol's names for them, such as `packet` in bytes; empty if unreported.
     public var limits: [String: Int64]
 
-    /// The fingerprint of the server's verified host key, in the format for comparisons; nil if the protocol has no host keys.
+    /// The fingerprint of the server's verified host key, such as `SHA256:…`; nil if the protocol has no host keys.
     public var hostKeyFingerprint: String?
 
     /// The duration of one request and its response.

@@ -1,4 +1,4 @@
-/// The name of a transport in the store, for example `"tus"`.
+/// The stored name of a transport, for example `"tus"`.
 ///
 /// Never change the ID of a released transport: stored accounts and checkpoints refer to it.
 public struct TransportID: RawRepresentable, Hashable, Sendable, Codable, ExpressibleByStringLiteral, CustomStringConvertible {

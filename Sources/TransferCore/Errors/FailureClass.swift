@@ -1,4 +1,4 @@
-/// The kind of a failure. The transport sets it, and it alone determines the reaction of the queue.
+/// The kind of a failure. The transport chooses it, and it alone determines how the queue reacts.
 ///
 /// The list is not exhaustive. The queue treats an unknown class like ``transient``.
 public struct FailureClass: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible {
@@ -15,7 +15,8 @@ public struct FailureClass: RawRepresentable, Hashable, Sendable, Codable, Custo
 
     /// A reset, a time-out, a stall, a busy server: the queue retries after a growing, random delay.
     public static let transient = FailureClass(rawValue: "transient")
-    /// No server of this transport responds: the queue tries the account's next endpoint. Without one, it reacts as for ``transient``.
+    /// No server responds with the protocol of this transport: the queue tries the account's next endpoint. If there is none, it reacts as for
+    /// ``transient``.
     public static let unreachable = FailureClass(rawValue: "unreachable")
     /// The server rejects the client's identity: the account is blocked until the user acts.
     public static let credentials = FailureClass(rawValue: "credentials")

@@ -82,8 +82,8 @@ extension TransferError.Code {
     public static let rejected = Self(rawValue: "rejected")
     /// The server failed or is busy.
     public static let serverError = Self(rawValue: "serverError")
-    /// The server, or a proxy in front of it, reports that the service is not available: HTTP 502, 503 and 504. This concerns the endpoint,
-    /// unless the endpoint serves other files at the same time.
+    /// The server, or a proxy in front of it, reports that the service is not available: HTTP 502, 503 and 504. Counts as a failure of the
+    /// endpoint, unless the endpoint serves other files at the same time.
     public static let serverUnavailable = Self(rawValue: "serverUnavailable")
     /// The server does not use the protocol of this transport.
     public static let notThisProtocol = Self(rawValue: "notThisProtocol")
@@ -105,7 +105,7 @@ extension TransferError.Code {
     public static let notReadable = Self(rawValue: "notReadable")
     /// A local file or folder can't be created or written.
     public static let notWritable = Self(rawValue: "notWritable")
-    /// A download may not replace an existing local file.
+    /// A local file exists that the download must not replace.
     public static let fileExists = Self(rawValue: "fileExists")
     /// The remote file does not exist.
     public static let noSuchRemoteFile = Self(rawValue: "noSuchRemoteFile")

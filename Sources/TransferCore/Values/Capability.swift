@@ -1,4 +1,4 @@
-/// A text that grants access, such as the URL of an upload. Stored, but never printed by accident.
+/// A text that grants access, such as the URL of an upload. It can be stored, but is never printed by accident.
 package struct Capability: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     package let text: String
 
@@ -27,7 +27,7 @@ extension Capability: Codable {
     }
 }
 
-/// Values by name. Any value may be a ``Capability``, so the description contains only the names.
+/// Values by name. Any value can be a ``Capability``, so the description contains only the names.
 package struct NamedCapabilities: Hashable, Sendable {
     package var values: [String: String]
 

@@ -6,16 +6,16 @@ package import SystemPackage
     import Darwin
 #endif
 
-/// Access to files below a folder that never leaves it through a symbolic link.
+/// Opens files below a folder without ever leaving the folder through a symbolic link.
 ///
-/// Each component is opened in its parent folder without following links (openat(2), O_NOFOLLOW), so a link that another process creates at any time
-/// is not followed. The app chooses the root, and its path may contain links.
+/// Each component is opened in its parent folder without following links (openat(2), O_NOFOLLOW). Links that another process creates during this
+/// are not followed either. Only the path of the root folder, which the app chooses, can contain links.
 package enum ConfinedFolder {
     /// Opens the parent folder of an existing or future file. Blocks.
     ///
     /// - Parameters:
     ///   - name: The file's name below the root: relative, without `..`.
-    ///   - creates: Whether to create missing folders; each is durable when this returns.
+    ///   - creates: Whether to create missing folders. They are durable when this function returns.
     /// - Returns: The folder, and the file's own name in it. The caller closes the descriptor.
     /// - Throws: A ``TransferError`` that names the path.
     package static func open(
@@ -78,7 +78,7 @@ package enum ConfinedFolder {
         let result = unsafe name.withPlatformString { unsafe mkdirat(parent.rawValue, $0, 0o777) }
         guard result == 0 else {
             guard errno == EEXIST else { throw .destinationUnavailable(path, errno: errno) }
-            // The process that created it may have ended before its name was durable. Some file systems can't sync folders.
+            // The process that created the folder may have ended before the folder's name was durable. Some file systems can't sync folders.
             _ = fsync(parent.rawValue)
             return
         }
@@ -116,7 +116,7 @@ extension TransferError {
         }
     }
 
-    /// The error for a download that may not replace an existing file.
+    /// The error for a download that must not replace an existing file.
     package static func fileExists(_ path: FilePath) -> TransferError {
         TransferError(
             .permanent, .fileExists, "\(path) already exists. Move it, choose another name, or change the overwrite policy.")

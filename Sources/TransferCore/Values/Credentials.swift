@@ -30,7 +30,8 @@ public struct CredentialReference: Hashable, Sendable, Codable {
     public enum Source: Hashable, Sendable, Codable {
         /// An environment variable of this process.
         case environment(String)
-        /// A file with the secret, without a line break at its end. Only its owner may have permission to read it.
+        /// A file that contains the secret. Line breaks before and after the secret are ignored. Only the file's owner may have permission to read
+        /// it.
         case file(String)
     }
 
@@ -68,7 +69,7 @@ public struct CredentialReference: Hashable, Sendable, Codable {
 
 /// Reads secrets by their references.
 ///
-/// The queue passes one to each attempt. A transport reads a secret when a connection needs it, and keeps it no longer than that connection.
+/// The queue passes a provider to each attempt. A transport reads a secret when a connection needs it, and keeps it no longer than the connection.
 public protocol CredentialProvider: Sendable {
     /// Reads a secret. Transports call it on any executor, at most once per request.
     ///

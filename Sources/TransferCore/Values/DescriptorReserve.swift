@@ -4,12 +4,12 @@
     import Darwin
 #endif
 
-/// The last file descriptors below the limit of the process (getrlimit(2), RLIMIT_NOFILE). Transfers leave them free.
+/// The last file descriptors below the limit of the process (getrlimit(2), RLIMIT_NOFILE), which transfers must not use.
 ///
-/// The system's libraries open files, too, and don't all handle a failure: libdispatch ends the process if it can't observe its threads. Descriptors
-/// are allotted from the lowest free number (open(2)), so a high number means that few are free.
+/// The system's libraries also open files, and not all of them handle a failure: libdispatch ends the process if it can't observe its threads.
+/// open(2) returns the lowest free descriptor, so a high number means that few descriptors are free.
 enum DescriptorReserve {
-    /// The same rule is in `ccurl_open_socket`, for libcurl's sockets.
+    /// Returns the first reserved descriptor. `ccurl_open_socket` applies the same rule to libcurl's sockets.
     private static func first() -> rlim_t {
         #if canImport(Glibc)
             let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -21,7 +21,7 @@ enum DescriptorReserve {
         return limit.rlim_cur - min(limit.rlim_cur / 8, 32)
     }
 
-    /// Returns a new descriptor, or closes it and sets `errno` to EMFILE if it is one of the last.
+    /// Returns a new descriptor. If the descriptor is reserved, closes it, sets `errno` to EMFILE and returns -1.
     static func admit(_ descriptor: CInt) -> CInt {
         guard descriptor >= 0, rlim_t(descriptor) >= first() else { return descriptor }
         close(descriptor)

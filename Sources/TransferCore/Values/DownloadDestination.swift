@@ -2,12 +2,13 @@ public import SystemPackage
 
 /// The local destination of a downloaded file.
 ///
-/// The transport writes bytes to ``partPath`` and syncs them before a checkpoint covers them. It syncs the complete file, gives it its final name
-/// atomically, and then syncs its folder.
+/// The transport writes bytes to ``partPath`` and syncs them before a checkpoint covers them. It syncs the complete file, atomically gives the file
+/// its final name, and then syncs the folder.
 ///
-/// The part file keeps its own name, as a second link to the same file, until the queue has stored the completion of the download and removes that
-/// name. So an attempt after a kill in between finds the file complete. On a file system without links, the part file is renamed, after a note beside it
-/// names the target. `FileWriter` of the product TransportSupport does all of this.
+/// The name of the part file stays as a second hard link to the complete file. The queue removes this link once it has stored the completion of the
+/// download. If the process is killed before that, the next attempt finds the complete file. On a file system without hard links, the transport
+/// writes a note with the final name next to the part file, and then renames the part file. `FileWriter` of the product TransportSupport does all of
+/// this.
 public struct DownloadDestination: Hashable, Sendable {
     /// The folder for the download. Nothing may be written outside of it, not even through a symbolic link below it.
     public let root: FilePath
@@ -15,7 +16,7 @@ public struct DownloadDestination: Hashable, Sendable {
     /// The file's name below ``root``: relative, without `..`.
     public let name: FilePath
 
-    /// The name of the part file below ``root``: in the final folder, and with the transfer's ID in it.
+    /// The name of the part file below ``root``. It contains the transfer's ID, and the part file is in the final folder.
     public let partName: FilePath
 
     /// The policy for an existing file.
@@ -35,7 +36,7 @@ public struct DownloadDestination: Hashable, Sendable {
     /// The path of the part file.
     public var partPath: FilePath { root.pushing(partName) }
 
-    /// The temporary name of a part file that replaces a file, or the name of the note for a part file that is renamed.
+    /// The temporary name of a part file while it replaces a file, or the name of the note that is written before a part file is renamed.
     package static func placingName(of partName: FilePath) -> FilePath {
         FilePath(bytes: partName.bytes + Array(".new".utf8))
     }
@@ -47,11 +48,11 @@ public enum OverwritePolicy: String, Hashable, Sendable, Codable, CaseIterable {
     case never
     /// The existing file is replaced.
     case always
-    /// The existing file is replaced if size or modification time differ. Otherwise it stays, and counts as transferred.
+    /// The existing file is replaced if its size or modification time differs. Otherwise it stays, and counts as transferred.
     case different
     /// The existing file is replaced if the source is newer. Otherwise it stays, and counts as transferred.
     case newer
-    /// The existing file stays, whatever it is, and counts as transferred.
+    /// The existing file always stays, and counts as transferred.
     case skip
     /// The existing file stays, and the new one gets a number: `reel (1).mov` for `reel.mov`.
     case rename

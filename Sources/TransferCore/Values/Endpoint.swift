@@ -1,6 +1,6 @@
 public import Foundation
 
-/// An address for an account's sessions, and its transport.
+/// One address of an account, with the transport to use there.
 ///
 /// The queue stores endpoints. An endpoint therefore refers to credentials (see ``CredentialReference``) and never contains them.
 public struct Endpoint: Hashable, Sendable, Codable {
@@ -13,8 +13,8 @@ public struct Endpoint: Hashable, Sendable, Codable {
     /// References to the secrets of this endpoint. Transports read them whenever a connection needs them.
     public var credentials: [CredentialReference]
 
-    /// Settings that only the transport interprets, for example additional headers, as texts by name. The transport documents the names, and can
-    /// offer a type for them, such as `TUSOptions`.
+    /// Settings for the transport by name, for example additional headers. The queue does not interpret them. The transport documents the names, and
+    /// can offer a type for them, such as `TUSOptions`.
     public var settings: [String: String]
 
     /// Creates an endpoint. ``validate()`` checks its address.
@@ -30,15 +30,15 @@ public struct Endpoint: Hashable, Sendable, Codable {
     /// The address without its query, which may contain a secret: for messages and logs.
     public var location: String { String(address.prefix { $0 != "?" }) }
 
-    /// Checks the rules of all transports: the address is a URL with a scheme and a host, and without a password or a fragment.
+    /// Checks the rules that apply to all transports: the address is a URL with a scheme and a host, and without a password or a fragment.
     ///
-    /// The queue calls it when an account is saved, on the caller's executor.
+    /// The queue calls this method when an account is saved, on the caller's executor.
     ///
     /// - Returns: The parsed address.
     /// - Throws: A ``TransferError`` of the class ``FailureClass/permanent`` and the code ``TransferError/Code/invalidEndpoint``.
     @discardableResult
     public func validate() throws(TransferError) -> URL {
-        // The address may contain a password, so no message repeats it completely.
+        // The address may contain a password, so no message contains the complete address.
         guard let components = URLComponents(string: address), let url = components.url else {
             throw .invalidEndpoint("The endpoint address is not a URL. Use scheme://host/folder/.")
         }

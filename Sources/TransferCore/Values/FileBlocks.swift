@@ -4,7 +4,7 @@ package import SystemPackage
     import Glibc
 #endif
 
-/// The disk blocks of a file. The calls don't change its size. All of them block.
+/// Frees and reserves disk blocks of a file without changing its size. All functions block.
 package enum FileBlocks {
     #if canImport(Glibc)
         private typealias Function = @convention(c) (CInt, CInt, off_t, off_t) -> CInt
@@ -29,7 +29,7 @@ package enum FileBlocks {
 
     /// Reserves the blocks for the first bytes of a file. Does nothing if the system or the file system can't.
     ///
-    /// - Throws: `Errno.noSpace` if the disk or the user's quota has too few; the file then has no more blocks than before.
+    /// - Throws: `Errno.noSpace` if the disk or the user's quota has too few blocks. None of them stays reserved.
     package static func reserve(_ file: FileDescriptor, _ bytes: Int64) throws(Errno) {
         #if canImport(Glibc)
             guard let fallocate else { return }
@@ -43,7 +43,7 @@ package enum FileBlocks {
         /// - Parameter allocate: Returns 0 or an error number.
         package static func reserve(_ file: FileDescriptor, _ bytes: Int64, allocate: () -> CInt) throws(Errno) {
             guard bytes > 0, [ENOSPC, EDQUOT].contains(allocate()) else { return }
-            // Some file systems keep the blocks that they could reserve.
+            // Some file systems keep the blocks that were reserved before the failure. Truncating to the current size frees these blocks.
             var status = stat()
             if unsafe fstat(file.rawValue, &status) == 0 { _ = ftruncate(file.rawValue, status.st_size) }
             throw .noSpace

@@ -14,7 +14,7 @@ extension FilePath {
         }
     }
 
-    /// Creates a path from bytes, such as those of a ``RemotePath``. A NUL ends the path.
+    /// Creates a path from bytes, such as the bytes of a ``RemotePath``. A NUL ends the path.
     public init(bytes: some Collection<UInt8>) {
         let terminated = bytes.map(CChar.init(bitPattern:)) + [0]
         self = unsafe terminated.withUnsafeBufferPointer { buffer in

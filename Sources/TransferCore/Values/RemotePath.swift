@@ -1,6 +1,6 @@
 /// A relative path below an endpoint's folder that can't leave it.
 ///
-/// Names are bytes, as on the file systems of both ends. They need not be UTF-8, and are not normalised.
+/// Names are bytes, as on the file systems of both ends. They can be invalid UTF-8, and are not normalised.
 public struct RemotePath: Hashable, Sendable, CustomStringConvertible {
     /// The path's bytes: components separated by `/`, without a leading or trailing one.
     public let bytes: [UInt8]
@@ -45,7 +45,7 @@ public struct RemotePath: Hashable, Sendable, CustomStringConvertible {
     public var description: String { String(decoding: bytes, as: UTF8.self) }
 }
 
-/// A name below an endpoint's folder: a ``RemotePath``, or a `String`, which the call that takes it checks.
+/// A name below an endpoint's folder: a ``RemotePath``, or a `String`, which is checked when it is used.
 public protocol RemotePathConvertible: Sendable {
     /// The path.
     ///

@@ -1,13 +1,13 @@
 import Locking
 
-/// The state of a growing source, whose bytes arrive during the upload, with notifications of its growth.
+/// The state of a growing source: an upload source whose bytes arrive during the upload.
 ///
-/// The queue writes an app's stream to a file in its spool and reports here how far that file is readable. A transport reads the file and this state.
-/// Two values are equal only if they are the same object. Call the methods from any thread; none blocks.
+/// The queue writes an app's stream to a file in its spool, and reports here how far that file is readable. A transport reads the file and this
+/// state. Call the methods from any thread; none blocks.
 ///
-/// The app's producer waits while it is too far ahead of the confirmed bytes. So a transport that gets a confirmation only at the end of a request must
-/// end its request when there is nothing to read, instead of waiting for more. The disk blocks of confirmed bytes may be freed, and read as zeros then:
-/// never read before the confirmed position, or the one that the checkpoint covers.
+/// The app's producer waits while it is too far ahead of the confirmed bytes. If the server confirms bytes only at the end of a request, the
+/// transport must end its request when nothing is readable, instead of waiting for more. The queue may free the disk blocks of confirmed bytes, which
+/// then read as zeros. Never read bytes before the confirmed position, or before the position that the checkpoint covers.
 public final class SourceGrowth: Sendable {
     /// The readable bytes of a source.
     public enum Extent: Hashable, Sendable {
@@ -45,7 +45,7 @@ public final class SourceGrowth: Sendable {
     ///   - extent: The readable bytes.
     ///   - length: The expected size in bytes, or nil if unknown.
     ///   - release: Called when the bytes before an offset are no longer needed. Must not block.
-    ///   - lift: Called to let the producer reach an offset without waiting for confirmations, `.max` for its end. Must not block.
+    ///   - lift: Called to let the producer reach an offset without waiting for confirmations; `.max` means the end. Must not block.
     public init(
         _ extent: Extent = .growing(0), length: Int64? = nil, release: @escaping @Sendable (Int64) -> Void = { _ in },
         lift: @escaping @Sendable (Int64) -> Void = { _ in }
@@ -59,9 +59,9 @@ public final class SourceGrowth: Sendable {
     /// The readable bytes.
     public var extent: Extent { state.withLock { $0.extent } }
 
-    /// Calls back once when the byte at the offset is readable, or the source is complete or failed.
+    /// Calls `call` once when the byte at the offset is readable, or the source is complete or failed.
     ///
-    /// The call is made on the caller's thread before this returns if that holds already, and otherwise on the producer's thread.
+    /// If this is already the case, `call` runs on the caller's thread before this method returns. Otherwise it runs on the producer's thread.
     ///
     /// - Parameter call: Must not block.
     public func whenReadable(at offset: Int64, call: @escaping @Sendable () -> Void) {
@@ -87,7 +87,7 @@ public final class SourceGrowth: Sendable {
 
     /// Waits until the byte at the offset is readable, or the source is complete or failed.
     ///
-    /// - Throws: `CancellationError` when the task is cancelled before.
+    /// - Throws: `CancellationError` if the task is cancelled first.
     public func waitUntilReadable(at offset: Int64) async throws(CancellationError) {
         let (answers, continuation) = AsyncStream.makeStream(of: Void.self)
         let number = addCall(at: offset) {
@@ -100,21 +100,21 @@ public final class SourceGrowth: Sendable {
         throw CancellationError()
     }
 
-    /// Waits until all bytes before an offset are readable, or the source is complete or failed. Lets the producer get there without confirmations.
+    /// Waits until all bytes before an offset are readable, or the source is complete or failed. Up to there, the producer needs no confirmations.
     ///
     /// For a transport whose server requires that many bytes in one request.
     ///
-    /// - Throws: `CancellationError` when the task is cancelled before.
+    /// - Throws: `CancellationError` if the task is cancelled first.
     public func waitUntilReadable(upTo end: Int64) async throws(CancellationError) {
         lift(end)
         try await waitUntilReadable(at: end - 1)
     }
 
-    /// Waits until the source is complete or failed. Lets the producer get to its end without confirmations, so all of it is on disk then.
+    /// Waits until the source is complete or failed. The producer needs no confirmations to get there, so the whole source is then on disk.
     ///
     /// For a transport whose server needs the length before the first byte.
     ///
-    /// - Throws: `CancellationError` when the task is cancelled before.
+    /// - Throws: `CancellationError` if the task is cancelled first.
     public func waitUntilComplete() async throws(CancellationError) {
         lift(.max)
         try await waitUntilReadable(at: .max)
@@ -143,7 +143,7 @@ public final class SourceGrowth: Sendable {
 }
 
 extension SourceGrowth: Hashable {
-    /// Whether both are the same object.
+    /// Returns whether both values are the same object.
     public static func == (left: SourceGrowth, right: SourceGrowth) -> Bool { left === right }
 
     /// Hashes the object's identity.

@@ -7,9 +7,9 @@ public import SystemPackage
     import Darwin
 #endif
 
-/// The properties that distinguish versions of a local file without reading it.
+/// The properties that distinguish versions of a local file without reading its content.
 ///
-/// The queue stores it with each checkpoint, so that an upload never continues with bytes of another version.
+/// The queue stores the identity with each checkpoint. An upload therefore never continues with bytes of another version.
 public struct SourceIdentity: Hashable, Sendable, Codable {
     /// The size in bytes.
     public var size: Int64
@@ -39,7 +39,7 @@ public struct SourceIdentity: Hashable, Sendable, Codable {
     public enum Difference: Hashable, Sendable {
         /// The content certainly or very probably differs. The text names the change.
         case content(String)
-        /// Size and time are the same, but it is another file on disk, so only its content can show a difference.
+        /// The size and the modification time are the same, but the inode or device differs. Only the content can show whether the file has changed.
         case fileReplaced
     }
 

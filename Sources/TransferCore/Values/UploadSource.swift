@@ -1,6 +1,6 @@
 public import SystemPackage
 
-/// A local file to send, with its identity when the queue read it.
+/// A local file to upload, with the identity that the queue recorded for it.
 public struct UploadSource: Hashable, Sendable {
     /// The file.
     public let path: FilePath
@@ -9,7 +9,7 @@ public struct UploadSource: Hashable, Sendable {
     /// ``FailureClass/sourceChanged``.
     public let identity: SourceIdentity
 
-    /// The folder in which the queue found the file, and the links that may lead to it; nil for a file that the app named.
+    /// The folder in which the queue found the file, and the symbolic links that may lead to the file. Nil if the app named the file itself.
     package let confinement: SourceConfinement?
 
     /// The state of a growing source; nil for a complete file.
@@ -17,7 +17,7 @@ public struct UploadSource: Hashable, Sendable {
     /// For a growing source, ignore the size in ``identity``, and don't compare the file with it.
     public let growth: SourceGrowth?
 
-    /// Whether the file is the queue's copy of bytes from memory, or a growing source. Its permissions then mean nothing to the other end.
+    /// Whether the file is the queue's copy of bytes from memory, or a growing source. The permissions of such a file must not be sent.
     public let isSpooled: Bool
 
     /// Creates a source.
@@ -36,9 +36,9 @@ public struct UploadSource: Hashable, Sendable {
         self.confinement = confinement
     }
 
-    /// Opens the file for reading, without following links that the session's policy excludes. Blocks.
+    /// Opens the file for reading. Follows only the links that the session's policy allows. Blocks.
     ///
-    /// Use this instead of opening ``path``, as another process may have created links since the queue read the folder.
+    /// Don't open ``path`` directly: another process may have created links since the queue read the folder.
     ///
     /// - Returns: A descriptor that the caller closes.
     /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceLost``.

@@ -1,6 +1,6 @@
 package import TransferCore
 
-/// A checksum algorithm, in the order of strength. The last two detect transmission errors, not deliberate changes.
+/// A checksum algorithm. The cases are in descending order of strength; the last two detect transmission errors, not deliberate changes.
 package enum ChecksumAlgorithm: String, CaseIterable, Hashable, Sendable {
     case sha512, sha256, sha1, md5
 
@@ -18,17 +18,17 @@ package enum ChecksumAlgorithm: String, CaseIterable, Hashable, Sendable {
 /// The checksum of a file's content.
 package struct Checksum: Hashable, Sendable {
     package let algorithm: ChecksumAlgorithm
-    /// As many bytes as the algorithm has.
+    /// The checksum's bytes; their number is the algorithm's `byteCount`.
     package let bytes: [UInt8]
 
-    /// Nil if the algorithm has another number of bytes.
+    /// Creates a checksum from bytes; nil if the algorithm has another number of bytes.
     package init?(_ algorithm: ChecksumAlgorithm, _ bytes: some Collection<UInt8>) {
         guard bytes.count == algorithm.byteCount else { return nil }
         self.algorithm = algorithm
         self.bytes = Array(bytes)
     }
 
-    /// The bytes have the length of the algorithm.
+    /// Creates a checksum from bytes that have the algorithm's length.
     init(computed algorithm: ChecksumAlgorithm, _ bytes: [UInt8]) {
         self.algorithm = algorithm
         self.bytes = bytes
@@ -42,7 +42,7 @@ package struct Checksum: Hashable, Sendable {
         bytes = stride(from: 0, to: values.count, by: 2).map { UInt8(values[$0] << 4 | values[$0 + 1]) }
     }
 
-    /// Parses the form of receipts, `algorithm:hex`; nil if the text is not a checksum.
+    /// Parses the format of receipts, `algorithm:hex`; nil if the text is not a checksum.
     package init?(_ text: String) {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, let algorithm = ChecksumAlgorithm(rawValue: parts[0].lowercased()) else { return nil }
@@ -51,7 +51,7 @@ package struct Checksum: Hashable, Sendable {
 
     /// Parses the checksum that a session expects; nil if it expects none.
     ///
-    /// - Throws: A ``TransferError`` if it is not a checksum.
+    /// - Throws: A ``TransferError`` if the expected text is not a checksum.
     package init?(expectedBy options: AttemptOptions) throws(TransferError) {
         guard let text = options.expectedChecksum else { return nil }
         guard let checksum = Checksum(text) else {
@@ -69,12 +69,12 @@ package struct Checksum: Hashable, Sendable {
         return String(bytes.flatMap { [names[Int($0 >> 4)], names[Int($0 & 15)]] })
     }
 
-    /// The form of receipts: `algorithm:hex`.
+    /// The checksum in the format of receipts: `algorithm:hex`.
     package var text: String { "\(algorithm.rawValue):\(digits)" }
 }
 
 extension Checksum: Codable {
-    /// Decodes the form of receipts.
+    /// Decodes the format of receipts.
     package init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         guard let checksum = Checksum(try container.decode(String.self)) else {
@@ -83,7 +83,7 @@ extension Checksum: Codable {
         self = checksum
     }
 
-    /// Encodes the form of receipts.
+    /// Encodes the format of receipts.
     package func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(text)

@@ -2,9 +2,9 @@ import SystemPackage
 package import TransferCore
 
 extension FileReader {
-    /// Reads a part of the file. Blocks.
+    /// Reads a range of the file. Blocks.
     ///
-    /// - Throws: A ``TransferError``: of the class ``FailureClass/sourceChanged`` if the file ends early.
+    /// - Throws: A ``TransferError``, of the class ``FailureClass/sourceChanged`` if the file ends early.
     package func bytes(_ range: Range<Int64>) throws(TransferError) -> [UInt8] {
         let bytes: [UInt8]
         do { bytes = try descriptor.bytes(range) } catch { throw .sourceUnavailable(source.path, errno: error.rawValue) }
@@ -16,7 +16,7 @@ extension FileReader {
 }
 
 extension FileWriter {
-    /// Reads back a part of the part file; fewer bytes if it ends early. Blocks.
+    /// Reads back a range of the part file; fewer bytes if the file ends early. Blocks.
     package func bytes(_ range: Range<Int64>) throws(TransferError) -> [UInt8] {
         do {
             return try descriptor.bytes(range)
@@ -28,16 +28,16 @@ extension FileWriter {
 }
 
 extension WorkerThreads {
-    /// How much is read at a time, so that cancellation is noticed in between.
+    /// The number of bytes that are read between two checks for cancellation.
     private static let pieceSize: Int64 = 1 << 20
 
-    /// Reads a range piece by piece on these threads, and folds the pieces into a value, for example a ``RunningChecksum``.
+    /// Reads a range in blocks on these threads, and folds the blocks into a value, for example a ``RunningChecksum``.
     ///
     /// - Parameters:
-    ///   - read: Reads a piece. Blocks.
-    ///   - progress: Called before each piece.
-    ///   - update: Adds a piece to the value. Called on these threads, in order.
-    /// - Throws: The error of `read`; `CancellationError` at once when the task is cancelled.
+    ///   - read: Reads a block.
+    ///   - progress: Called before each block.
+    ///   - update: Adds a block to the value. Called on these threads, in order.
+    /// - Throws: The error of `read`; `CancellationError` immediately when the task is cancelled.
     package func fold<Value: Sendable>(
         _ range: Range<Int64>, into value: Value, reading read: @escaping @Sendable (Range<Int64>) throws -> [UInt8],
         progress: () -> Void = {}, _ update: @escaping @Sendable (inout Value, [UInt8]) -> Void
@@ -58,7 +58,7 @@ extension WorkerThreads {
         return value
     }
 
-    /// Computes the checksum of a range; as ``fold(_:into:reading:progress:_:)``.
+    /// Computes the checksum of a range. The parameters are those of ``fold(_:into:reading:progress:_:)``.
     package func checksum(
         _ algorithm: ChecksumAlgorithm, of range: Range<Int64>, reading read: @escaping @Sendable (Range<Int64>) throws -> [UInt8],
         progress: () -> Void = {}

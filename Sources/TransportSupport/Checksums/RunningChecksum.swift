@@ -1,6 +1,6 @@
 import Crypto
 
-/// The checksum of the bytes so far.
+/// A checksum that is computed while bytes arrive.
 package struct RunningChecksum: Sendable {
     package let algorithm: ChecksumAlgorithm
     private var hash: any HashFunction & Sendable
@@ -20,11 +20,11 @@ package struct RunningChecksum: Sendable {
 
     package mutating func update(_ bytes: [UInt8]) { unsafe bytes.withUnsafeBytes { unsafe update($0) } }
 
-    /// The bytes of the checksum.
+    /// The bytes of the checksum of all bytes so far.
     package var digest: [UInt8] { Self.digest(hash) }
 
     private static func digest(_ hash: some HashFunction) -> [UInt8] { Array(hash.finalize()) }
 
-    /// The checksum.
+    /// The checksum of all bytes so far.
     package var checksum: Checksum { Checksum(computed: algorithm, digest) }
 }

@@ -12,7 +12,7 @@ public struct SettingDescription: Hashable, Sendable {
     /// Whether an endpoint can have the setting.
     public var isForEndpoints: Bool
 
-    /// Whether a session can have the setting. It takes precedence over the endpoint's.
+    /// Whether a session can have the setting. The session's value takes precedence over the endpoint's.
     public var isForSessions: Bool
 
     /// Describes a setting.

@@ -1,6 +1,6 @@
 import TransferCore
 
-/// How the text of a setting is read and written.
+/// The format of a setting's text: parses values, and writes them.
 package struct SettingFormat<Value>: Sendable {
     /// The end of an error after "write", such as "true or false".
     private let expected: String
@@ -25,6 +25,8 @@ package struct SettingFormat<Value>: Sendable {
         self.text = text
     }
 
+    /// Parses the text of a setting.
+    ///
     /// - Throws: A ``TransferError`` that names the setting and its valid values.
     func value(of name: String, _ text: String) throws(TransferError) -> Value {
         guard let value = parse(text) else {
@@ -51,7 +53,7 @@ extension SettingFormat<Int> {
 }
 
 extension SettingFormat<Int64> {
-    /// A number of bytes, at most 64 PiB: sums with positions in files do not overflow.
+    /// A number of bytes, at most 64 PiB, so that adding it to a position in a file does not overflow.
     package static func bytes(from minimum: Int64) -> Self {
         let range = minimum...1 << 56
         return Self(
@@ -91,7 +93,7 @@ extension SettingFormat<[String]> {
         Self("a list, separated by commas", parse: { $0.words }, text: { $0.joined(separator: ",") })
     }
 
-    /// A list with one line for each entry. Each is a text that is not empty.
+    /// A list with one entry per line. No entry is empty.
     ///
     /// - Parameters:
     ///   - expected: The end of an error after "write".

@@ -1,6 +1,6 @@
 package import TransferCore
 
-/// The settings of a transport. Reads options from the texts that an account or a session stores, and writes them.
+/// The settings of a transport. Converts between a transport's options and the texts that an account or a session stores.
 package struct SettingTable<Options: Sendable>: Sendable {
     private let transport: TransportID
     private let standard: Options
@@ -26,9 +26,9 @@ package struct SettingTable<Options: Sendable>: Sendable {
         }
     }
 
-    /// Reads the settings of an endpoint, and those of a session, which take precedence.
+    /// Reads the settings of an endpoint and of a session. The session's settings take precedence.
     ///
-    /// - Throws: A ``TransferError`` for the first invalid setting in alphabetical order. For an unknown name, it contains the nearest one.
+    /// - Throws: A ``TransferError`` for the first invalid setting in alphabetical order. For an unknown name, the error suggests the nearest names.
     package func read(_ endpoint: [String: String], session: [String: String] = [:]) throws(TransferError) -> Options {
         var options = standard
         for (name, text) in endpoint.sorted(by: { $0.key < $1.key }) {
@@ -46,7 +46,7 @@ package struct SettingTable<Options: Sendable>: Sendable {
         return options
     }
 
-    /// Returns the settings for options: those with other values than the defaults.
+    /// Returns the settings whose values in the options differ from the defaults.
     package func write(_ options: Options) -> [String: String] {
         settings.reduce(into: [:]) { texts, setting in
             let defaults = setting.write(standard)
@@ -56,7 +56,7 @@ package struct SettingTable<Options: Sendable>: Sendable {
 
     private func unknown(_ name: String, inSession: Bool) -> TransferError {
         let names = settings.filter { inSession ? $0.isForSessions : $0.isForEndpoints }.map(\.name)
-        // The name of one of a family ends with a text that the user chose.
+        // In a family of settings, the user chose the text after the dot.
         func head(_ name: String) -> String { String(name.prefix { $0 != "." }) }
         let heads = names.map(head).nearest(to: head(name))
         let nearest = names.filter { heads.contains(head($0)) }
@@ -78,7 +78,7 @@ package struct SettingTable<Options: Sendable>: Sendable {
     }
 }
 
-/// One setting of a transport: its documentation, and how its text is read into the transport's options and written from them.
+/// One setting of a transport: its documentation, and the conversion between its text and the transport's options.
 package struct Setting<Options: Sendable>: Sendable {
     /// The name; for a family of settings, the prefix with `NAME`, such as `header.NAME`.
     package let name: String
@@ -92,7 +92,7 @@ package struct Setting<Options: Sendable>: Sendable {
     let standard: @Sendable (Options) -> String
     /// Sets an option from the text of a setting with this name.
     let read: @Sendable (_ name: String, _ text: String, inout Options) throws(TransferError) -> Void
-    /// The settings that options stand for, defaults included.
+    /// Returns the settings for options, including defaults.
     let write: @Sendable (Options) -> [String: String]
     /// The beginning of the names of a family, with the dot; nil for a single setting.
     private let prefix: String?
@@ -170,7 +170,7 @@ package struct Setting<Options: Sendable>: Sendable {
             })
     }
 
-    /// The setting of other options, which contain these.
+    /// Returns this setting for options of another type, which contain these options.
     package func within<Outer>(_ path: any WritableKeyPath<Outer, Options> & Sendable) -> Setting<Outer> {
         var setting = Setting<Outer>(
             name, prefix: prefix, values, standard: { [standard] in standard($0[keyPath: path]) },
@@ -181,9 +181,9 @@ package struct Setting<Options: Sendable>: Sendable {
         return setting
     }
 
-    /// The setting, also for sessions.
+    /// Returns this setting, also allowed for sessions.
     ///
-    /// - Parameter only: Whether endpoints can't have it.
+    /// - Parameter only: Whether the setting is only for sessions, not for endpoints.
     package func forSessions(only: Bool = false) -> Self {
         var setting = self
         setting.isForSessions = true
@@ -191,7 +191,7 @@ package struct Setting<Options: Sendable>: Sendable {
         return setting
     }
 
-    /// Whether a name is that of this setting, or of one of the family.
+    /// Whether a name is the name of this setting, or of a member of this family.
     package func includes(_ name: String) -> Bool {
         guard let prefix else { return name == self.name }
         return name.hasPrefix(prefix) && name.utf8.count > prefix.utf8.count

@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// A condition that occurs once, and that tasks can wait for. Cancelling a task ends its wait.
+/// A condition that occurs once and for which tasks can wait. Cancelling a task ends its wait.
 package final class Latch: Sendable {
     private let state = Locked(State())
 
@@ -26,7 +26,7 @@ package final class Latch: Sendable {
 
     /// Waits until the latch is open.
     ///
-    /// - Throws: `CancellationError` if the task is cancelled before.
+    /// - Throws: `CancellationError` if the task is cancelled first.
     package func wait() async throws {
         let id = state.withLock { state in
             state.nextID += 1
@@ -35,7 +35,7 @@ package final class Latch: Sendable {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let isOver = state.withLock { state in
-                    // The handler below may have run before this task waited.
+                    // The cancellation handler below may already have run.
                     guard !state.isOpen, !Task.isCancelled else { return true }
                     state.waiting[id] = continuation
                     return false

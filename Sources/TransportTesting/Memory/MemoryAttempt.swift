@@ -6,28 +6,28 @@ public struct MemoryAttempt: Sendable {
     public enum Outcome: Hashable, Sendable {
         /// The file is complete.
         case completed
-        /// It threw this error.
+        /// The attempt threw this error.
         case failed(TransferError)
-        /// It threw a `CancellationError`.
+        /// The attempt threw a `CancellationError`.
         case cancelled
-        /// It threw another error, with this description: an error of the reporter.
+        /// The attempt threw another error, which came from the reporter and has this description.
         case failedOtherwise(String)
     }
 
     /// The ID of the transfer.
     public let transferID: String
-    /// The number of the attempt for that ID.
+    /// The number of the attempt for this transfer.
     public let number: Int
     /// The remote name.
     public let path: RemotePath
     /// The endpoint.
     public let endpoint: Endpoint
-    /// The checkpoint from which it resumed.
+    /// The checkpoint from which the attempt resumed; nil if it began at byte 0.
     public let checkpoint: Checkpoint?
-    /// The position in the file of its first byte: the number of bytes that the other end had, or, for a download, that were synced before.
+    /// The position in the file at which the attempt began. Earlier bytes were at the other end, or, for a download, synced to the disk.
     public internal(set) var startOffset: Int64
-    /// The number of bytes that it moved so far.
+    /// The number of bytes that the attempt has moved so far.
     public internal(set) var bytesMoved: Int64 = 0
-    /// The end, or nil while it runs.
+    /// The end of the attempt; nil while it is running.
     public internal(set) var outcome: Outcome?
 }

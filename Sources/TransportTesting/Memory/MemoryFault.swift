@@ -6,9 +6,10 @@ public enum MemoryFault: Hashable, Sendable {
     /// Fails with this error before the first byte.
     case fail(TransferError)
 
-    /// Breaks the connection after this many bytes of the attempt arrived, before a checkpoint covers the last of them.
+    /// Breaks the connection after this many bytes of the attempt arrived, before a checkpoint covers the last byte.
     ///
-    /// If fewer remain, all of them arrive, the remote file is complete, and the response is lost. A listing breaks after this many entries.
+    /// If fewer bytes remain, all of them arrive, the remote file is complete, and the response is lost. For a listing, breaks the connection after
+    /// this many entries.
     case cut(afterBytes: Int64)
 
     /// The other end loses the content of an unfinished file. An attempt with a checkpoint fails with ``FailureClass/resumeLost``.
@@ -21,7 +22,7 @@ public final class MemoryFaultList: Sendable {
 
     init() {}
 
-    /// Adds a fault after the others. Call it from any thread.
+    /// Adds a fault at the end of the list. Call it from any thread.
     ///
     /// - Parameters:
     ///   - path: The remote name of the file, or nil for any file.

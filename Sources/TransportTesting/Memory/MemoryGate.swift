@@ -1,4 +1,4 @@
-/// Holds the attempts for one file at one position; see ``MemoryTransport/gate(_:atByte:)``.
+/// A gate that stops the attempts for one file at one position; see ``MemoryTransport/gate(_:atByte:)``.
 public final class MemoryGate: Sendable {
     let path: String
     let position: Int64
@@ -12,14 +12,14 @@ public final class MemoryGate: Sendable {
 
     var isOpen: Bool { opening.isOpen }
 
-    /// Waits until an attempt is or was held at the gate.
+    /// Waits until an attempt has arrived at the gate.
     ///
-    /// - Throws: `CancellationError` if the task is cancelled before.
+    /// - Throws: `CancellationError` if the task is cancelled first.
     public func reached() async throws {
         try await arrival.wait()
     }
 
-    /// Lets held and future attempts continue.
+    /// Opens the gate: stopped and future attempts continue.
     public func open() {
         opening.open()
     }

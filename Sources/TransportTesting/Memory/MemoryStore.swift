@@ -29,9 +29,9 @@ struct MemoryStore: Sendable {
     var links: [String: String] = [:]
     private var versions = 0
     private(set) var uploads: [String: Upload] = [:]
-    /// The IDs in the order of their creation.
+    /// The IDs of all uploads in the order of their creation.
     private var order: [String] = []
-    /// The same for each name.
+    /// The IDs of the uploads of each name, in the order of their creation.
     private var idsByPath: [String: [String]] = [:]
 
     mutating func create(at address: String, _ path: RemotePath) -> String {
@@ -50,7 +50,7 @@ struct MemoryStore: Sendable {
         uploads[id]?.isComplete = true
     }
 
-    /// Removes an upload unless it is complete, as complete content belongs to the receiver.
+    /// Removes an upload unless it is complete, because complete content belongs to the receiver.
     mutating func discard(_ id: String) {
         if uploads[id]?.isComplete == false { uploads[id] = nil }
     }

@@ -14,10 +14,10 @@ extension MemoryTransport {
     /// Whether ``shutdown()`` was called.
     public var isShutDown: Bool { state.withLock { $0.isShutDown } }
 
-    /// Waits until this many attempts have started, counted from the beginning.
+    /// Waits until this many attempts have started since the transport was created.
     ///
     /// - Returns: All attempts that have started.
-    /// - Throws: `CancellationError` if the task is cancelled before.
+    /// - Throws: `CancellationError` if the task is cancelled first.
     @discardableResult
     public func attemptsStarted(_ count: Int) async throws -> [MemoryAttempt] {
         let latch = Latch()

@@ -3,14 +3,14 @@ import Locking
 public import TransferCore
 
 extension MemoryTransport {
-    /// Returns the content of the latest complete file of a name; nil if none is complete.
+    /// Returns the content of the latest complete file with a name; nil if there is no complete file.
     ///
-    /// - Parameter address: The address of its endpoint, or nil for any.
+    /// - Parameter address: The address of the file's endpoint, or nil for any endpoint.
     public func contents(of path: String, at address: String? = nil) -> Data? {
         state.withLock { $0.store.latest(path, at: address, where: \.isComplete)?.content }
     }
 
-    /// Returns the content of the latest upload of a name, complete or not, or nil.
+    /// Returns the content of the latest upload of a name, complete or not; nil if there is none.
     public func partialContents(of path: String, at address: String? = nil) -> Data? {
         state.withLock { $0.store.latest(path, at: address)?.content }
     }
@@ -20,7 +20,7 @@ extension MemoryTransport {
         state.withLock { $0.store.completePaths }
     }
 
-    /// The number of incomplete uploads. Discarding reduces it to 0.
+    /// The number of incomplete uploads that were not discarded.
     public var partialCount: Int {
         state.withLock { $0.store.uploads.values.count { !$0.isComplete } }
     }

@@ -4,7 +4,7 @@ import TransferCore
 import TransportSupport
 
 extension MemoryTransport {
-    /// Creates a remote file for downloads. It replaces a file of that name, whose downloads can't be continued.
+    /// Creates a remote file for downloads. If it replaces a file with the same name, unfinished downloads of the old file can't be resumed.
     ///
     /// Complete uploads can also be downloaded by their names.
     ///
@@ -57,7 +57,7 @@ extension MemoryTransport {
             if let cut, position >= cut { throw connectionLost(attempt, "received") }
             chunks += 1
             if chunks.isMultiple(of: chunksPerCheckpoint) || position == size {
-                // A transport over a network uses syncIfDue(upTo:), so that the disk does not delay the network.
+                // A transport over a network calls syncIfDue(upTo:) instead: otherwise the disk would delay the network.
                 try await writer.sync(upTo: position)
                 try await reporter.save(Checkpoint(data: Data(file.version.utf8), confirmed: position))
                 confirmed = position
@@ -71,7 +71,9 @@ extension MemoryTransport {
         return receipt
     }
 
-    /// Returns the current file. A part file of another version can't be continued.
+    /// Returns the current remote file.
+    ///
+    /// - Throws: A ``TransferError``, of the class ``FailureClass/resumeLost`` if the file is not of the given version or the checkpoint's version.
     private func find(_ attempt: FileAttempt, version: String? = nil) throws(TransferError) -> MemoryStore.RemoteFile {
         let path = attempt.remotePath.description
         guard let file = state.withLock({ $0.store.remoteFile(path) }) else {

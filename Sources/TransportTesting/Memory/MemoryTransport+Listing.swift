@@ -17,7 +17,7 @@ extension MemoryTransport: FolderListing {
 
     /// Lists a folder for downloads, in the order of names, a hundred entries at a time.
     ///
-    /// A gate at byte 0 of the folder's name holds it before the first entry.
+    /// A gate at byte 0 of the folder's name stops the listing before the first entry.
     ///
     /// - Throws: Scripted faults; `CancellationError`; errors of the receiver.
     public func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws {

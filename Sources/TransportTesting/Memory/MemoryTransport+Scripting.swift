@@ -2,7 +2,7 @@ import Locking
 public import TransferCore
 
 extension MemoryTransport {
-    /// Lets future attempts fail before their first byte.
+    /// Makes future attempts fail before their first byte.
     ///
     /// - Parameters:
     ///   - count: The number of attempts.
@@ -11,21 +11,21 @@ extension MemoryTransport {
         faults.append(.fail(error), for: path, times: count)
     }
 
-    /// Closes a gate, which holds attempts for a file until it opens or they are cancelled.
+    /// Creates a closed gate, which stops attempts for a file until it opens or they are cancelled.
     ///
     /// - Parameters:
     ///   - path: The remote name.
-    ///   - position: The number of bytes that are at the other end, and covered by a due checkpoint, when an attempt is held. With the file's size, an
-    ///     attempt is held before it completes the file.
+    ///   - position: The position in the file at which attempts stop. The bytes before it have arrived, and a due checkpoint is saved. At the file's
+    ///     size, attempts stop before they complete the file.
     public func gate(_ path: String, atByte position: Int64 = 0) -> MemoryGate {
         let gate = MemoryGate(path: path, position: position)
         state.withLock { $0.gates.append(gate) }
         return gate
     }
 
-    /// Lets a host refuse connections.
+    /// Makes a host refuse connections.
     ///
-    /// - Parameter error: An error to throw instead, before the first byte.
+    /// - Parameter error: The error of attempts; nil for a refused connection of the class ``FailureClass/unreachable``.
     public func refuse(host: String, with error: TransferError? = nil) {
         state.withLock {
             $0.refusedHosts[host] =
@@ -33,24 +33,24 @@ extension MemoryTransport {
         }
     }
 
-    /// Lets a host accept connections again.
+    /// Makes a host accept connections again.
     public func accept(host: String) {
         state.withLock { $0.refusedHosts[host] = nil }
     }
 
-    /// An endpoint of this transport, with the address `memory://host/`. Every host exists.
+    /// Returns an endpoint of this transport, with the address `memory://host/`. All host names are valid.
     public func endpoint(host: String = "memory", credentials: [CredentialReference] = []) -> Endpoint {
         Endpoint(transport: id, address: "memory://\(host)/", credentials: credentials)
     }
 
-    /// Waits at the gates of a position.
+    /// Waits until all gates at a position are open.
     func pass(_ path: String, at position: Int64) async throws {
         while let gate = closedGates(of: path).first(where: { $0.position == position }) {
             try await gate.pass()
         }
     }
 
-    /// The position of the next gate, or `.max` if there is none.
+    /// Returns the position of the next closed gate, or `.max` if there is none.
     func nextGate(_ path: String, after position: Int64) -> Int64 {
         closedGates(of: path).map(\.position).filter { $0 > position }.min() ?? .max
     }

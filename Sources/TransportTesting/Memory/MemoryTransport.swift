@@ -3,9 +3,9 @@ import Locking
 public import TransferCore
 import TransportSupport
 
-/// The reference implementation of a transport: it transfers files to and from the memory of this process, with scripted failures.
+/// The reference implementation of a transport. It transfers files to and from the memory of this process, and can simulate failures.
 ///
-/// Use it in tests of queues, and read it before you write a transport. Tests script faults and gates, and read the results:
+/// Use it in tests of queues, and read its source before you write a transport. Tests set up faults and gates, and read the results:
 ///
 /// ```swift
 /// let memory = MemoryTransport()
@@ -19,7 +19,7 @@ import TransportSupport
 ///
 /// Call the methods from any thread, also during attempts.
 public final class MemoryTransport: Transport {
-    /// The name for endpoints.
+    /// The transport's name in endpoints.
     public let id: TransportID
 
     /// The faults of future attempts.
@@ -47,8 +47,9 @@ public final class MemoryTransport: Transport {
     ///
     /// - Parameters:
     ///   - chunkSize: The number of bytes that move at a time, at least 1.
-    ///   - chunksPerCheckpoint: The number of chunks between checkpoints, at least 1. A checkpoint is also saved before the first byte and after the last.
-    ///   - acceptedSecret: The value that one of an endpoint's credentials must have; nil to accept all clients.
+    ///   - chunksPerCheckpoint: The number of chunks between checkpoints, at least 1. Checkpoints are also saved before the first byte of an upload
+    ///     and after the last byte.
+    ///   - acceptedSecret: The value that one of an endpoint's credentials must have; nil to accept any or no credentials.
     public init(id: TransportID = "memory", chunkSize: Int = 64 * 1024, chunksPerCheckpoint: Int = 1, acceptedSecret: String? = nil) {
         self.id = id
         self.chunkSize = max(1, chunkSize)
@@ -149,7 +150,7 @@ public final class MemoryTransport: Transport {
         return TransferReceipt(bytes: position, remoteURL: attempt.endpoint.address + path)
     }
 
-    /// Finds the upload of the checkpoint, or creates one and saves its ID before it gets any bytes.
+    /// Finds the upload of the checkpoint, or creates an upload and saves its ID before its first byte.
     private func findOrCreateUpload(_ attempt: FileAttempt, _ source: UploadSource, _ reporter: AttemptReporter) async throws -> String {
         let upload: String
         let position: Int64

@@ -3,7 +3,7 @@ import Foundation
 import SystemPackage
 import TransferCore
 
-/// Reads a source on a dispatch queue, so that a slow disk never blocks the cooperative thread pool.
+/// Reads a source on a dispatch queue, because a slow disk must not block the cooperative thread pool.
 struct SourceReader: Sendable {
     private let source: UploadSource
     private let descriptor: FileDescriptor
@@ -45,7 +45,7 @@ struct SourceReader: Sendable {
         }
     }
 
-    /// Compares the open file with the identity that the queue read.
+    /// Compares the open file with the identity that the queue recorded.
     func verifyUnchanged() async throws {
         try await Self.onQueue { [descriptor, source] in try Self.compare(descriptor, with: source) }
     }

@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Records the reports of an attempt, and delays the attempt with its allowance.
+/// Records the reports of an attempt, and can stop the attempt by limiting its allowance.
 final class AttemptRecorder: Sendable {
     struct Progress: Sendable {
         let sent: Int64
@@ -12,11 +12,11 @@ final class AttemptRecorder: Sendable {
         var progress: [Progress] = []
         var checkpoints: [Checkpoint] = []
         var totals: [Int64] = []
-        /// The number of bytes that may still move; nil for any number.
+        /// The number of bytes that the attempt may still move; nil for any number.
         var allowance: Int?
     }
 
-    /// Opens when the attempt requests more than its allowance, at which point it surely runs.
+    /// Opens when the attempt requests more bytes than its allowance. The attempt is then certainly running.
     let exhausted = Latch()
     private let state: Locked<State>
     private let onSave: @Sendable (Checkpoint) async throws -> Void
@@ -24,7 +24,7 @@ final class AttemptRecorder: Sendable {
 
     /// - Parameters:
     ///   - allowance: The number of bytes that the attempt may move before ``allowAll()``; nil for any number.
-    ///   - onSave: Called with each checkpoint, before it counts as saved.
+    ///   - onSave: Called with each checkpoint, before the checkpoint counts as saved.
     ///   - onProgress: Called with each report of progress.
     init(
         allowance: Int? = nil, onSave: @escaping @Sendable (Checkpoint) async throws -> Void = { _ in },

@@ -1,26 +1,26 @@
 public import Foundation
 public import TransferCore
 
-/// A fixture for a transport that downloads.
+/// The fixture of a transport that can download files.
 ///
 /// ``TransportFixture/cut(afterBytes:)`` also breaks downloads, after the server has sent that many bytes of content.
 public protocol DownloadingFixture: TransportFixture {
-    /// Creates a remote file. It replaces a file of that name, whose downloads can't be continued.
+    /// Creates a remote file. If it replaces a file with the same name, unfinished downloads of the old file can't be resumed.
     func provide(_ content: Data, as path: RemotePath) async throws
 }
 
-/// A requirement of each transport that downloads. Check it like a ``TransportPromise``.
+/// A requirement that every transport for downloads must meet. Check it like a ``TransportPromise``.
 public enum DownloadPromise: String, CaseIterable, Sendable, CustomStringConvertible {
     // Content
     case contentArrivesIntact = "A downloaded file is intact, whatever its size"
-    case nameComesLast = "A download gets its name only when it is complete"
+    case nameComesLast = "A download gets its final name only when it is complete"
     case receiptHasSize = "The receipt contains the number of received bytes"
-    case totalIsTrue = "The reported size is that of the file"
+    case totalIsTrue = "The reported size is the size of the file"
     case missingFileIsPermanent = "A missing remote file is an error of the class permanent"
     // Resuming
-    case resumesAfterCut = "A download resumes from its last checkpoint after its connection broke"
-    case resumesAfterCancellation = "A download resumes from its last checkpoint after it was cancelled"
-    case checkpointIsTrue = "A checkpoint never covers more bytes than this machine has"
+    case resumesAfterCut = "A download resumes from its last checkpoint after a broken connection"
+    case resumesAfterCancellation = "A download resumes from its last checkpoint after a cancellation"
+    case checkpointIsTrue = "A checkpoint never covers more bytes than this machine has received"
     case changedFileIsNotResumed = "A remote file that changed since its checkpoint is an error of the class resumeLost"
     case lostPartIsNotResumed = "A missing part file is an error of the class resumeLost"
     // Progress

@@ -3,9 +3,9 @@ import Locking
 import SystemPackage
 import TransferCore
 
-/// A source that is complete on disk but reports that it grows, like a producer that waits for confirmations.
+/// A source for tests that is complete on disk, but reports growth like a producer that waits for confirmations.
 final class GrowingSource: Sendable {
-    /// The number of bytes by which it is ahead of the confirmed ones.
+    /// The number of bytes by which the producer is ahead of the confirmed bytes.
     static let window: Int64 = 300_000
 
     let source: UploadSource
@@ -18,7 +18,7 @@ final class GrowingSource: Sendable {
     let isWhollyAwaited = Latch()
 
     /// - Parameters:
-    ///   - failure: The error with which the producer fails half-way; nil for none.
+    ///   - failure: The error with which the producer fails half-way; nil for no failure.
     ///   - stops: Whether the producer stops reporting half-way.
     init(_ file: (source: UploadSource, content: Data), failure: TransferError? = nil, stops: Bool = false) {
         content = file.content
@@ -29,7 +29,7 @@ final class GrowingSource: Sendable {
         let produceAll = Locked<@Sendable () -> Void>({})
         growth = SourceGrowth(
             release: { offset in confirm.withLock { $0 }(offset) }, lift: { if $0 == .max { produceAll.withLock { $0 }() } })
-        // The final identity of the file means nothing for a growing source.
+        // Transports must ignore the identity of a growing source, so this identity is invalid.
         let identity = SourceIdentity(size: 0, modificationTime: 0, inode: 0, device: 0, bootID: "")
         source = UploadSource(path: file.source.path, identity: identity, growth: growth)
         confirm.withLock { $0 = { [weak self] in self?.confirm($0) } }
@@ -93,7 +93,8 @@ extension PromiseCheck {
 
     func cancellationOfWaitingEnds() async throws {
         let growing = try makeGrowingSource(Self.largeSize, stops: true)
-        // When half is confirmed, the attempt waits for more or will soon; or it waits for the whole source to send the length.
+        // The latch opens when half is confirmed, because the attempt then waits for more bytes. It also opens when the attempt waits for the whole
+        // source in order to send its length.
         let isHalfSent = growing.isWhollyAwaited
         let recorder = AttemptRecorder(onProgress: { confirmed in
             growing.confirm(confirmed)

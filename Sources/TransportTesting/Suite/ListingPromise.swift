@@ -1,19 +1,19 @@
 public import TransferCore
 
-/// A fixture for a transport that lists folders. ``DownloadingFixture/provide(_:as:)`` creates the parent folders of a file.
+/// The fixture of a transport that lists folders. Its ``DownloadingFixture/provide(_:as:)`` must create the parent folders of a file.
 public protocol ListingFixture: DownloadingFixture {
     /// Creates an empty remote folder.
     func makeFolder(_ path: RemotePath) async throws
 }
 
-/// A requirement of each transport that lists folders; see `FolderListing`. Check it like a ``TransportPromise``.
+/// A requirement that every transport for folders (`FolderListing`) must meet. Check it like a ``TransportPromise``.
 public enum ListingPromise: String, CaseIterable, Sendable, CustomStringConvertible {
     case entriesAreWhole = "Each entry of a folder is listed once, with its kind and size"
-    case largeFolderIsWhole = "A folder of many entries is listed completely"
+    case largeFolderIsWhole = "A folder with many entries is listed completely"
     case namesAreKept = "Names are listed unchanged, whatever they contain"
     case emptyFolderIsEmpty = "An empty folder is listed without an entry"
     case missingFolderIsPermanent = "A missing folder, or a file instead of a folder, is an error of the class permanent"
-    case receiverEndsListing = "A listing ends with the error of its receiver"
+    case receiverEndsListing = "If the receiver throws an error, the listing ends with this error"
     case cancellationEnds = "A cancelled listing ends and throws a CancellationError"
     case refusedConnectionIsUnreachable = "A refused connection is an error of the class unreachable, also for a listing"
 

@@ -36,7 +36,7 @@ extension PromiseCheck {
             "\u{7F}",
         ]
         for name in names { try await checkName(RemotePath(name)) }
-        // Not UTF-8, which is valid on a file system.
+        // This name is not UTF-8, but valid on a file system.
         try await checkName(RemotePath(bytes: [0x61, 0xFF, 0xFE, 0x62]))
     }
 

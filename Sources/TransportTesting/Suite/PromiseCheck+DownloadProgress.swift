@@ -19,7 +19,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
 
     /// Runs an attempt whose connection breaks.
     ///
-    /// - Returns: False if its other connections completed the file, as they may with several segments.
+    /// - Returns: Whether the attempt failed. With several segments, the attempt's other connections may complete the file.
     private func isInterrupted(_ download: Download, _ recorder: AttemptRecorder, _ situation: String) async throws -> Bool {
         guard fixture.options.parallel > 1 else {
             _ = try await failure(situation) { try await receive(download, recorder) }
@@ -68,7 +68,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
                 try await receive(download, recorder)
             } catch is TransferError where cut != nil {}
             if let untrue = untrue.withLock({ $0 }) {
-                throw violation("A checkpoint covers \(untrue.claimed) bytes, but this machine has \(untrue.stored), or different ones.")
+                throw violation("A checkpoint covers \(untrue.claimed) bytes, but this machine has \(untrue.stored), or other bytes.")
             }
         }
     }
@@ -87,7 +87,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         try await expect(.resumeLost, "When the part file was removed") { try await receive(download, from: checkpoint) }
     }
 
-    /// Returns a download that has a checkpoint with bytes.
+    /// Returns an unfinished download with a checkpoint that covers bytes.
     private func halfReceived() async throws -> (Download, Checkpoint) {
         let download = try await makeDownload(Self.largeSize)
         let recorder = AttemptRecorder(allowance: 2_000_000)
@@ -96,13 +96,13 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         attempt.task.cancel()
         _ = try? await attempt.value(within: deadline, of: self)
         if let checkpoint = recorder.checkpoints.last, checkpoint.confirmed > 0 { return (download, checkpoint) }
-        // A cancelled attempt need not save its received bytes; one whose connection broke must.
+        // A cancelled attempt can omit a checkpoint of its received bytes. An attempt whose connection broke can't.
         let other = try await makeDownload(Self.largeSize)
         let second = AttemptRecorder()
         try await fixture.cut(afterBytes: 2_000_000)
         _ = try await failure("When the connection broke after 2,000,000 bytes") { try await receive(other, second) }
         guard let checkpoint = second.checkpoints.last, checkpoint.confirmed > 0 else {
-            throw violation("When the connection broke after 2,000,000 bytes, no checkpoint covers any.")
+            throw violation("When the connection broke after 2,000,000 bytes, no checkpoint covers any bytes.")
         }
         return (other, checkpoint)
     }
@@ -142,7 +142,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
             let recorder = AttemptRecorder(allowance: allowed)
             let attempt = start(download, recorder)
             try await attempt.isHeld(by: recorder, within: deadline, of: self)
-            // With several segments, the size of the part file is the position of the last one, not the number of bytes.
+            // With several segments, the part file has gaps, so its size is not the number of received bytes.
             let size = fixture.options.parallel > 1 ? 0 : Int64(download.part?.count ?? 0)
             let received = max(size, recorder.progress.map(\.sent).max() ?? 0)
             try require(received <= allowed, "\(received) bytes were received, but only \(allowed) were allowed.")

@@ -9,10 +9,10 @@ struct Download: Sendable {
     let content: Data
 
     var received: Data? { Self.content(destination.path) }
-    /// The received content: that of the part file, or of the file, because a transport may rename the part file.
+    /// The received content: the content of the part file, or of the final file if the transport has renamed the part file.
     var part: Data? { Self.content(destination.partPath) ?? received }
 
-    /// Whether this machine has a number of its bytes: at its start, or anywhere for a download in several segments.
+    /// Whether this machine has at least this many correct bytes: at the start of the file, or anywhere if the download has several segments.
     func has(_ count: Int64, inSegments: Bool) -> Bool {
         let part = part ?? Data()
         guard inSegments else { return count <= part.count && part.prefix(Int(count)) == content.prefix(Int(count)) }
@@ -29,9 +29,9 @@ struct Download: Sendable {
 }
 
 extension PromiseCheck where Fixture: DownloadingFixture {
-    /// Creates a remote file.
+    /// Creates a remote file to download.
     ///
-    /// - Parameter folder: The local folder below the root.
+    /// - Parameter folder: The local destination folder below the root.
     func makeDownload(_ size: Int, seed: UInt64 = 1, in folder: FilePath = "") async throws -> Download {
         let name = UUID().uuidString
         let path = try makePath(name)
@@ -116,7 +116,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         let download = try await makeDownload(0)
         let missing = Download(path: try makePath("missing-\(UUID().uuidString)"), destination: download.destination, content: Data())
         try await expect(.permanent, "When there was no such file") { try await receive(missing) }
-        try require(missing.received == nil, "When there was no such file, a local one was created.")
+        try require(missing.received == nil, "When there was no such file, a local file was created.")
     }
 
     // MARK: The existing file
@@ -161,7 +161,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         try Data("mine".utf8).write(to: URL(filePath: target.string))
         let other = try await makeDownload(100_000)
         try FileManager.default.createSymbolicLink(atPath: other.destination.partPath.string, withDestinationPath: target.string)
-        // The attempt may succeed or fail, but must not write through the link.
+        // The attempt can succeed or fail, but must not write through the link.
         _ = try? await receive(other)
         try require(
             try Data(contentsOf: URL(filePath: target.string)) == Data("mine".utf8),

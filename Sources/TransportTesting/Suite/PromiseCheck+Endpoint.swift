@@ -27,7 +27,7 @@ extension PromiseCheck {
         try await requireWrongSecretIsKept(source)
     }
 
-    /// Checks that the error for a rejected secret does not contain it. A server may also accept every secret.
+    /// Checks that the error for a rejected secret does not contain the secret. Servers that accept every secret pass.
     private func requireWrongSecretIsKept(_ source: UploadSource) async throws {
         let wrong = "wrong-\(UUID().uuidString)"
         let attempt = FileAttempt(
@@ -51,15 +51,18 @@ extension PromiseCheck {
         try requireNoSecret(in: error.description, "The error's description", secrets)
     }
 
-    /// - Parameter secrets: The secrets; nil for those of the fixture.
+    /// Checks that a text contains no secret, neither as text nor in base64.
+    ///
+    /// - Parameter secrets: The secrets; nil for the secrets of the fixture.
     private func requireNoSecret(in text: String, _ holder: String, _ secrets: [String]? = nil) throws {
         for secret in secrets ?? fixture.secrets where !secret.isEmpty {
-            // The base64 of HTTP's basic authentication depends on the length of the name before the secret; three shifts cover all.
+            // In HTTP's basic authentication, the base64 text of the secret depends on the length of the name before it. Three shifts cover all
+            // cases.
             let encoded = (0..<3).map { shift in
                 let padded = Data(repeating: 0x3A, count: shift) + Data(secret.utf8)
                 return String(padded.base64EncodedString().dropFirst(4).dropLast(4))
             }
-            // The observation must not contain the secret either.
+            // The violation must not contain the secret either.
             try require(!text.contains(secret), "\(holder) contains a secret.")
             try require(!encoded.contains { $0.count >= 8 && text.contains($0) }, "\(holder) contains a secret in base64.")
         }

@@ -20,7 +20,7 @@ extension PromiseCheck where Fixture: ListingFixture {
 
     func largeFolderIsWhole() async throws {
         let folder = UUID().uuidString
-        // More than fit in one response of any server.
+        // More entries than fit into one response of any server.
         for number in 0..<1_500 { try await provide(1, as: "\(folder)/\(number)") }
         let expected = (0..<1_500).map { RemoteEntry(name: Array("\($0)".utf8), kind: .file(size: 1)) }
         try require(Set(expected), are: try await entries(of: folder))
@@ -56,7 +56,7 @@ extension PromiseCheck where Fixture: ListingFixture {
         try await provide(10, as: "\(folder)/file")
         let own = TransferError(.permanent, .unsafeName, "The receiver ends the listing.")
         let error = try await failure("When the receiver threw an error") { try await list(folder) { _ in throw own } }
-        try require(error == own, "The listing threw a different error from the receiver's: \(error)")
+        try require(error == own, "The listing did not throw the receiver's error, but: \(error)")
     }
 
     func listingCancellationEnds() async throws {
@@ -65,7 +65,7 @@ extension PromiseCheck where Fixture: ListingFixture {
         let (arrived, released) = (Latch(), Latch())
         let running = try start(folder) { _ in
             arrived.open()
-            // Waits until the task is cancelled, or long after.
+            // Waits until the task is cancelled.
             try await released.wait()
         }
         try await running.reaches(arrived, within: deadline, of: self)

@@ -4,7 +4,7 @@ import TransferCore
 
 extension PromiseCheck {
     func resumesAfterCut() async throws {
-        // After the first byte, inside and at the end of common buffers, before the last byte, and before the response.
+        // The cuts are after the first byte, inside and at the end of common buffers, before the last byte, and before the response.
         for cut in [1, 100_000, 1024 * 1024, Self.largeSize - 1, Self.largeSize] {
             let (source, content) = try makeSource(Self.largeSize)
             let path = try makePath()
@@ -13,11 +13,11 @@ extension PromiseCheck {
             do {
                 _ = try await failure("When the connection broke after \(cut) bytes") { try await send(source, as: path, recorder) }
             } catch is PromiseViolation where cut == Self.largeSize {
-                // All bytes arrived: a transport may ask the other end and find the file complete.
+                // All bytes arrived. A transport may query the other end and find the file complete.
                 try await requireArrived(content, as: path, "After the response was lost")
                 continue
             }
-            // A server that has the whole file may consider it complete.
+            // A server that has all bytes may consider the file complete.
             try await requireInterrupted(
                 recorder, path, "After a cut at \(cut) bytes", wasBegun: cut > 1, mayBeComplete: cut == Self.largeSize)
             try await resume(source, content, as: path, after: recorder, "After a cut at \(cut) bytes")
@@ -41,7 +41,7 @@ extension PromiseCheck {
     /// Checks the state that an interrupted attempt must leave.
     ///
     /// - Parameters:
-    ///   - wasBegun: Whether the other end can know the file. Before the first byte, a connection may not even be open.
+    ///   - wasBegun: Whether the upload has certainly begun. Before the first byte, a connection may not even be open.
     ///   - mayBeComplete: Whether the other end may have the whole file.
     private func requireInterrupted(
         _ recorder: AttemptRecorder, _ path: RemotePath, _ situation: String, wasBegun: Bool = true, mayBeComplete: Bool

@@ -52,7 +52,7 @@ extension PromiseCheck {
     }
 }
 
-/// A change of a source that the queue does not know about.
+/// A change of a source after the queue recorded its identity.
 enum SourceChange: String, CaseIterable, CustomStringConvertible {
     case grew = "grew"
     case shrank = "shrank"
@@ -65,7 +65,7 @@ enum SourceChange: String, CaseIterable, CustomStringConvertible {
         case .grew: try resize(source, to: source.size + 1)
         case .shrank: try resize(source, to: source.size / 2)
         case .wasTouched:
-            // By hours, so that every file system can represent the difference.
+            // The difference is two hours, which every file system can represent.
             let time = Date(timeIntervalSince1970: Double(source.identity.modificationTime / 1_000_000_000) - 7200)
             try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: source.path.string)
         }

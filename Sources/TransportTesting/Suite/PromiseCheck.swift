@@ -3,14 +3,14 @@ import Logging
 import SystemPackage
 import TransferCore
 
-/// The check of one promise.
+/// Checks one promise of a transport.
 struct PromiseCheck<Fixture: TransportFixture>: Sendable {
     /// The promise, as a sentence.
     let promise: String
     let fixture: Fixture
     let deadline: Duration
 
-    /// A size larger than any buffer of a transport, so that an attempt can be stopped half-way.
+    /// A file size that exceeds any buffer of a transport, so that tests can stop an attempt half-way.
     static var largeSize: Int { 3 * 1024 * 1024 + 7 }
 
     static var logger: Logger { Logger(label: "transport-testing") { _ in SwiftLogNoOpLogHandler() } }
@@ -35,9 +35,9 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
         guard condition else { throw violation(observation()) }
     }
 
-    /// Creates a file to send.
+    /// Creates a file to upload.
     ///
-    /// - Parameter seed: Files of different seeds differ in most bytes.
+    /// - Parameter seed: Files with different seeds differ in most bytes.
     func makeSource(_ size: Int, seed: UInt64 = 1) throws -> (source: UploadSource, content: Data) {
         let content = Self.content(size, seed: seed)
         let path = fixture.folder.appending(UUID().uuidString)
@@ -49,7 +49,7 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
 
     /// Runs one attempt.
     ///
-    /// - Throws: The error of the transport; a violation if it does not return in time.
+    /// - Throws: The error of the transport; a violation if the attempt does not end in time.
     @discardableResult
     func send(
         _ source: UploadSource, as path: RemotePath, at endpoint: Endpoint? = nil, from checkpoint: Checkpoint? = nil,

@@ -1,12 +1,12 @@
 import TransferCore
 
-/// A running attempt.
+/// A running attempt of the transport under test.
 struct RunningAttempt: Sendable {
     let task: Task<TransferReceipt, any Error>
 
     /// Returns the receipt, or throws the transport's error.
     ///
-    /// - Throws: A violation if the attempt neither returns nor throws within the deadline. The attempt is then abandoned, because it may never end.
+    /// - Throws: A violation if the attempt neither returns nor throws within the deadline. It is then cancelled, but not awaited.
     func value<Fixture>(within deadline: Duration, of check: PromiseCheck<Fixture>) async throws -> TransferReceipt {
         let isOver = Latch()
         Task { [task] in
@@ -27,14 +27,14 @@ struct RunningAttempt: Sendable {
         return try await task.value
     }
 
-    /// Waits until the attempt is delayed by its allowance, or has ended before.
+    /// Waits until the attempt is stopped by its allowance, or has ended.
     ///
     /// - Throws: A violation if neither happens within the deadline.
     func isHeld<Fixture>(by recorder: AttemptRecorder, within deadline: Duration, of check: PromiseCheck<Fixture>) async throws {
         try await reaches(recorder.exhausted, within: deadline, of: check)
     }
 
-    /// Waits until the attempt opens a latch, or has ended before.
+    /// Waits until the attempt opens a latch, or has ended.
     ///
     /// - Throws: A violation if neither happens within the deadline.
     func reaches<Fixture>(_ latch: Latch, within deadline: Duration, of check: PromiseCheck<Fixture>) async throws {

@@ -2,9 +2,9 @@ import TransferCore
 
 /// A requirement that every transport for growing sources must meet. Check it like a ``TransportPromise``.
 public enum StreamPromise: String, CaseIterable, Sendable, CustomStringConvertible {
-    case growingSourceArrives = "A source that grows only after confirmations arrives intact"
-    case resumesAfterCut = "A growing source resumes from its last checkpoint after its connection broke"
-    case sourceFailureIsReported = "If the producer fails, the attempt throws that error, and the file is not complete"
+    case growingSourceArrives = "A source that grows only after confirmations arrives intact at the other end"
+    case resumesAfterCut = "The upload of a growing source resumes from its last checkpoint after a broken connection"
+    case sourceFailureIsReported = "If the producer fails, the attempt throws the producer's error, and the file is not complete"
     case cancellationEnds = "An attempt that waits for its source ends when it is cancelled"
 
     /// The promise, as a sentence.

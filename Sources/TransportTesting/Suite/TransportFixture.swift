@@ -2,14 +2,14 @@ public import Foundation
 public import SystemPackage
 public import TransferCore
 
-/// A transport and its server, for the conformance suite. Implemented by the author of the transport.
+/// A transport under test, with its server. The author of the transport implements this protocol for the conformance suite.
 ///
 /// Create a fixture for each ``TransportPromise/verify(_:deadline:)``, with a server that has no other clients.
 public protocol TransportFixture: Sendable {
     /// The transport under test. The fixture's owner shuts it down.
     var transport: any Transport { get }
 
-    /// A working endpoint. If the transport can authenticate, it refers to a credential that ``credentials`` reads.
+    /// A working endpoint. If the transport can authenticate, the endpoint refers to a credential that ``credentials`` reads.
     var endpoint: Endpoint { get }
 
     /// An endpoint that refuses connections, with the same credentials.
@@ -18,41 +18,41 @@ public protocol TransportFixture: Sendable {
     /// Reads the secrets.
     var credentials: any CredentialProvider { get }
 
-    /// The values of the secrets, which must not appear anywhere. Choose values that an error does not contain by chance.
+    /// The values of the secrets, which must not appear in errors, receipts and checkpoints. Choose values that an error can't contain by chance.
     var secrets: [String] { get }
 
     /// An empty folder for sources. The fixture's owner removes it.
     var folder: FilePath { get }
 
-    /// The options of every attempt. Default options if not implemented.
+    /// The options of every attempt. By default, those of an empty ``AttemptOptions``.
     ///
-    /// With ``AttemptOptions/parallel`` above 1, and an endpoint that splits files of 3 MiB, the suite also checks files in several segments.
+    /// To check files in several segments, set ``AttemptOptions/parallel`` above 1, and use an endpoint that splits files of 3 MiB.
     var options: AttemptOptions { get }
 
-    /// The behaviour of interrupted uploads. ``UploadResumption/fromCheckpoint`` if not implemented.
+    /// The behaviour of interrupted uploads; ``UploadResumption/fromCheckpoint`` by default.
     var resumption: UploadResumption { get }
 
-    /// Returns the remote content of a file, complete or not, or nil. Called while no attempt for the file runs.
+    /// Returns the remote content of a file, complete or not; nil if there is none. Called while no attempt for the file runs.
     func storedContent(of path: RemotePath) async throws -> Data?
 
-    /// Returns the remote size of a file in bytes, complete or not, or 0. Also called during attempts.
+    /// Returns the remote size of a file in bytes, complete or not; 0 if there is no file. Also called during attempts.
     func storedSize(of path: RemotePath) async throws -> Int64
 
     /// Returns whether the other end has a file and considers it complete.
     func isComplete(_ path: RemotePath) async throws -> Bool
 
-    /// Breaks the connection of the next attempt that transfers a number of bytes, after these bytes, once. The server stores them.
+    /// Breaks the connection of the next attempt that transfers this many bytes, once, after the last of these bytes. The server stores them.
     func cut(afterBytes bytes: Int64) async throws
 }
 
 extension TransportFixture {
-    /// Default options.
+    /// The default options.
     public var options: AttemptOptions { AttemptOptions() }
 
-    /// Uploads resume from checkpoints.
+    /// The default: uploads resume from checkpoints.
     public var resumption: UploadResumption { .fromCheckpoint }
 
-    /// The size of ``storedContent(of:)``.
+    /// Returns the size of ``storedContent(of:)``.
     public func storedSize(of path: RemotePath) async throws -> Int64 {
         Int64(try await storedContent(of: path)?.count ?? 0)
     }

@@ -14,11 +14,11 @@ public enum TransportPromise: String, CaseIterable, Sendable, CustomStringConver
     // Content
     case contentArrivesIntact = "The content arrives intact, whatever its size"
     case receiptHasSize = "The receipt contains the number of bytes"
-    case manyFilesArrive = "A hundred concurrent files arrive"
+    case manyFilesArrive = "A hundred concurrent files arrive intact"
     case oddNamesAreSafe = "A file with an unusual name arrives, or is rejected before its first byte"
     // Resuming
-    case resumesAfterCut = "A file resumes from its last checkpoint, or restarts cleanly, after its connection broke"
-    case resumesAfterCancellation = "A file resumes from its last checkpoint, or restarts cleanly, after it was cancelled"
+    case resumesAfterCut = "A file resumes from its last checkpoint, or restarts cleanly, after a broken connection"
+    case resumesAfterCancellation = "A file resumes from its last checkpoint, or restarts cleanly, after a cancellation"
     case checkpointIsTrue = "A checkpoint never covers more bytes than the other end has"
     // Progress
     case progressNeverDecreases = "Progress never decreases in an attempt"

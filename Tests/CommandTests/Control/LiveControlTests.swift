@@ -217,7 +217,7 @@ import TransferKit
             for _ in 0..<40 {
                 readers.append(Task { for try await _ in remote.events {} })
             }
-            while !run.diagnostics.contains("have to wait") { await Task.yield() }
+            while !run.diagnostics.contains("must wait") { await Task.yield() }
             for reader in readers { reader.cancel() }
         }
         try await program.succeed("list")

@@ -45,7 +45,7 @@ import Testing
                 #expect(run.diagnostics.contains("1 unfinished upload could not be removed"), "\(run.diagnostics)")
                 #expect(try await removalsDue(studio.program) == 1)
             }
-            #expect(try await studio.program.succeed("queue", "status").output.contains("Removals:  1 due"))
+            #expect(try await studio.program.succeed("queue", "status").output.contains("Removals:  1 pending"))
         }
     }
 }
