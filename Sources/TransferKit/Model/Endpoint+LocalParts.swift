@@ -8,12 +8,12 @@ extension TransportID {
 extension Endpoint {
     private static let localPartScheme = "part:"
 
-    /// The place of the part file of a download from an endpoint.
+    /// The stand-in endpoint under which the store records the part file of a download from an endpoint.
     static func localPart(of endpoint: Endpoint) -> Endpoint {
         Endpoint(transport: .localParts, address: localPartScheme + endpoint.address)
     }
 
-    /// The place in a checkpoint's address; nil if it is the address of a server.
+    /// The stand-in endpoint with a checkpoint's address; nil if it is the address of a server.
     static func localPart(at address: String) -> Endpoint? {
         address.hasPrefix(localPartScheme) ? Endpoint(transport: .localParts, address: address) : nil
     }

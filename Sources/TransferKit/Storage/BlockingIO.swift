@@ -3,8 +3,8 @@ import Locking
 
 /// Runs calls that may block on a disk or a network share outside the cooperative thread pool, whose threads must never block.
 ///
-/// Not on a concurrent queue: Dispatch runs it on the threads of the cooperative pool, one for each core, and replaces blocked threads only
-/// after a second. A serial queue immediately gets its own thread.
+/// Uses serial queues, because each immediately gets its own thread. Dispatch runs a concurrent queue on the threads of the cooperative
+/// pool, one for each core, and replaces blocked threads only after a second.
 package enum BlockingIO {
     /// A group of calls that share threads. A lane with hanging calls takes no threads from other lanes.
     package enum Lane: CaseIterable {

@@ -17,7 +17,7 @@ struct FileNumber: Hashable, Sendable {
         inode = UInt64(status.st_ino)
     }
 
-    /// nil if there is no file at the path.
+    /// The identity of the file at a path; nil if its status can't be read.
     init?(of path: FilePath) {
         var status = stat()
         guard unsafe path.withPlatformString({ unsafe stat($0, &status) }) == 0 else { return nil }
@@ -27,7 +27,7 @@ struct FileNumber: Hashable, Sendable {
 
 /// An open folder that is read entry by entry. Every call blocks.
 ///
-/// Safe: the handle is closed with the object and never leaves it.
+/// Memory-safe: the handle is private, and only `deinit` closes it.
 @safe
 final class DirectoryStream {
     #if canImport(Darwin)
@@ -53,7 +53,7 @@ final class DirectoryStream {
         try self.init(descriptor)
     }
 
-    /// Opens a folder below another one without following a symbolic link below that.
+    /// Opens a folder below `root` without following any symbolic link below `root`.
     convenience init(opening path: FilePath, below root: FilePath) throws(Errno) {
         var name = path
         guard name.removePrefix(root) else { throw .invalidArgument }

@@ -18,7 +18,7 @@ package final class QueueStore: Sendable {
     /// Whether the database is still the file at its path. Blocks.
     package var isInPlace: Bool { place.problem == nil }
 
-    /// Opens or creates the store in a folder, once no other process owns it.
+    /// Opens or creates the store in a folder, once no other process owns the folder.
     ///
     /// - Parameter observer: Receives every step of a change of the store, on the thread that executes it; for tests.
     /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable` or `storageDamaged`. The store is then unchanged.
@@ -85,7 +85,7 @@ package final class QueueStore: Sendable {
         try StorageFolder.checkVersion(version, of: path)
         // After a large transaction, later ones shrink the write-ahead log (sqlite.org/pragma.html#pragma_journal_size_limit).
         try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_size_limit = \(Self.longestLog)") }
-        // In write-ahead mode, GRDB sets `synchronous` to NORMAL, so that a power loss can undo the last transactions.
+        // In write-ahead mode, GRDB sets `synchronous` to NORMAL, with which a power loss can undo the last transactions.
         try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
         try Schema.migrate(pool)
     }
@@ -126,24 +126,26 @@ package final class QueueStore: Sendable {
     package static func storageError(_ error: any Error, folder: FilePath) -> QueueError {
         if let error = error as? QueueError { return error }
         if error is DecodingError || error is RowDecodingError || error is UnreadableColumn {
-            return QueueError(.storageDamaged, "A row of the store in \(folder) can't be read: \(error). Restore the store from a backup.")
+            return QueueError(
+                .storageDamaged, "A row of the database in \(folder) can't be read: \(error). Restore the folder from a backup.")
         }
         guard let error = error as? DatabaseError else {
-            return QueueError(.storageUnavailable, "Cannot use the store in \(folder): \(error).")
+            return QueueError(.storageUnavailable, "Cannot use the storage folder \(folder): \(error).")
         }
         // GRDB returns this code for a closed pool.
         if error.resultCode == .SQLITE_MISUSE { return QueueError(.shutDown, "The queue was shut down.") }
         let text = error.message ?? "SQLite error \(error.resultCode.rawValue)"
         switch error.resultCode {
         case .SQLITE_CORRUPT, .SQLITE_NOTADB:
-            return QueueError(.storageDamaged, "The store in \(folder) is damaged: \(text). Restore it from a backup, or move it away.")
+            return QueueError(
+                .storageDamaged, "The database in \(folder) is damaged: \(text). Restore the folder from a backup, or move it away.")
         case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_AUTH:
             return QueueError(
-                .storageUnavailable, "Cannot open the store in \(folder) for writing: \(text). Check the folder's permissions.")
+                .storageUnavailable, "Cannot write to the storage folder \(folder): \(text). Check the folder's permissions.")
         case .SQLITE_FULL:
-            return QueueError(.storageUnavailable, "The disk of the store in \(folder) is full: \(text). Free some space.")
+            return QueueError(.storageUnavailable, "The disk of the storage folder \(folder) is full: \(text). Free some space.")
         default:
-            return QueueError(.storageUnavailable, "Cannot use the store in \(folder): \(text).")
+            return QueueError(.storageUnavailable, "Cannot use the storage folder \(folder): \(text).")
         }
     }
 }

@@ -2,7 +2,7 @@ import Locking
 import Logging
 import TransferCore
 
-/// Deletes the rows of large sessions that have left the queue, in parts, while the queue continues.
+/// Deletes the rows of large removed sessions in batches, while the queue continues to run.
 package final class DeferredDeletion: Sendable {
     private struct State: Sendable {
         var isClosed = false
@@ -20,7 +20,8 @@ package final class DeferredDeletion: Sendable {
     private let tell: @Sendable (String) -> Void
     private let state = Locked(State())
 
-    /// `tell` receives a sentence about rows that were deleted because the store had reached a limit.
+    /// Creates the deletion without starting it. `tell` receives a message for the user about rows that were deleted because the store had
+    /// reached a limit.
     ///
     /// - Parameter discardsMayBeDue: Called after each round, which may have added removals to the discard outbox.
     init(
@@ -34,7 +35,7 @@ package final class DeferredDeletion: Sendable {
         self.logger = logger
     }
 
-    /// Begins the work after rows may have been added.
+    /// Starts the deletion, unless it is running. Called after rows may have been added.
     func look() {
         state.withLock { state in
             guard !state.isClosed else { return }
@@ -43,12 +44,12 @@ package final class DeferredDeletion: Sendable {
         }
     }
 
-    /// Returns when no row is left, or none that can be deleted.
+    /// Returns when all rows that can be deleted are deleted.
     package func waitUntilDone() async {
         await state.withLock { $0.worker }?.value
     }
 
-    /// Ends the work. The next opening continues with the remaining rows.
+    /// Stops the deletion. It resumes when the queue is opened again.
     func shutdown() async {
         let worker = state.withLock { state in
             state.isClosed = true
@@ -58,7 +59,7 @@ package final class DeferredDeletion: Sendable {
         await worker?.value
     }
 
-    /// Whether to look into the store; otherwise the work is over.
+    /// Whether another round is due. Otherwise the worker ends.
     private func begin() -> Bool {
         state.withLock { state in
             guard state.isDue, !state.isClosed else {
@@ -70,10 +71,12 @@ package final class DeferredDeletion: Sendable {
         }
     }
 
-    /// - Returns: Whether sessions were deleted from quarantine, whose rows in other tables can be deleted now.
+    /// Deletes the oldest quarantined sessions and removals that exceed the limits of the store.
+    ///
+    /// - Returns: Whether quarantined sessions were deleted. Their rows in other tables can be deleted now.
     private func trim() async throws(QueueError) -> Bool {
         let counts = Locked((sessions: 0, removals: 0))
-        // Also if a later part fails.
+        // Reported even if a later batch fails.
         defer { tell(of: counts.withLock { $0 }) }
         while try await store.trim(
             StoreLimits(),
@@ -107,7 +110,7 @@ package final class DeferredDeletion: Sendable {
             do throws(SweepFailure) {
                 while try await store.sweep(leavingOut: skipped) {}
                 do throws(QueueError) {
-                    // Also if one of these fails: it may have stored some removals before, and the next round comes later.
+                    // Called even if one of these steps fails, because it may have added removals already.
                     defer { discardsMayBeDue() }
                     if try await trim() { state.withLock { $0.isDue = true } }
                     try await store.finishResets()

@@ -3,15 +3,15 @@ import TransferCore
 
 /// Removes the part files of downloads on this machine.
 extension DiscardOutbox {
-    /// Removes the part files that are due, until the task is cancelled or the store refuses.
+    /// Removes the part files that are due, until the task is cancelled or the store fails.
     func removeParts() async {
         while !Task.isCancelled, let found = try? await store.dueDiscards(at: clock.date(), limit: Self.page, isLocalOnly: true),
             !found.due.isEmpty, await discardParts(found.due)
         {}
     }
 
-    /// Removes part files on this machine concurrently, so that their results share a transaction: each completed download leaves one. Each
-    /// download folder uses one thread, because its disk may hang.
+    /// Removes part files on this machine concurrently, so that their results share a transaction. There may be many, because each
+    /// completed download leaves one row. Each download folder uses one thread, because its disk may hang.
     func discardParts(_ items: [PendingDiscard]) async -> Bool {
         let roots = Dictionary(grouping: items.filter(\.isPart)) { parts.root(of: $0.checkpoint) }
         return await withTaskGroup(of: Bool.self) { group in

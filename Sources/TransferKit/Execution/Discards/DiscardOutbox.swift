@@ -6,7 +6,7 @@ import TransferCore
 /// Removes the remote content of cancelled and removed sessions, and the part files of downloads on this machine. Uses no slots, and
 /// continues after restarts.
 ///
-/// Each host has a worker, which requests one removal at a time while the queue is not stopped; a host that hangs or asks to back off
+/// Each host has a worker, which requests one removal at a time while the queue is not stopped. A host that hangs or asks to back off
 /// delays no other host. Part files are removed concurrently. Content that a server refuses to remove stays there until it expires.
 final class DiscardOutbox: Sendable {
     private struct State: Sendable {
@@ -14,7 +14,7 @@ final class DiscardOutbox: Sendable {
         var isClosed = false
         /// Whether removals may be due.
         var isDirty = true
-        /// Whether to try removals now that earlier processes postponed.
+        /// Whether to try the postponed removals of earlier processes now.
         var isEager = false
         /// The removals that this process postponed.
         var putOff: Set<Int64> = []
@@ -81,7 +81,7 @@ final class DiscardOutbox: Sendable {
         begin()
     }
 
-    /// Tries the removals that earlier processes postponed once, now. Returns when that is done and no removal is due, or after the time
+    /// Tries the postponed removals of earlier processes once. Returns after these attempts when no removal is due, or after the time
     /// limit.
     ///
     /// Skips removals that this process postponed, because it has tried them, and servers that asked this or an earlier process to back
@@ -107,7 +107,8 @@ final class DiscardOutbox: Sendable {
         }
     }
 
-    /// Ends the removals at servers, but completes due removals of part files, because the store may never be opened again. The rest stays.
+    /// Stops the removals at servers, and completes the due removals of part files, because the queue may never be opened again. Other
+    /// removals stay in the store.
     func shutdown() async {
         let worker = state.withLock { state in
             state.isClosed = true
@@ -153,7 +154,7 @@ final class DiscardOutbox: Sendable {
         case change
     }
 
-    /// Runs a worker for each host with due removals until none is due.
+    /// Runs a worker for each host with due removals, until no removal is due.
     ///
     /// - Returns: Whether the store could be read and all results are stored. If not, the removals are requested again later.
     private func workOffHosts() async -> Bool {
@@ -212,7 +213,7 @@ final class DiscardOutbox: Sendable {
         }
     }
 
-    /// The hosts with due removals, and the stored endpoints there; nil if the store can't be read.
+    /// The hosts with due removals, and their endpoints as stored; nil if the store can't be read.
     private func dueHosts() async -> [String: [String]]? {
         guard let places = try? await store.placesOfDueDiscards(at: clock.date(), isLocalOnly: !isEnabled) else { return nil }
         return Dictionary(grouping: places) { place in
@@ -251,7 +252,7 @@ final class DiscardOutbox: Sendable {
 
     private func pause(of host: String) -> PausedHosts.Pause? { pauses.pause(of: host, at: clock.now()) }
 
-    /// Postpones all due removals of a host until its pause ends; gives up those that have expired.
+    /// Postpones all due removals of a host until its pause ends, and gives up expired removals.
     private func postpone(_ places: [String], _ pause: PausedHosts.Pause) async -> Bool {
         let now = clock.moment
         let until = now.date + (pause.end - now.uptime)
@@ -260,11 +261,11 @@ final class DiscardOutbox: Sendable {
         return (try? await mailbox.send(.postponed(postponement))) != nil
     }
 
-    /// The date that decides which removals are given up: the current date or, if that is earlier, the date of the opening plus the time
-    /// since. A clock that is set ahead, or was ahead at the opening, gives up no removal early.
+    /// The date that decides which removals have expired: the current date or, if earlier, the date of the opening plus the time since
+    /// then. A clock that is set ahead or corrected while the queue is open therefore expires no removal early.
     private var expiryDate: Date { min(clock.date(), opening.date + (clock.now() - opening.uptime)) }
 
-    /// Tries the removals that earlier processes postponed.
+    /// Tries the postponed removals of earlier processes.
     ///
     /// - Returns: Whether the results are stored.
     private func tryWhatWasPutOff() async -> Bool {
@@ -311,10 +312,13 @@ final class DiscardOutbox: Sendable {
         if again { begin() }
     }
 
+    /// Requests a removal at a server.
+    ///
     /// - Returns: Whether the result is stored.
     private func discard(_ item: PendingDiscard) async -> Bool {
         guard let transport = transports[item.endpoint.transport] as? any PartialDiscarding else {
-            // Another process may have the transport. A transport that can't remove content can't in any process.
+            // A transport that is missing here may be registered in another process. If a registered transport can't remove content, the
+            // removal ends.
             let isMissing = transports[item.endpoint.transport] == nil
             return await settle(item, isMissing && item.giveUpAt > expiryDate ? clock.date() + delay(item) : nil)
         }
@@ -372,7 +376,7 @@ final class DiscardOutbox: Sendable {
     }
 
     /// - Parameter nextAttempt: The time of the next attempt; nil if the removal is finished.
-    /// - Returns: Whether the result is stored; if not, the server is asked again later, which is harmless.
+    /// - Returns: Whether the result is stored. If not, the removal is requested again later, which is harmless.
     private func settle(_ item: PendingDiscard, _ nextAttempt: Date?, leftAloneUntil: Date? = nil) async -> Bool {
         state.withLock { state in
             if nextAttempt == nil { state.putOff.remove(item.key) } else { state.putOff.insert(item.key) }

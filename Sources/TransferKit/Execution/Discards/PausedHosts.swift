@@ -2,7 +2,7 @@ import Foundation
 import Locking
 import TransferCore
 
-/// The hosts that took too long for a removal, or asked to back off. All other removals there wait too.
+/// The hosts that took too long for a removal, or asked to back off. All removals at a paused host wait.
 final class PausedHosts: Sendable {
     struct Pause: Sendable {
         /// The uptime at which the pause ends.
@@ -11,7 +11,7 @@ final class PausedHosts: Sendable {
         var isAskedFor: Bool
     }
 
-    /// Nil until the store was read.
+    /// nil until the store was read.
     private let pauses = Locked<[String: Pause]?>(nil)
 
     /// Reads, once, which servers asked earlier processes to back off.
@@ -20,7 +20,7 @@ final class PausedHosts: Sendable {
         pauses.withLock { pauses in
             var learnt: [String: Pause] = [:]
             for (endpoint, date) in known {
-                // A later date was stored while this machine had another date.
+                // The limit applies to a date that was stored before this machine's clock was set back.
                 let length = min(Duration.seconds(max(0, date.timeIntervalSince(now.date))), RetryPolicy.longestRetryAfter)
                 let end = max(now.uptime + length, learnt[endpoint.pausedName]?.end ?? .zero)
                 learnt[endpoint.pausedName] = Pause(end: end, isAskedFor: true)
@@ -29,7 +29,7 @@ final class PausedHosts: Sendable {
         }
     }
 
-    /// The pause of a host; nil if it may be asked.
+    /// The pause of a host; nil if removals may be requested there.
     func pause(of host: String, at uptime: Duration) -> Pause? {
         pauses.withLock { $0?[host] }.flatMap { $0.end > uptime ? $0 : nil }
     }

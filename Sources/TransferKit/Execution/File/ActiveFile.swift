@@ -20,9 +20,10 @@ package final class ActiveFile: Sendable {
     private let isWaiting = Atomic(false)
     /// Whether the attempt was active again after its last byte was first sent, for example because it sends bytes again.
     private let isBusy = Atomic(false)
-    /// Whether there is nothing to transfer at a position, because an app's stream has no more data yet, or because another file goes first.
+    /// Returns whether the file has nothing to transfer at a position: the app's stream has no more data yet, or the file waits for its
+    /// turn.
     private let isAwaiting: @Sendable (Int64) -> Bool
-    /// Whether the size comes from a listing, which may be wrong. Bytes beyond it then count as activity until the transport reports a
+    /// Whether the size comes from a listing, which may be wrong. Bytes beyond such a size count as activity until the transport reports a
     /// size.
     private let isSizeGuessed: Bool
     private let bytesBeyond = Atomic<Int64>(0)
@@ -82,7 +83,7 @@ package final class ActiveFile: Sendable {
         return grew
     }
 
-    /// Records that the rate limits allowed no bytes when the attempt asked.
+    /// Records that the rate limits allowed no bytes when the attempt requested some.
     package func heldBack() {
         activities.add(1, ordering: .relaxed)
     }
@@ -123,16 +124,16 @@ package final class ActiveFile: Sendable {
     /// The confirmed position to report. Confirmed bytes also count as sent, regardless of the transport's report.
     var shownConfirmed: Int64 { max(confirmed, floor) }
     var shownSent: Int64 { max(sent, shownConfirmed) }
-    /// The number of bytes that this attempt moved.
+    /// The number of bytes that this attempt transferred.
     var moved: Int64 { max(0, sent - start) }
 
     /// Records that the other end keeps a record of the attempt if it succeeds.
     func noteRecord() { recordWasReported.store(true, ordering: .relaxed) }
 
-    /// Whether the attempt should not be repeated needlessly, because the other end keeps a record of it.
+    /// Whether the other end keeps a record of the attempt, so needless repetitions must be avoided.
     var leavesRecord: Bool { recordWasReported.load(ordering: .relaxed) }
 
-    /// Records that the attempt begins. From now on it can stall; the action then ends it.
+    /// Records that the attempt begins. If the attempt stalls, the action ends it.
     package func whenStalled(_ action: @escaping @Sendable () -> Void) {
         recordActivity()
         abandon.withLock { $0 = action }

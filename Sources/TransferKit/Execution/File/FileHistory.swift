@@ -4,7 +4,7 @@ package import TransferCore
 package struct FileHistory: Equatable, Sendable {
     /// Consecutive attempts that could not reach one endpoint.
     struct Outage: Equatable, Sendable {
-        /// The uptime at which the first of them failed.
+        /// The uptime at which the first of these attempts failed.
         var since: Duration
         var attempts = 0
     }
@@ -17,8 +17,8 @@ package struct FileHistory: Equatable, Sendable {
 
     /// The number of attempts since the file last restarted.
     var attempts = 0
-    /// The number of consecutive failed attempts. Those at several endpoints without a delay in between count as one, and those that
-    /// reached no server as none.
+    /// The number of consecutive failed attempts. Failures at several endpoints without a delay in between count as one. Attempts that
+    /// reached no server do not count.
     package var failures = 0
     /// The number of consecutive protocol violations.
     var violations = 0
@@ -48,11 +48,11 @@ package struct FileHistory: Equatable, Sendable {
     var exhausted: Set<Endpoint> = []
     /// The largest position that each endpoint confirmed since the file last restarted.
     var confirmed: [Endpoint: Int64] = [:]
-    /// The confirmed position of each endpoint when the current row of failures began, so that progress of several attempts adds up.
+    /// The confirmed position at each endpoint when the current series of failures began. Progress adds up over several attempts.
     var rowStart: [Endpoint: Int64] = [:]
     /// The endpoint that the file used last.
     var home: Endpoint?
-    /// The uptime at which the next attempt is due; nil for at once.
+    /// The uptime at which the next attempt is due; nil if it is due now.
     private(set) var dueAt: Duration?
     /// The failure after which the file waits; nil if it waits for an unavailable endpoint.
     private(set) var waitsAfter: TransferError?
@@ -104,8 +104,10 @@ package struct FileHistory: Equatable, Sendable {
         isOutage || RecoveryDecision.isUnreachable(error, violations: violations)
     }
 
-    /// Whether a failure concerns only the file: its endpoint responded in the attempt, or it has responded to other files since the file's
-    /// last failure there, and no other file has failed there since.
+    /// Whether a failure concerns only this file, not the endpoint.
+    ///
+    /// This is the case if the endpoint responded in this attempt. It is also the case if, since this file's last failure there, the
+    /// endpoint responded to other files and no other file failed there.
     private mutating func isOwn(_ error: TransferError, at endpoint: Endpoint, _ liveness: EndpointLiveness.Row) -> Bool {
         guard RecoveryDecision.isOutage(error), RecoveryDecision.mayConcernOneFile(error) else {
             answersAtFailure[endpoint] = nil
@@ -126,8 +128,8 @@ package struct FileHistory: Equatable, Sendable {
     /// Records the end of an attempt that did not complete the file.
     ///
     /// - Parameters:
-    ///   - isAnswered: Whether the endpoint performed one of its requests.
-    ///   - moved: The number of bytes that moved.
+    ///   - isAnswered: Whether the endpoint performed one of the attempt's requests.
+    ///   - moved: The number of bytes that the attempt transferred.
     package mutating func ended(at endpoint: Endpoint, isAnswered: Bool, moved: Int64) {
         self.isAnswered = isAnswered
         isCostly = moved > FileWindow.smallSize
@@ -146,7 +148,7 @@ package struct FileHistory: Equatable, Sendable {
         waitsAfter = nil
     }
 
-    /// Whether an endpoint was unreachable for longer than `patience`; false if the session waits without a limit.
+    /// Whether an endpoint has been unreachable for at least `patience`; false if `patience` is nil, which means no limit.
     func isOutage(of endpoint: Endpoint, longerThan patience: Duration?, uptime: Duration) -> Bool {
         guard let outage = outages[endpoint], let patience else { return false }
         return uptime - outage.since >= patience
@@ -158,7 +160,7 @@ package struct FileHistory: Equatable, Sendable {
         return outage.attempts >= Self.attemptsBeforeFallback && uptime - outage.since >= patience
     }
 
-    /// Whether the file may restart because its endpoint lost its bytes.
+    /// Whether the file may restart after its endpoint lost the file's bytes.
     package var mayRestart: Bool { !hasRestarted && fruitlessRestarts < Self.mostFruitlessRestarts }
 
     /// Records that the file continues at another endpoint without a delay.

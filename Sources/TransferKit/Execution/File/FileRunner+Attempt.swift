@@ -41,7 +41,7 @@ extension FileRunner {
             activity: EndpointActivity(context: context, record: record, endpoint: endpoint))
     }
 
-    /// Reports the endpoint that is used from now on, if it is a new one.
+    /// Reports the endpoint of the current attempt, if it is a new one.
     func announce(_ endpoint: Endpoint) {
         let (isNew, before) = record.announce(endpoint)
         if isNew { context.post(.endpoint(endpoint)) }
@@ -142,7 +142,7 @@ extension FileRunner {
         }
     }
 
-    /// Returns a task that has already begun, if the system supports that.
+    /// Runs the transport in a task, which begins immediately if the system supports that.
     private static func begin(_ attempt: FileAttempt, with transport: any Transport, _ reporter: AttemptReporter)
         -> Task<TransferReceipt, any Error>
     {
@@ -162,7 +162,7 @@ extension FileRunner {
             progress: { sent, confirmed in
                 let grew = active.report(sent: sent, confirmed: confirmed)
                 stream?.confirm(confirmed)
-                // The bytes of a download were sent by the other end.
+                // The received bytes of a download are a response of the other end.
                 if grew.confirmed || isDownload && grew.sent {
                     activity.answered()
                 } else if grew.sent {
@@ -183,7 +183,8 @@ extension FileRunner {
                     defer { saved = StoredCheckpoint(checkpoint: checkpoint, identity: identity) }
                     return saved?.checkpoint
                 }
-                // A transport may save a request before it sends it or gets a response; only more confirmed bytes prove a response.
+                // A transport may save a checkpoint before it sends a request or gets the response. Only more confirmed bytes prove a
+                // response.
                 if checkpoint.confirmed > before?.confirmed ?? 0 { activity.answered() }
                 if before == nil { try await turns.wait(for: position) }
             },

@@ -9,8 +9,8 @@ struct FolderListingWork: Sendable {
 }
 
 extension EndpointAvailability {
-    /// The account with its endpoints in the order in which they are tried for a file. If any endpoint can list folders, only those list a
-    /// folder.
+    /// The account with its endpoints in the order in which they are tried for a file. For a folder, only the endpoints that can list
+    /// folders remain, if there are any.
     func ordered(for file: PendingFile, _ transports: [TransportID: any Transport]) -> EndpointAvailability {
         let preferred = preferring(file.kind.isReceived ? .download : .upload, size: file.size)
         let canList = { (endpoint: Endpoint) in transports[endpoint.transport] is any FolderListing }
@@ -21,7 +21,7 @@ extension EndpointAvailability {
 }
 
 extension FileRunner {
-    /// Whether an attempt failed because the remote item is a folder. If so, the run lists it once it has no other file left.
+    /// Whether an attempt failed because the remote item is a folder. If so, the session lists the folder after its other files.
     func isFolder(_ error: TransferError, at endpoint: Endpoint) async throws(QueueError) -> Bool {
         guard error.code == .isFolder, file.kind == .download, !file.isListed, context.options.expectedChecksum == nil,
             context.transports[endpoint.transport] is any FolderListing
@@ -31,7 +31,7 @@ extension FileRunner {
         return true
     }
 
-    /// Lists the folder, and returns when all entries were taken.
+    /// Lists the folder, and returns when the catalogue has received all entries.
     mutating func list(at endpoint: Endpoint) async throws {
         guard let listing else { return }
         history.began()
@@ -80,7 +80,7 @@ extension FileRunner {
     private func failure(
         _ error: any Error, of catalogue: FolderCatalogue, _ active: ActiveFile, _ path: RemotePath, at endpoint: Endpoint
     ) async -> any Error {
-        // An error of this side takes precedence over the transport's error.
+        // The catalogue's own error takes precedence over the transport's error.
         if let own = await catalogue.ownFailure { return own is CancellationError && !Task.isCancelled ? stalled(path, at: endpoint) : own }
         switch error {
         case is CancellationError where Task.isCancelled: return CancellationError()

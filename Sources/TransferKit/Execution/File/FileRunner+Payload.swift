@@ -11,7 +11,7 @@ struct MovingFile: Sendable {
     var identity: SourceIdentity?
     /// The stream of an upload, if its source is one.
     var stream: StreamSpool?
-    /// Stores what must be durable before the attempt begins.
+    /// Stores the part file's checkpoint, which must be durable before the attempt begins; nil if nothing must be stored.
     var preparation: Task<Void, any Error>?
 }
 
@@ -48,13 +48,13 @@ extension FileRunner {
         return MovingFile(payload: .upload(source), size: identity.size, identity: identity)
     }
 
-    /// The payload of an app's stream in this process, from the position that the other end has.
+    /// The payload of a stream from an app in this process, from the position that the other end has.
     private func streaming(to endpoint: Endpoint) async throws -> MovingFile {
         let name = String(decoding: file.destination, as: UTF8.self)
         guard let stream = context.streams.find(file.streamName) else {
             throw TransferError(
                 .sourceLost, .producerGone,
-                "The data of \(name) was a stream that failed, or of a process that has ended. Enqueue it again with another stream."
+                "The stream with the data of \(name) failed, or its process has ended. Enqueue \(name) again with another stream."
             )
         }
         let released = stream.released
@@ -108,7 +108,7 @@ extension FileRunner {
             let confirmed = stored.checkpoint.confirmed
             guard confirmed > 0 else { return }
             guard let digest = earlier.prefixDigest else {
-                // The file has the same size and time, so no decision of the user is needed; but the bytes sent before can't be compared.
+                // The file has the same size and modification time, so the user need not decide. The bytes sent before can't be compared.
                 try await startOver(changed("another file replaced it"))
                 return
             }

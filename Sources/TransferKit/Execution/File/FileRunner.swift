@@ -1,8 +1,8 @@
 import Logging
 import TransferCore
 
-/// Transfers one file, or lists one folder, with repeated attempts until it is done, was given up, or must wait for longer than a slot is
-/// kept.
+/// Transfers one file or lists one folder, with repeated attempts. Ends when the work is done or given up, or when the next attempt must
+/// wait for longer than `RetryPolicy.slotKept`.
 struct FileRunner: Sendable {
     enum Outcome: Sendable {
         case completed
@@ -51,9 +51,9 @@ struct FileRunner: Sendable {
         self.availability = availability.ordered(for: file, context.transports)
     }
 
-    /// Runs from a step until the file needs nothing more from this run.
+    /// Runs attempts, beginning with the given step, until the file has an outcome.
     ///
-    /// Its first attempt has begun when the method first suspends, so a caller that calls it in order starts files in order.
+    /// The first attempt begins before the method first suspends, so files start in the order of the calls.
     ///
     /// - Throws: `CancellationError` when the run was interrupted; ``QueueError`` when the store can't be used.
     mutating func run(from first: Step) async throws -> Outcome {
@@ -105,7 +105,7 @@ struct FileRunner: Sendable {
             return .over(.endpointsUnavailable(availability.error))
         case .wait(let endpoint, let until):
             if history.outages[endpoint] == nil { history.outages[endpoint] = FileHistory.Outage(since: now) }
-            // The availability may be slightly older than the current time.
+            // The availability may be slightly outdated, so `until` may be in the past.
             history.wait(until: max(until, now + RetryPolicy.slotKept), after: nil)
             return .over(.waits(nil))
         case .use(let endpoint):
@@ -129,14 +129,14 @@ struct FileRunner: Sendable {
         }
     }
 
-    /// Whether this run may ask an endpoint now. Only one run asks an endpoint that failed too often, and it blocks other runs only from
-    /// its first attempt on.
+    /// Whether this run may contact an endpoint now. Only one run probes an endpoint that failed too often. That run blocks other runs from
+    /// its first attempt on, not earlier.
     func mayAsk(_ endpoint: Endpoint) async throws(QueueError) -> Bool {
         guard availability.toBeProbed.contains(endpoint) else { return true }
         return try await context.tell(.probe(endpoint)).isGranted
     }
 
-    /// Reacts to an error according to its class; nil to try again.
+    /// Reacts to an error according to its class. Returns nil if the next attempt can begin.
     private mutating func react(to error: TransferError, at endpoint: Endpoint, failuresBefore: Int) async throws -> Outcome? {
         let options = context.options
         let now = context.clock.now()
@@ -158,7 +158,7 @@ struct FileRunner: Sendable {
             history.passedOver = [:]
             if isUnreachable { record.rest(from: availability.available, until: now + delay, at: now) }
             guard delay <= RetryPolicy.slotKept else {
-                // A host is busy from the time of its report.
+                // The host's delay begins when it is reported, which is later than `now`.
                 history.wait(until: context.clock.now() + delay, after: error)
                 return .waits(error)
             }
@@ -179,7 +179,7 @@ struct FileRunner: Sendable {
         case .blockAccount:
             return .accountBlocked(error, availability.account)
         case .waitForSpace:
-            // Only this machine is at fault, so the file loses no attempt.
+            // The cause is on this machine, so the attempt does not count as failed.
             history.failures -= 1
             return .noSpace(error)
         }
@@ -191,7 +191,7 @@ struct FileRunner: Sendable {
         var others =
             isBound
             ? [] : availability.available.filter { $0 != endpoint && history.passedOver[$0] == nil && !history.exhausted.contains($0) }
-        // A file without further attempts here need not wait.
+        // A file that has used all attempts at this endpoint may also move to avoided endpoints.
         if isUnreachable, record.rest(at: uptime) != nil, history.failures < context.options.retry.maximumAttempts {
             let avoided = record.avoided(at: uptime)
             others.removeAll(where: avoided.contains)
@@ -208,13 +208,13 @@ struct FileRunner: Sendable {
     }
 
     private func tellOfEndpoint(_ error: TransferError, _ endpoint: Endpoint, failuresBefore: Int, at uptime: Duration) async {
-        // Recorded before any wait for the host begins, so that it has ended for each file that waited for it.
+        // Recorded before a file begins to wait for the host, so the host's delay has ended when the file's wait ends.
         if let pause = error.retryAfter, pause > .zero { _ = try? await context.tell(.hostBusy(endpoint, pause)) }
         let isUnreachable = history.isUnreachable(error)
         guard isUnreachable || RecoveryDecision.isTransient(error) && !history.hasMoved else { return }
         if record.failed(endpoint, since: failuresBefore, isUnreachable: isUnreachable, at: uptime) {
             context.post(.endpointFailed(endpoint, error))
-            // After the report, so that later activity is reported after it.
+            // Called after the report of the failure, so reports of later activity follow it.
             context.liveEndpoints.of(endpoint).noteFailure()
         }
     }

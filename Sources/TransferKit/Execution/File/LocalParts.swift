@@ -9,11 +9,11 @@ package import TransferCore
     import Darwin
 #endif
 
-/// The unfinished part files of downloads on this machine. They are removed like the remote content of uploads: by rows of the discard
-/// outbox, which survive restarts.
+/// Removes the part files of downloads on this machine. Like the remote content of uploads, each has a row in the discard outbox, which
+/// survives restarts.
 ///
-/// Before the first attempt at an endpoint, a file gets an empty checkpoint at an address of its own that names the future part file. So
-/// the store always knows which part files may exist on the disk.
+/// Before the first attempt at an endpoint, the file gets an empty checkpoint that names the future part file. This checkpoint has a
+/// separate address. The store therefore always lists the part files that may exist on the disk.
 package struct LocalParts: Sendable {
     private let sources: SourceFolders
     private let sync: @Sendable (FileDescriptor) -> CInt
@@ -26,8 +26,8 @@ package struct LocalParts: Sendable {
         self.sync = sync
     }
 
-    /// A hidden name next to the final one, unique for each transfer ID and endpoint: bytes from one endpoint are never continued with
-    /// those of another.
+    /// The hidden name of the part file, in the folder of the final file. Unique for each transfer ID and endpoint, so bytes from two
+    /// endpoints are never mixed.
     static func name(for name: FilePath, transferID: String, at endpoint: Endpoint) -> FilePath {
         let own = name.lastComponent.map { FilePath(root: nil, components: $0).bytes } ?? []
         // FNV-1a with 64 bits. A name has at most 255 bytes (NAME_MAX, limits.h), and part of the final name must remain.
@@ -52,13 +52,13 @@ package struct LocalParts: Sendable {
         )
     }
 
-    /// Removes part files of one download folder. Parts in the same folder share its sync. A part that does not exist counts as removed, as
-    /// does one that is no longer below the download folder.
+    /// Removes part files below one download folder, with one sync for each of its folders. A part file counts as removed if it does not
+    /// exist, or if it is no longer below the download folder.
     ///
-    /// Fails immediately with the code `timedOut` while an earlier removal there has not returned: on a disk that hangs, each removal would
-    /// block a thread.
+    /// Fails immediately with the code `timedOut` while an earlier removal in this download folder has not returned. On a disk that hangs,
+    /// each removal would block a thread.
     ///
-    /// - Returns: The error of each part that was not removed, by its index.
+    /// - Returns: The error of each part file that was not removed, by its index.
     package func remove(_ checkpoints: [Checkpoint]) async -> [Int: TransferError] {
         guard let root = checkpoints.lazy.compactMap({ root(of: $0) }).first else { return [:] }
         guard busy.withLock({ $0.insert(root).inserted }) else {
@@ -97,7 +97,8 @@ package struct LocalParts: Sendable {
                 if error.code != .noSuchFile, error.code != .unsafeName { failures[index] = error }
             }
         }
-        // The store forgets the parts next. Without the sync, their names may reappear after a power loss (fsync(2), on directories).
+        // Next, the store deletes the rows of the part files. Without the sync, their names may reappear after a power loss (fsync(2), on
+        // directories).
         for (parent, folder) in folders {
             guard let parts = removed[parent], sync(folder) != 0 else { continue }
             let code = errno

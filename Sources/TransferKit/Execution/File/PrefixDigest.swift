@@ -2,12 +2,12 @@ import Foundation
 import SystemPackage
 import TransferCore
 
-/// A digest that shows whether a file that replaced another one, of the same size and modification time, begins with the same bytes that
-/// were sent.
+/// A digest of the sent bytes of a file. If another file with the same size and modification time replaces the file, it shows whether the
+/// new file begins with the same bytes.
 ///
-/// It covers the first and the last 64 KiB of the confirmed bytes, as they were when the checkpoint was saved, because a digest of all
-/// bytes would require a second reading. So it misses a file that differs only in between, with the same size, modification time (in
-/// nanoseconds) and both ends. FNV-1a with 64 bits: it detects accidents, not deliberate changes by the owner of the file.
+/// The digest covers the first and the last 64 KiB of the bytes that were confirmed when the checkpoint was saved, because a digest of all
+/// bytes would require a second reading. It therefore misses changes that lie only between these samples. FNV-1a with 64 bits detects
+/// accidents, not deliberate changes by the owner of the file.
 enum PrefixDigest {
     private static let sampleSize = 64 << 10
 

@@ -12,7 +12,7 @@ struct PreparedAttempt: Sendable {
     let active: ActiveFile
     /// The last checkpoint that the transport saved.
     let saved: Locked<StoredCheckpoint?>
-    /// The number of failures reported for the endpoint before.
+    /// The number of failures reported for the endpoint before this attempt.
     let failuresBefore: Int
     /// The work that must be durable before the attempt begins.
     let preparation: Task<Void, any Error>?
@@ -44,10 +44,10 @@ final class EndpointActivity: Sendable {
     /// Whether the other end confirmed anything, or performed a request that needed the account's credentials.
     var hasServed: Bool { hasAnswered || wasServed.load(ordering: .relaxed) }
 
-    /// The number of bytes sent without a response that counts as activity, because network buffers hold less.
+    /// The number of bytes sent without a response that counts as activity. Network buffers hold less.
     private static let mostBuffered: Int64 = 1 << 20
 
-    /// Records the total bytes that the network accepted in this attempt.
+    /// Records the total number of bytes that the network accepted in this attempt.
     func sent(_ bytes: Int64) {
         connected()
         if bytes >= Self.mostBuffered { works() }

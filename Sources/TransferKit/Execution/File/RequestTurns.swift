@@ -1,9 +1,9 @@
 import Locking
 import TransferCore
 
-/// Limits the files of a session that make requests at the same time. Further prepared files wait for their turn.
+/// Limits the number of files of a session that make requests concurrently. Further prepared files wait for their turn.
 ///
-/// So the preparation of a file on this machine takes place while others wait for responses.
+/// Files are therefore prepared on this machine while others wait for responses.
 package final class RequestTurns: Sendable {
     private struct State: Sendable {
         var limit = Int.max
@@ -12,7 +12,7 @@ package final class RequestTurns: Sendable {
         var waiting: [Int: (position: Int64, continuation: CheckedContinuation<Void, any Error>)] = [:]
         var nextTicket = 0
 
-        /// Returns the files that no longer need to wait, in the order of the session.
+        /// Removes and returns the files whose turn has come, in the order of the session.
         mutating func admit() -> [CheckedContinuation<Void, any Error>] {
             guard !waiting.isEmpty else { return [] }
             var admitted: [CheckedContinuation<Void, any Error>] = []
@@ -44,7 +44,7 @@ package final class RequestTurns: Sendable {
         for continuation in admitted { continuation.resume() }
     }
 
-    /// Returns when it is a file's turn, which it keeps until ``end(_:)``.
+    /// Waits for a file's turn, which lasts until ``end(_:)``.
     ///
     /// - Throws: `CancellationError`.
     package func wait(for position: Int64) async throws {
@@ -77,7 +77,7 @@ package final class RequestTurns: Sendable {
         for continuation in admitted { continuation.resume() }
     }
 
-    /// Whether a file waits here.
+    /// Whether a file waits for its turn.
     package func isKept(_ position: Int64) -> Bool {
         state.withLock { state in state.waiting.values.contains { $0.position == position } }
     }

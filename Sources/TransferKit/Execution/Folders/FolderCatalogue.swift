@@ -6,21 +6,22 @@ import TransferCore
 ///
 /// Validates the server's listing: each name must be a single path component, repeated names are ignored, and their number is limited.
 actor FolderCatalogue {
-    /// Takes rows, and makes them durable before it returns unless they are the folder's last.
+    /// Receives rows. It must make them durable before it returns, except the folder's last rows.
     typealias Receiver = @Sendable (ManifestBatch, _ areLast: Bool) async throws -> Void
 
-    /// The limits for further rows, and the numbers of the next rows.
+    /// The numbers of the next rows, and the limit for their sizes.
     struct Place: Sendable {
         var position: Int64
         var directory: Int64
-        /// The remaining bytes for the listed sizes, so that the sum of invented sizes can't overflow.
+        /// The number of bytes by which the sum of the listed sizes may still grow. A server may invent sizes, and their sum must not
+        /// overflow.
         var bytes: Int64
     }
 
     private static let chunk = 16_384
     private static let batch = 1_000
-    /// The maximum number of repeated names. A name may repeat after a rename during the listing; a server that always repeats names never
-    /// ends.
+    /// The maximum number of repeated names. A rename during the listing may repeat a name; the limit ends a listing that repeats names
+    /// forever.
     private static let mostRepeats = 1_000
     /// The names that some servers list for the folder itself and its parent.
     private static let ownNames: [[UInt8]] = [[UInt8(ascii: ".")], [UInt8(ascii: "."), UInt8(ascii: ".")]]
@@ -30,7 +31,7 @@ actor FolderCatalogue {
     private let folder: ListedFolder
     private let key: SessionKey
     private let store: QueueStore
-    /// The maximum number of names of a session from remote folders.
+    /// The maximum number of files and folders in a session with remote folders.
     private let mostNames: Int64
     private let receiver: Receiver
     private var entries: [RemoteEntry] = []
@@ -52,7 +53,7 @@ actor FolderCatalogue {
         self.receiver = receiver
     }
 
-    /// Takes entries from the transport.
+    /// Receives listed entries from the transport.
     ///
     /// - Throws: ``TransferError`` if the listing is invalid, `CancellationError`, ``QueueError``; all later calls throw the same error.
     func take(_ listed: [RemoteEntry]) async throws {
@@ -67,9 +68,7 @@ actor FolderCatalogue {
         }
     }
 
-    /// Throws the error of this side, if there is one.
-    ///
-    /// - Throws: The error with which the listing failed on this side.
+    /// Throws the error with which this catalogue ended the listing, if any.
     func check() throws {
         if let failure { throw failure }
     }
@@ -79,7 +78,7 @@ actor FolderCatalogue {
         try await store(isLast: true)
     }
 
-    /// The error with which the listing failed on this side.
+    /// The error with which this catalogue ended the listing; nil if there is none.
     var ownFailure: (any Error)? { failure }
 
     private func store(isLast: Bool) async throws {

@@ -1,11 +1,10 @@
 import SystemPackage
 import TransferCore
 
-/// Expands all items of a session into its manifest, the ordered list of files. Reads folders for that.
+/// Expands the items of a session into its manifest: the ordered list of its files. Reads local folders.
 ///
-/// A run calls it before its first file, and again when no file is left, because items may have been added. It keeps only a part of a
-/// folder in memory: rows go to the store in batches, and a batch is durable before the next is read. ``RemoteFolderExpansion`` handles
-/// remote folders.
+/// Each run of a session begins with the expansion of its new items. Rows go to the store in batches, and a batch is durable before the
+/// next one is read, so only a part of a folder is in memory. ``RemoteFolderExpansion`` expands remote folders.
 package struct FolderExpansion: Sendable {
     private static let batch = 1_000
     /// The maximum number of rows to delete in one step. Deletion takes less time than insertion.
@@ -20,11 +19,11 @@ package struct FolderExpansion: Sendable {
     private let bytesKnown: @Sendable () -> Int64
     private let noteSkipped: @Sendable (FilePath, Int) -> Void
 
-    /// `tell` makes a step durable.
+    /// Creates the expansion of a session without remote folders. `tell` makes a step durable.
     ///
     /// - Parameters:
     ///   - fault: Injects read errors; for tests.
-    ///   - grow: Receives the growth of the session's statistics; its folders were counted as one file each.
+    ///   - grow: Receives the growth of the session's statistics, in which each folder already counts as one file.
     package init(
         of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, tell: @escaping @Sendable (ExpansionStep) async throws -> Void,
         grow: @escaping @Sendable (ManifestTotals) -> Void = { _ in }
@@ -34,7 +33,7 @@ package struct FolderExpansion: Sendable {
 
     /// - Parameters:
     ///   - bytesKnown: Returns the current total size of the session's files, in bytes.
-    ///   - remote: Expands the remote folder of an item into the manifest; returns the outcome of the run if it can't now.
+    ///   - remote: Expands an item's remote folder into the manifest. Returns the outcome of the run if the folder can't be listed now.
     ///   - noteSkipped: Receives each folder with skipped entries, and their number.
     init(
         of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, bytesKnown: @escaping @Sendable () -> Int64 = { 0 },
@@ -52,17 +51,17 @@ package struct FolderExpansion: Sendable {
         self.grow = grow
     }
 
-    /// Returns when the manifest contains all items.
+    /// Expands all pending items; returns when the manifest contains them.
     ///
     /// - Returns: The outcome of the run, if a remote folder can't be listed now.
     /// - Throws: `CancellationError` when the run was interrupted or the session is gone; ``QueueError`` when the store can't be used;
-    ///   ``TransferError`` when this machine lacks descriptors. The next run resumes from there.
+    ///   ``TransferError`` when no file descriptor is free. The next run resumes with the same item.
     @discardableResult @concurrent
     package func run() async throws -> RunOutcome? {
         var last: Int64?
         while let item = try await store.pendingItem(of: key) {
             try Task.checkCancellation()
-            // The queue accepts nothing more from a run that it has ended.
+            // The item is still pending, because the queue has ended this run and ignored its last step.
             guard item.sequence != last else { throw CancellationError() }
             last = item.sequence
             guard item.kind.isFolder else {
@@ -106,7 +105,7 @@ package struct FolderExpansion: Sendable {
         }
     }
 
-    /// Records where the folder's rows begin, and deletes those of an interrupted reading.
+    /// Records where the folder's rows begin, and deletes the rows of an interrupted reading.
     private func begin(_ item: PendingItem) async throws -> ManifestStart {
         if item.start == nil { try await tell(.begin(item: item.sequence)) }
         while true {

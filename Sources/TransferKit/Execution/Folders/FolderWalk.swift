@@ -2,21 +2,22 @@ import Foundation
 package import SystemPackage
 import TransferCore
 
-/// Injects an error into the reading of a folder after the given number of entries: a system error (errno(3)), or nil.
+/// For tests: returns the system error (errno(3)) with which reading a folder fails after a number of entries; nil for none.
 package typealias FolderFault = @Sendable (FilePath, _ entries: Int) -> Errno?
 
 /// Rows of an unreadable folder that were already returned.
 struct WithdrawnRows: Sendable {
     var start: ManifestStart
-    /// The maximum number of them, of either kind.
+    /// The number of file rows or of directory rows, whichever is larger.
     var count: Int
 }
 
-/// Reads a folder and all its contents in parts: depth first, the entries of each folder sorted by the bytes of their names.
+/// Reads a folder and its subfolders in batches: depth first, with the entries of each folder sorted by the bytes of their names.
 ///
-/// Keeps only the entries of the folders on the current path in memory, at most 16,384 of each; a larger folder is sorted only within each
-/// such chunk. A folder that can't be read completely is reported as failed, without its contents, so a later reading finds all of them and
-/// lists none twice.
+/// Only folders on the current path have entries in memory, at most 16,384 each. A larger folder is read and sorted in parts of that size.
+///
+/// A folder that can't be read completely is reported as failed, without its contents. A retry then finds all of its contents, and lists no
+/// entry twice.
 actor FolderWalk {
     private static let chunk = 16_384
 
@@ -30,7 +31,7 @@ actor FolderWalk {
         var entries: [FoundEntry] = []
         /// The number of entries read so far.
         var count = 0
-        /// The start of the folder's rows, and the totals before it.
+        /// The numbers of the folder's first rows, and the totals before the folder.
         let start: ManifestStart
         let totalsBefore: ManifestTotals
     }
@@ -71,8 +72,8 @@ actor FolderWalk {
 
     /// Returns the next rows for the manifest, at most `limit`; none at the end. Blocks on the disk.
     ///
-    /// - Returns: The rows, and the earlier rows that must be deleted before they are added.
-    /// - Throws: `CancellationError`; a ``TransferError`` of the class ``FailureClass/noSpace`` if this machine lacks descriptors.
+    /// - Returns: The rows, and the earlier rows to delete before the caller adds them.
+    /// - Throws: `CancellationError`; a ``TransferError`` of the class ``FailureClass/noSpace`` if no file descriptor is free.
     func next(_ limit: Int) throws -> (ManifestBatch, withdrawn: WithdrawnRows?) {
         var batch = ManifestBatch()
         batchStart = ManifestStart(position: nextPosition, directory: nextDirectory)
@@ -108,7 +109,7 @@ actor FolderWalk {
                 if root.symbolicLinks == .follow {
                     try DirectoryStream(opening: shown, followsLink: isLink)
                 } else {
-                    // The entry may have become a link since it was inspected, as may each parent folder.
+                    // Since its inspection, the entry or one of its parent folders may have been replaced by a symbolic link.
                     try DirectoryStream(opening: shown, below: root.ancestors.last ?? root.path)
                 }
             if stream.number == excluded {
@@ -154,7 +155,7 @@ actor FolderWalk {
         stack[top].entries.sort { $1.name.lexicographicallyPrecedes($0.name) }
     }
 
-    /// Withdraws all rows since a folder was entered, and reports it as unreadable.
+    /// Withdraws all rows added since the walk entered a folder, and reports the folder as unreadable.
     private func giveUp(_ frame: Frame, _ error: TransferError, _ batch: inout ManifestBatch) {
         batch.entries.removeAll { $0.position >= frame.start.position }
         batch.directories.removeAll { $0.number >= frame.start.directory }

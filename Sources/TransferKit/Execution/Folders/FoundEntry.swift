@@ -54,7 +54,7 @@ struct FoundEntry {
     private static func skippedLink(_ path: FilePath) -> TransferError {
         TransferError(
             .unsupported, .notARegularFile,
-            "\(path) is a symbolic link that the session does not follow. To upload its target, add it with another policy for symbolic links."
+            "\(path) is a symbolic link that the session does not follow. To upload its target, use another policy for symbolic links."
         )
     }
 }

@@ -2,16 +2,16 @@ import Foundation
 import SystemPackage
 import TransferCore
 
-/// Expands a remote folder into a session's manifest: lists it, and then its subfolders, each after those found before it.
+/// Expands a remote folder into a session's manifest: lists the folder, and then its subfolders in the order in which they were found.
 ///
-/// The folders that have not been listed yet are rows of the store, so neither their number nor their depth costs memory. A folder whose
-/// last rows are stored is not listed again, even after a crash. They are stored when the run ends normally, and otherwise after at most a
-/// short delay.
+/// Folders that are not listed yet are rows in the store, so their number and depth cost no memory. Once all rows of a folder are stored,
+/// it is not listed again, even after a crash. The last rows of a folder may be stored together with the rows of the next folders, at the
+/// latest when the run ends.
 actor RemoteFolderExpansion {
-    /// The position that represents the listed folder among the positions of files.
+    /// The position under which a run keeps the history of the current folder. Files have positions from 0.
     static let position: Int64 = -1
 
-    /// The maximum number of rows that wait to be stored together, and the longest time that they wait.
+    /// The number of rows, and the time since the last write, after which the next step stores all waiting rows.
     private static let batch = 1_000
     private static let longestWait = Duration.seconds(1)
     /// The number of folders to read from the store at a time.
@@ -25,7 +25,7 @@ actor RemoteFolderExpansion {
     private var place = FolderCatalogue.Place(position: 0, directory: 0, bytes: 0)
     /// The catalogue of the last attempt for the current folder.
     private var catalogue: FolderCatalogue?
-    /// The steps that are not stored yet, their number of rows, and the growth of the session's statistics with them.
+    /// The steps that are not stored yet, the number of their rows, and the growth of the session's statistics that they cause.
     private var steps: [ExpansionStep] = []
     private var rows = 0
     private var growth = ManifestTotals()
@@ -41,7 +41,7 @@ actor RemoteFolderExpansion {
 
     /// Lists an item's folders, resuming after those that an earlier run listed.
     ///
-    /// - Parameter start: The numbers of the next rows; no later rows exist.
+    /// - Parameter start: The numbers of the next rows. The store has no rows from these numbers on.
     /// - Returns: The outcome of the run, if the item can't be listed completely now.
     /// - Throws: `CancellationError`; ``QueueError`` when the store can't be used.
     func run(_ item: PendingItem, from start: ManifestStart) async throws -> RunOutcome? {

@@ -3,11 +3,11 @@ package import TransferCore
 
 /// Enforces the rate limits of each session, of each account and of the queue, in bytes per second.
 ///
-/// Transports ask it from any thread before they move bytes, and are never blocked: an allowance of 0 bytes contains the time of the next
-/// request. Allowed bytes count as moved. Over any ten seconds, no limit is exceeded by more than 5 %, nor missed by more if there are
-/// enough bytes to move.
+/// Transports request an allowance before they transfer bytes, from any thread and without blocking. An allowance of 0 bytes contains the
+/// time of the next request. Allowed bytes count as transferred. Over any ten seconds, the transferred bytes exceed no limit by more than 5
+/// %. With enough bytes to transfer, they also fall short by at most 5 %.
 ///
-/// Sessions that compete for a limit get equal shares of it; unused shares go to the others. The files of a session take turns.
+/// Sessions that compete for a limit get equal shares of it. Unused shares go to the other sessions. The files of a session take turns.
 package final class Pacer: Sendable {
     private let clock: EngineClock
     private let limits = Locked(RateLimits())
@@ -46,8 +46,7 @@ package final class Pacer: Sendable {
         set(nil, for: .account(account))
     }
 
-    /// Returns the number of bytes, up to `limit`, that a file of the session may move now. Takes them from all applicable limits, or from
-    /// none.
+    /// Returns the number of bytes, up to `limit`, that a file of the session may transfer now. Counts them against all applicable limits.
     package func allowance(upTo limit: Int, session: SessionKey, account: AccountKey) -> Allowance {
         guard limit > 0 else { return Allowance(bytes: 0) }
         guard limits.withLock({ $0.apply(to: session, of: account) }) else { return Allowance(bytes: limit) }

@@ -1,20 +1,19 @@
 /// A token bucket for one limit. All values in bytes and seconds.
 ///
-/// It holds ``free`` bytes and those that are promised to sessions. Their sum never exceeds its capacity, which bounds a burst.
+/// A bucket contains free bytes and bytes that are promised to sessions. Their sum never exceeds the capacity, which bounds a burst.
 struct RateBucket: Sendable {
-    /// The share of a rate that accumulates while no session takes it, in seconds: 2 % of ten seconds, and enough for a transport that
-    /// wakes late.
+    /// The capacity of a bucket, in seconds of its rate: 2 % of ten seconds, and enough for a transport that wakes late.
     private static let burst = 0.2
 
     private(set) var rate: Double
     /// The bytes that are not promised to a session. Starts empty, so that removing and setting a limit repeatedly gains nothing.
     var free = 0.0
-    /// The sum of the bytes promised to sessions, and their number, as counted for ``refill(at:)``.
+    /// The sum of the bytes promised to sessions, and the number of these sessions. Counted before ``refill(at:)``.
     var promised = 0.0
     var lanes = 0
     private var refilledAt: Double
 
-    // For one division only: the remaining bytes, the number of takers, and the bytes for each.
+    // Used during one division only: the remaining bytes, the number of takers, and the bytes for each taker.
     var pool = 0.0
     var takers = 0
     var level = 0.0

@@ -3,11 +3,12 @@ extension RateLimits {
     private static let rounds = 8
     private static let negligible = 1e-9
 
-    /// Divides each bucket's pool equally among the lanes that draw from it, up to what each lane wants.
+    /// Divides each bucket's pool equally among the lanes that draw from it, up to the number of bytes that each lane wants.
     ///
-    /// A lane gets a byte only if all its buckets have one. In each round, each bucket offers an equal share of its remaining bytes to each
-    /// lane that still takes, and a lane takes the smallest offer; a lane drops out once it has enough or one of its buckets is empty. What
-    /// it leaves goes to the others in the next round (max-min fairness). The result is in the lanes' `given` and the buckets' `pool`.
+    /// A lane gets a byte only if all its buckets have one. In each round, each bucket offers equal shares of its remaining bytes to the
+    /// lanes that still take. Each lane takes the smallest of its offers. A lane drops out once it has enough or one of its buckets is
+    /// empty. Its unused share goes to the other lanes in the next round (max-min fairness). The result is in the lanes' `given` and the
+    /// buckets' `pool`.
     mutating func divide(wants: (SessionLane) -> Double, pools: (RateBucket) -> Double) {
         for lane in lanes.indices {
             lanes[lane].want = wants(lanes[lane])

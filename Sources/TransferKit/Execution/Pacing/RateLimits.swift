@@ -2,9 +2,9 @@ import TransferCore
 
 /// The active limits and the sessions that compete for them; the value behind the lock of ``Pacer``.
 ///
-/// Each limit is a token bucket. Each session that asked recently has a lane with a small reserve. Bytes that flow into the buckets are
-/// divided equally among the lanes until their reserves are full. A file takes from its session's reserve, and beyond it from unpromised
-/// bytes. So a session that asks often can't take the bytes of another session that sleeps until it may ask again.
+/// Each limit is a token bucket. Each session that recently requested an allowance has a lane with a small reserve. New bytes in the
+/// buckets are divided equally among the lanes until their reserves are full. A file takes bytes from its session's reserve first, and then
+/// unpromised bytes. A session with frequent requests therefore can't take the bytes of a session that sleeps until its next request.
 struct RateLimits: Sendable {
     enum Scope {
         case queue
@@ -14,7 +14,7 @@ struct RateLimits: Sendable {
 
     /// How long an allowance may come from a reserve without an update of the buckets, in seconds.
     private static let freshness = 0.005
-    /// A byte of which less than this is missing counts as whole, because sums of fractions are not exact.
+    /// If less than this part of a byte is missing, the byte counts as complete, because sums of fractions are not exact.
     private static let tolerance = 1e-6
 
     var buckets: [RateBucket] = []
@@ -33,12 +33,12 @@ struct RateLimits: Sendable {
     mutating func set(_ rate: Double?, for scope: Scope, at now: Double) {
         let known = self[scope]
         guard rate != known.map({ buckets[$0].rate }) else { return }
-        // Lanes are short-lived: they form again, with other paths and shares, as files ask.
+        // Lanes are short-lived: the next requests create them again, with new paths and shares.
         while !lanes.isEmpty { removeLane(at: lanes.count - 1) }
         if let known, let rate {
             buckets[known].change(to: rate, at: max(now, dealtAt))
         } else if let known {
-            // The last one moves into the gap.
+            // The last bucket moves into the gap.
             self[scopes[scopes.count - 1]] = known
             self[scope] = nil
             buckets.swapAt(known, buckets.count - 1)
@@ -57,7 +57,7 @@ struct RateLimits: Sendable {
     }
 
     mutating func allowance(upTo limit: Int, session: SessionKey, account: AccountKey, at time: Double) -> Allowance {
-        // The time was read before the lock was taken, so another thread may have a later time already.
+        // The time was read outside the lock, so another thread may already have used a later time.
         let now = max(time, dealtAt)
         if now < dealtAt + Self.freshness, let index = lane(of: session, account), lanes[index].promised >= Double(limit) {
             lanes[index].arrive(at: now)

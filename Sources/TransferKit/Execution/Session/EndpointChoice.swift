@@ -3,7 +3,7 @@ package import TransferCore
 /// Chooses the endpoint of the next attempt for a file. Pure.
 package enum EndpointChoice: Equatable {
     case use(Endpoint)
-    /// The file has bytes at an endpoint that is unavailable at least until an uptime.
+    /// The file has confirmed bytes at this endpoint, which is unavailable at least until this uptime.
     case wait(Endpoint, until: Duration)
     /// No endpoint is available.
     case none
@@ -11,7 +11,7 @@ package enum EndpointChoice: Equatable {
     /// - Parameters:
     ///   - confirmed: The number of bytes that checkpoints cover, by the endpoint's address.
     ///   - avoided: Endpoints that were just unreachable for the session's other files.
-    ///   - preferred: The app's choice. Overrides the account's order, but not the knowledge about endpoints.
+    ///   - preferred: The app's choice. Overrides the account's order, but neither confirmed bytes at an endpoint nor recent failures.
     init(
         _ availability: EndpointAvailability, confirmed: [String: Int64], history: FileHistory, avoided: Set<Endpoint> = [],
         preferred: Endpoint? = nil, uptime: Duration

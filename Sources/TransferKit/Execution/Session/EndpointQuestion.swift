@@ -8,7 +8,7 @@ package import TransferCore
 package final class EndpointQuestion: Sendable {
     private let ask: @Sendable ([Endpoint]) async -> Endpoint?
     private let logger: Logger
-    /// The responses by the offered endpoints, in any order; the inner nil is the queue's own choice.
+    /// The app's responses, by the set of offered endpoints. The inner nil leaves the choice to the queue.
     private let answers = Locked<[Set<Endpoint>: Endpoint?]>([:])
 
     package init(logger: Logger, ask: @escaping @Sendable ([Endpoint]) async -> Endpoint?) {
@@ -35,7 +35,8 @@ package final class EndpointQuestion: Sendable {
         return chosen
     }
 
-    /// Waits for the response or the run's interruption, whichever comes first. An app that never responds must not keep the run.
+    /// Waits for the response or the run's interruption, whichever comes first. An app that never responds must not block the end of the
+    /// run.
     private func answer(to endpoints: [Endpoint]) async throws(CancellationError) -> Endpoint? {
         let (answers, continuation) = AsyncStream.makeStream(of: Endpoint?.self)
         Task { [ask] in

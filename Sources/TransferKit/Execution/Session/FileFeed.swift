@@ -16,7 +16,7 @@ struct FileFeed {
     /// Whether all files were taken.
     var isFinished: Bool { filesSeen != nil && next == nil && ahead == nil }
 
-    /// The position from which the next page must be read now; nil if none is needed.
+    /// The position after which to read the next page now; nil if no page is needed.
     mutating func pageToRead() -> Int64? {
         guard !isReading, filesSeen == nil, ahead == nil else { return nil }
         isReading = true

@@ -1,8 +1,8 @@
-/// Which files of a session may be in flight concurrently.
+/// Decides which files of a session may be in flight concurrently.
 ///
-/// If the app sets a number, that many files of any size. Otherwise, as many small files as the transport wants, because their time is
-/// mostly latency. A large file saturates the connection alone, so it waits until it is the only one and no other starts, which also
-/// preserves the order of completion.
+/// If the app sets a number, that many files of any size may be in flight. Otherwise, the transport determines the number of small files,
+/// because latency dominates their time. A large file saturates the connection, so it is in flight alone, which also preserves the order of
+/// completion.
 package struct FileWindow: Sendable {
     /// The maximum size of a small file, in bytes.
     package static let smallSize: Int64 = 1 << 20

@@ -12,13 +12,13 @@ package final class LiveRun: Sendable {
         /// The app's context value.
         var context: Data?
         var active: [Int64: ActiveFile] = [:]
-        /// The bytes of each unfinished file that was attempted in this run, as far as the base currently includes them.
+        /// The bytes that `base` currently includes for each unfinished file that this run attempted.
         var counted: [Int64: Int64] = [:]
         var meter = RateMeter()
         /// Whether the session's folders are being read.
         var isPreparing = false
         var isHistoryForgotten = false
-        /// The bytes that ended attempts of this run moved.
+        /// The number of bytes that the ended attempts of this run transferred.
         var moved: Int64 = 0
         /// The statistics shown so far. They decrease only when a file restarts at byte 0.
         var shown: ShownFigures
@@ -34,7 +34,7 @@ package final class LiveRun: Sendable {
     private let state: Locked<State>
 
     /// - Parameters:
-    ///   - base: The statistics before this run. Its ``SessionStatistics/secondsElapsed`` continues from there.
+    ///   - base: The statistics before this run. The run adds its time to their ``SessionStatistics/secondsElapsed``.
     ///   - shown: The values that the session's last run in this process showed.
     package init(
         id: SessionID, activation: UInt64, endpointBefore: String? = nil, base: SessionStatistics, options: SessionOptions,
@@ -57,7 +57,7 @@ package final class LiveRun: Sendable {
     /// The session's current options.
     package var options: SessionOptions { state.withLock { $0.options } }
 
-    /// Changes the options. They apply to the stall watch at its next sample, and elsewhere at the next decision.
+    /// Changes the options. They apply at the next decision; the timeouts apply to attempts that begin later.
     package func update(_ options: SessionOptions) {
         state.withLock { $0.options = options }
     }
@@ -119,8 +119,8 @@ package final class LiveRun: Sendable {
     ///
     /// - Parameters:
     ///   - counted: The bytes of the file in the statistics when the run began.
-    ///   - stored: The bytes that its checkpoint at the current endpoint covers. Another checkpoint or an earlier attempt may have reported
-    ///     more, and statistics never decrease.
+    ///   - stored: The bytes that the file's checkpoint at the current endpoint covers. `counted` may be larger, because it includes other
+    ///     endpoints and earlier attempts. The shown statistics do not decrease in this case.
     func begin(
         position: Int64, size: Int64?, knownSize: Int64?, counted: Int64, stored: Int64, isSizeGuessed: Bool = false,
         isAwaiting: @escaping @Sendable (Int64) -> Bool = { _ in false }
@@ -147,7 +147,7 @@ package final class LiveRun: Sendable {
         base.bytesDone = max(0, base.bytesDone.subtractingSaturated(bytes))
     }
 
-    /// Whether the total size of the session's files may grow by that of a file.
+    /// Whether a size is valid for a file and keeps the session's total size within its limit.
     func admits(_ size: Int64, insteadOf known: Int64?) -> Bool {
         Self.admits(size, insteadOf: known, bytesKnown)
     }
@@ -157,9 +157,9 @@ package final class LiveRun: Sendable {
             && bytesKnown.subtractingSaturated(known ?? 0).addingSaturated(size) <= FileSize.sessionMaximum
     }
 
-    /// Sets the size of a file in flight. The size of an attempt that has ended counts when the next one begins.
+    /// Sets the size of a file in flight. Has no effect after the attempt has ended; the next attempt counts the size.
     ///
-    /// - Parameter body: Called under the lock if the size is new, so that its reports are in the order of the changes.
+    /// - Parameter body: Called under the lock if the size changes, so its reports are in the order of the changes.
     func setSize(of file: ActiveFile, _ size: Int64, _ body: () -> Void) {
         guard file.size != size else { return }
         state.withLock { state in
@@ -213,9 +213,9 @@ package final class LiveRun: Sendable {
 
     // MARK: Connection
 
-    /// Records activity. Calls the body for the first activity since the run began or since its last connection was lost.
+    /// Records activity. Calls the body for the first activity since the run began or lost its last connection.
     ///
-    /// The body is called under the lock, as in ``disconnect(_:)``, so that their reports are in the order of the changes.
+    /// This method and ``disconnect(_:)`` call their bodies under the same lock, so the reports are in the order of the changes.
     func connect(_ body: () -> Void) {
         guard !isConnected.load(ordering: .relaxed) else { return }
         state.withLock { _ in
@@ -272,7 +272,7 @@ package final class LiveRun: Sendable {
 
     func duration(at uptime: Duration) -> Duration { uptime - startedAt }
 
-    /// The bytes that attempts of this run moved. Bytes sent twice count twice.
+    /// The number of bytes that attempts of this run transferred. Bytes sent twice count twice.
     var moved: Int64 { state.withLock { Self.moved($0) } }
 
     private static func moved(_ state: State) -> Int64 {
@@ -304,12 +304,11 @@ package final class LiveRun: Sendable {
 
 /// The bytes of a session that were shown as sent and as confirmed.
 ///
-/// Bytes that a connection accepted, but the other end had not confirmed, are sent again after a pause. The shown statistics do not
-/// decrease for that.
+/// After a pause, bytes that were sent but not confirmed are sent again. The shown statistics do not decrease then.
 package struct ShownFigures: Sendable {
     fileprivate(set) var done: Int64 = 0
     fileprivate(set) var sent: Int64 = 0
-    /// The part of them that is stored once the run is over.
+    /// The part of `done` that is stored after the run has ended.
     fileprivate(set) var confirmed: Int64 = 0
 
     package init() {}
@@ -321,7 +320,7 @@ package struct ShownFigures: Sendable {
 }
 
 extension SessionStatistics {
-    /// Raises the bytes to those shown before, and limits them to the known size.
+    /// Raises the numbers of bytes to those shown before, and limits them to the known size.
     mutating func neverFall(below shown: ShownFigures) {
         bytesDone = max(bytesDone, shown.done)
         bytesSent = max(bytesSent, bytesDone, shown.sent)

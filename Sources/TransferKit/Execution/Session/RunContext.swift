@@ -24,9 +24,9 @@ package struct RunContext: Sendable {
     package var logger: Logger
     package var live: LiveRun
     package var streams: StreamRegistry
-    /// Reports that the store is damaged where the session needs it.
+    /// Reports that the session can't continue, because the store is damaged.
     var storageFailed: @Sendable (QueueError) -> Void = { _ in }
-    /// The maximum number of names of a session from remote folders.
+    /// The maximum number of files and folders in a session with remote folders.
     package var mostListedNames: Int64 = 10_000_000
     let endpointQuestion: EndpointQuestion
 
@@ -60,13 +60,13 @@ package struct RunContext: Sendable {
     /// The session's current options.
     var options: SessionOptions { live.options }
 
-    /// Adds a report to the mailbox without waiting. Reports are stored in this order.
+    /// Adds a report to the mailbox without waiting. Reports are stored in the order of the calls.
     func post(_ content: RunEvent.Content) {
         guard !live.isAbandoned || content.isEnd else { return }
         mailbox.post(input(content))
     }
 
-    /// Adds a deferrable report to the mailbox, which may wait for others to share a transaction.
+    /// Adds a report to the mailbox that may be stored later, in one transaction with other reports.
     func postUnhurried(_ content: RunEvent.Content) {
         guard !live.isAbandoned else { return }
         mailbox.postUnhurried(input(content), clock: clock)
@@ -78,7 +78,7 @@ package struct RunContext: Sendable {
     @discardableResult
     func tell(_ content: RunEvent.Content) async throws(QueueError) -> Answer {
         let answer = live.isAbandoned ? nil : try await mailbox.send(input(content))
-        // The queue drops a report that comes after it abandoned the run.
+        // The queue drops reports of a run that it has abandoned.
         guard let answer, !live.isAbandoned else {
             throw QueueError(.shutDown, "The queue abandoned the interrupted run of session \(id).")
         }

@@ -26,7 +26,7 @@ final class RunHistories: Sendable {
         }
     }
 
-    /// Forgets the histories, and those that the current run has not reported yet.
+    /// Forgets a session's histories, including those that its current run has not reported yet.
     func forget(_ key: SessionKey, _ run: LiveRun?) {
         run?.forgetHistory()
         histories.withLock { $0[key] = nil }

@@ -1,9 +1,9 @@
 import TransferCore
 
-/// The files of one run: those in flight, those that wait, and the next ones.
+/// The files of one run: the files in flight, the waiting files, and the next files.
 ///
-/// Files start strictly in order of position. A file that waits for longer than a slot is kept lets later ones pass, and goes first when it
-/// is due.
+/// Files start strictly in order of position. If a file must wait for longer than `RetryPolicy.slotKept`, later files overtake it. When it
+/// is due, it starts before other files.
 struct SessionFiles {
     /// An event that the run waits for.
     enum Event: Sendable {
@@ -33,7 +33,7 @@ struct SessionFiles {
         }
     }
 
-    /// The number of waiting files above which no further file is tried, because the cause is not the files.
+    /// No new file starts while this many files wait, because the cause is then probably not in the files.
     private static let mostWaiting = 16
 
     let context: RunContext
@@ -55,11 +55,11 @@ struct SessionFiles {
     private var alarmAt: Duration?
     /// The error of a file that could start, but has no available endpoint.
     private var unavailable: TransferError?
-    /// The first failed file, by position; one that failed in an earlier run comes first.
+    /// The failed file with the lowest position. A failure in an earlier run has the position -1.
     private var failure: (position: Int64, error: TransferError)?
     /// The files for which a lack of space was reported.
     private var shortOfSpace: Set<Int64> = []
-    /// Whether the run was interrupted before a file was finished.
+    /// Whether a file was left unfinished.
     private var leavesFiles = false
     private var end: Result<RunOutcome, any Error>?
 
@@ -69,7 +69,7 @@ struct SessionFiles {
         self.histories = histories
     }
 
-    /// Runs until the run has to end. No attempt is active when it returns.
+    /// Transfers the files until the run ends. No attempt is active when it returns.
     ///
     /// - Parameter failure: The error of a file that failed in an earlier run.
     /// - Throws: `CancellationError`; ``QueueError`` when the store can't be used.
@@ -89,7 +89,7 @@ struct SessionFiles {
                 }
             }
             group.cancelAll()
-            // They end in the same way as files that have begun.
+            // Prepared files end in the same way as files that have begun.
             for starting in prepared { begin(starting, &group) }
             for await event in group { handle(event) }
         }
@@ -118,7 +118,7 @@ struct SessionFiles {
         await prepareWhatMay(&group)
         guard !isPreparing else { return }
         guard let last = prepared.last(where: { $0.preparation != nil })?.preparation else {
-            // They were added while others waited for the store, and need no preparation.
+            // These files were added while others waited for the store, and need no preparation.
             for starting in prepared { begin(starting, &group) }
             prepared = []
             return
@@ -131,11 +131,11 @@ struct SessionFiles {
         }
     }
 
-    /// Begins the first of the files that waited for the store. Their preparations share its transactions with other inputs.
+    /// Begins the first `count` files that waited for the store.
     private mutating func beginPrepared(_ count: Int, _ group: inout TaskGroup<Event>) async {
         isPreparing = false
         for starting in prepared.prefix(count) {
-            // Stored in order, so it is durable at nearly the same time as the last one's.
+            // Preparations are stored in order, so this one is durable soon if it is not yet.
             _ = await starting.preparation?.result
             begin(starting, &group)
         }
@@ -207,7 +207,7 @@ struct SessionFiles {
         }
     }
 
-    /// The first file that is due; otherwise the next file, unless too many wait already.
+    /// The waiting file with the lowest position that is due.
     private var firstDue: Waiting? {
         waiting.values.filter { $0.dueAt <= lookedAt }.min { $0.file.position < $1.file.position }
     }
@@ -231,7 +231,7 @@ struct SessionFiles {
         return feed.take()
     }
 
-    // MARK: What happened
+    // MARK: Events
 
     private mutating func handle(_ event: Event) {
         switch event {
@@ -279,14 +279,14 @@ struct SessionFiles {
         case .accountBlocked(let error, let account):
             stop(with: .success(.accountBlocked(error, account)))
         case .noSpace(let error) where !window.isEmpty:
-            // It may fit when those in flight are done, because their space is reserved.
+            // The file may fit after the files in flight have ended and released their reserved space.
             waitForSpace(runner, error)
         case .noSpace(let error):
             stop(with: .success(.noSpace(error)))
         }
     }
 
-    /// The time until a file that lacks space is tried again while the same others are in flight.
+    /// The delay before a file that lacks space is retried, unless a file in flight ends earlier.
     private static let spaceInterval = Duration.seconds(30)
 
     private mutating func waitForSpace(_ runner: FileRunner, _ error: TransferError) {
@@ -296,7 +296,7 @@ struct SessionFiles {
         wait(waiting, error, isNews: shortOfSpace.insert(runner.file.position).inserted)
     }
 
-    /// Makes files that lack space due, because a file in flight has ended.
+    /// Makes waiting files that lack space due now, because a file in flight has ended.
     private mutating func retryForSpace() {
         let now = context.clock.now()
         for (position, file) in waiting where file.error?.failureClass == .noSpace { waiting[position]?.dueAt = min(file.dueAt, now) }
@@ -340,14 +340,15 @@ struct SessionFiles {
         return .backoff(
             delay,
             error
-                ?? TransferError(.unreachable, .connectionRefused, "The endpoint that has a part of \(next.file.source) is unavailable.")
+                ?? TransferError(
+                    .unreachable, .connectionRefused, "The endpoint where the transfer of \(next.file.source) began is unavailable.")
         )
     }
 
-    /// Sets the alarm for the first waiting file, and a short one for a due file without an available endpoint.
+    /// Sets the alarm for the time at which the next waiting file is due. Without an available endpoint, the alarm is short.
     private mutating func setAlarm(_ group: inout TaskGroup<Event>) {
         let now = context.clock.now()
-        // Includes files that became due since the last check; those that were due before wait for a place.
+        // Includes files that became due since the last check. Files that were due before wait until the window admits them.
         var times = waiting.values.map(\.dueAt).filter { $0 > lookedAt }
         if unavailable != nil { times.append(now + RetryPolicy.slotKept) }
         guard let next = times.min(), alarmAt.map({ next < $0 }) ?? true else { return }

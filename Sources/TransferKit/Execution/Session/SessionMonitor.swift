@@ -4,7 +4,7 @@ struct SessionMonitor {
     let clock: EngineClock
 
     private static let interval = Duration.milliseconds(100)
-    /// The longest plausible gap between two samples. A longer one comes from this machine, for example from a suspend.
+    /// The longest plausible gap between two samples. This machine caused a longer gap, for example by a suspend.
     private static let longestGap = Duration.seconds(5)
 
     /// Runs until its task is cancelled.
@@ -14,7 +14,7 @@ struct SessionMonitor {
         var sampledAt = clock.now()
         while (try? await clock.sleep(Self.interval)) != nil {
             let now = clock.now()
-            // A gap does not count as a stall: all attempts begin a new watch.
+            // A gap does not count as a stall: all attempts get a new watch.
             if now - sampledAt > Self.longestGap { watches = [:] }
             sampledAt = now
             let options = live.options

@@ -8,7 +8,7 @@ package struct SessionRunner: Sendable {
 
     /// The delay after the store could not be read or written.
     private static let storeRetryDelay = Duration.seconds(10)
-    /// The delay after the store was found to be damaged, which does not resolve without an action.
+    /// The delay after damage in the store was found, which persists until the user acts.
     static let damageRetryDelay = Duration.seconds(60)
 
     package init(context: RunContext) {
@@ -21,7 +21,7 @@ package struct SessionRunner: Sendable {
     ///
     /// - Parameters:
     ///   - histories: The histories of the session's files in earlier runs of this process, by position.
-    ///   - remember: Receives the histories for the next run, before that can begin.
+    ///   - remember: Receives the histories for the next run, before that run can begin.
     ///   - publish: Receives the statistics, at most ten times a second.
     @concurrent
     package func run(
@@ -58,7 +58,7 @@ package struct SessionRunner: Sendable {
         try await context.store.finishReset(of: context.key)
         if let outcome = try await prepare(listing) { return outcome }
         let failure = try await context.store.firstFailure(of: context.key)
-        // The process may have ended between the failure of a file and that of the session.
+        // The process may have ended after the failure of a file and before the failure of its session.
         if let failure, context.options.onItemFailure == .failSession || failure.failureClass == .remoteFull {
             return .finished(failure: failure, itemsSeen: .max)
         }
@@ -67,7 +67,7 @@ package struct SessionRunner: Sendable {
 
     /// Reads the session's folders.
     ///
-    /// - Returns: The outcome of the run, if they can't be read now.
+    /// - Returns: The outcome of the run, if a folder can't be read now.
     private func prepare(_ listing: RemoteFolderExpansion) async throws -> RunOutcome? {
         guard try await context.store.hasPendingItems(of: context.key) else { return nil }
         context.live.prepare()
@@ -86,6 +86,6 @@ package struct SessionRunner: Sendable {
 }
 
 extension TransferError.Code {
-    /// The session can't be read from the store, because the database is damaged.
+    /// The session can't be read, because the database in the storage folder is damaged.
     public static let storageDamaged = Self(rawValue: "storageDamaged")
 }

@@ -1,7 +1,9 @@
-/// Detects stalled attempts: for too long, the network accepted no byte and the other end confirmed none, although the rate limits allowed
-/// bytes, the attempt did no other work and, for a stream, there were bytes to send.
+/// Detects stalled attempts.
 ///
-/// After the last byte of a request, the server may take longer, because it confirms a PATCH only at its end.
+/// An attempt stalls if, for too long, the network accepts no bytes and the other end confirms none. Time does not count while the rate
+/// limits allow no bytes, while the attempt does other work, or while a stream has no bytes to send.
+///
+/// After the last byte of a request, the longer of the two timeouts applies, because a server confirms a PATCH only at its end.
 package struct StallWatch {
     private struct Sample: Equatable {
         let sent: Int64
@@ -27,7 +29,7 @@ package struct StallWatch {
         lastChange = uptime
     }
 
-    /// Takes a sample; true if the attempt is stalled.
+    /// Takes a sample. Returns whether the attempt is stalled.
     package mutating func sample(_ file: ActiveFile, at uptime: Duration) -> Bool {
         let sample = Sample(file)
         guard sample == last, !file.awaitsSource else {

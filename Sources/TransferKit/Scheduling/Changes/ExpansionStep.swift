@@ -3,20 +3,21 @@ package import TransferCore
 
 /// One step of the expansion of a session's items into its manifest, which is the ordered list of files.
 ///
-/// Items after a folder that has not been read yet wait in a separate list. A step changes the manifest and that list in one transaction. A
-/// process that ends between two steps leaves a folder half read; the next run deletes its rows and reads it again. Of a remote folder,
-/// only the subfolders after the last ``listed(item:_:next:)`` are listed again.
+/// Items after a folder that has not been read yet wait in a separate list. A step changes the manifest and this list in one transaction.
+/// If the process ends between two steps, a folder may be half read; the next run deletes the folder's rows and reads it again. In a remote
+/// folder, only the subfolders after the last ``listed(item:_:next:)`` are listed again.
 package enum ExpansionStep: Sendable, Codable, Equatable {
-    /// Starts the reading of the first folder in the list: all further rows come from it.
+    /// Starts the reading of the first folder in the list. All further rows come from this folder.
     case begin(item: Int64)
-    /// Deletes at most `limit` rows that an earlier reading left of the folder.
+    /// Deletes at most `limit` rows that an earlier reading of the folder added.
     case discard(item: Int64, limit: Int)
     /// Adds rows that were read from a folder.
     case add(item: Int64, ManifestBatch)
-    /// Deletes at most `limit` rows of a subfolder that could not be read completely: the manifest contains all of it or nothing.
+    /// Deletes at most `limit` rows of a subfolder that could not be read completely: the manifest contains a subfolder completely or not
+    /// at all.
     case withdraw(ManifestStart, limit: Int)
     /// Records that one subfolder of a remote folder is in the manifest with its entries. Further rows belong to the subfolder with the
-    /// number `next`, or the first one after it.
+    /// number `next`, or to the first subfolder after it.
     case listed(item: Int64, ManifestTotals, next: Int64)
     /// Records that the whole folder is in the manifest.
     case finish(item: Int64, ManifestTotals)
@@ -41,7 +42,7 @@ package enum ExpansionStep: Sendable, Codable, Equatable {
     }
 }
 
-/// The first rows of a folder in the manifest.
+/// The numbers of a folder's first rows in the manifest.
 package struct ManifestStart: Sendable, Codable, Equatable {
     package var position: Int64
     package var directory: Int64
@@ -57,7 +58,7 @@ package struct ManifestBatch: Sendable, Codable, Equatable {
     package var count: Int { directories.count + entries.count }
 }
 
-/// A folder that contains entries of the manifest. The paths of its entries consist of its path and their names.
+/// A folder that contains entries of the manifest. The path of an entry is the folder's path followed by the entry's name.
 package struct ManifestDirectory: Sendable, Codable, Equatable {
     package var number: Int64
     /// The parent folder; nil if source and destination are complete paths.
@@ -80,7 +81,8 @@ package struct ManifestEntry: Sendable, Codable, Equatable {
     package var isUnsized = false
     package var state: ItemState
     package var error: TransferError?
-    /// Whether the entry stands for one whose name can't be stored. Its replacement name refers to no file, so it fails permanently.
+    /// Whether the entry replaces an entry whose name can't be stored. The replacement name refers to no file, so the entry fails
+    /// permanently.
     package var isStandIn = false
     /// The policy of a folder that could not be read, for a retry, or of a file in a folder that does not follow all links.
     package var symbolicLinks: SymbolicLinkPolicy?

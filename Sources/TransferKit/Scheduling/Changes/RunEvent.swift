@@ -16,11 +16,11 @@ package struct RunEvent: Sendable, Codable {
     package enum Content: Sendable, Codable {
         /// The transport is connected: bytes moved for the first time in this run, or since an attempt failed.
         case connected
-        /// An event of one file, which is only stored and published.
+        /// An event of one file, to be stored and published.
         case file(position: Int64, FileReport)
         /// A step of reading the session's folders, to be stored.
         case expansion(ExpansionStep)
-        /// The run wants to ask an endpoint that failed too often. The result contains whether it may.
+        /// The run wants to probe an endpoint that failed too often. The result contains the permission.
         case probe(Endpoint)
         /// The run uses this endpoint from now on.
         case endpoint(Endpoint)
@@ -32,7 +32,8 @@ package struct RunEvent: Sendable, Codable {
         case endpointFailed(Endpoint, TransferError)
         /// The server asked all clients of its host to back off for a time.
         case hostBusy(Endpoint, Duration)
-        /// An attempt failed and is repeated while the session keeps its slot; `endsRun` if no other file of the session is in flight.
+        /// An attempt failed, and is repeated while the session keeps its slot. `endsRun` is true if no other file of the session is in
+        /// flight.
         case attemptFailed(TransferError, retryIn: Duration, endsRun: Bool)
         /// The run is over.
         case ended(RunOutcome)
@@ -49,7 +50,7 @@ package struct RunEvent: Sendable, Codable {
 
 /// An event of one file.
 package enum FileReport: Sendable, Codable {
-    /// A checkpoint. The identity is that of the source file; nil for a download.
+    /// A checkpoint, with the identity of the source file; nil for a download.
     case checkpoint(Checkpoint, endpoint: Endpoint, generation: Int64, SourceIdentity?)
     case size(Int64)
     case completed(TransferReceipt, endpoint: Endpoint)
@@ -63,7 +64,7 @@ package enum FileReport: Sendable, Codable {
 package enum RunOutcome: Sendable, Codable {
     /// All files are done; `failure` is the error of the first failed file, if any.
     ///
-    /// `itemsSeen` is the number of files of the session when the run found no more: items may have been added since.
+    /// `itemsSeen` is the number of files that the session had when the run read the last one. Items may have been added since.
     case finished(failure: TransferError?, itemsSeen: Int64)
     /// The queue interrupted the run.
     case interrupted

@@ -18,7 +18,8 @@ package enum StoreWrite: Sendable {
     case resetSession(SessionKey, isWhole: Bool)
     /// Continues a reset if a session has more files than one transaction handles.
     case continueReset(SessionKey)
-    /// Deletes a session and moves its checkpoints into the discard outbox. If it runs, they are held there until its run has ended.
+    /// Deletes a session and moves its checkpoints into the discard outbox. If the session has a run, the outbox holds the checkpoints
+    /// until the run has ended.
     case deleteSession(SessionKey, isRunning: Bool = false)
     /// Moves an unreadable session into quarantine.
     case quarantine(SessionKey, String)
@@ -30,29 +31,29 @@ package enum StoreWrite: Sendable {
     case attemptFailed(SessionKey, TransferError, isRepeated: Bool)
     case endSession(SessionKey, TransferError?, Date)
     case file(SessionKey, position: Int64, FileReport)
-    /// Adds running times in milliseconds to a session, nil for a removed one, and to the queue.
+    /// Adds running times in milliseconds to a session (nil if it was removed) and to the queue.
     case ran(SessionKey?, Int64, queue: Int64)
 
     /// Moves the checkpoints of a session into the discard outbox, or some of them if there are very many.
     case discardPartial(SessionKey)
-    /// Continues that, unless the session was run again.
+    /// Continues `discardPartial`, unless the session was run again.
     case continueDiscard(SessionKey)
-    /// Records a checkpoint that the run of a removed session saved before it ended.
+    /// Records a checkpoint that the run of a removed session saved before the run ended.
     case holdDiscard(SessionKey, position: Int64, Checkpoint, Endpoint)
-    /// Drops an entry, because the run of a removed session completed the file, which must not be removed.
+    /// Drops an entry, because the run of a removed session completed the file. A completed file must not be removed.
     case dropDiscard(SessionKey, position: Int64, Endpoint)
     /// Releases the entries of a removed session, because its run has ended.
     case releaseDiscards(SessionKey)
     case discarded(Int64)
     case discardFailed(Int64, nextAttempt: Date, leftAloneUntil: Date?)
     case postponeDiscards(DiscardPostponement)
-    /// Makes at most 10,000 removals due that are due in the far future, because the clock was wrong when they were postponed.
+    /// Makes removals due that were postponed too far, because the clock was wrong then. Changes at most 10,000 removals.
     case clampDiscards
 
     /// Stores the current date and steady date.
     case clock(seen: Date, steady: Date)
 
-    /// Appends to the change log, which keeps this number of last events.
+    /// Appends to the change log. `keeping` is the approximate number of events to keep.
     case events([QueueEvent], keeping: Int)
 }
 

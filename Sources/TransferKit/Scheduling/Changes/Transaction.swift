@@ -20,7 +20,7 @@ package struct Transaction: Sendable {
         case run(SessionKey, SessionID, run: UInt64, Account)
         /// Interrupts a run.
         case interrupt(SessionKey, run: UInt64)
-        /// Skips the backoff of a session's files, because the app asked for the run that begins next.
+        /// Skips the backoff of a session's files, because the app requested the next run.
         case skipBackoff(SessionKey)
         /// Forgets the failures that earlier runs of a session recorded.
         case forget(SessionKey)
@@ -28,7 +28,7 @@ package struct Transaction: Sendable {
         case keepStreams([SessionID])
         /// Passes changed options of a session to its run.
         case refresh(SessionKey)
-        /// Applies the changed rate limit of an account, or of the queue if it is nil.
+        /// Applies the changed rate limit of an account, or of the queue if the key is nil.
         case pace(AccountKey?)
         /// Forgets which of an account's endpoints accepted its credentials.
         case forgetAuthentication(Account)
@@ -36,7 +36,7 @@ package struct Transaction: Sendable {
         case grow(SessionKey, ItemFigures)
     }
 
-    /// Adds the consequences of another input; keeps the result.
+    /// Adds the writes, events and actions of another transaction; keeps this transaction's result.
     package mutating func append(_ other: Transaction) {
         if writes.isEmpty { writes = other.writes } else { writes += other.writes }
         events += other.events

@@ -1,9 +1,8 @@
 import HeapModule
 
-/// Points in time for sessions, earliest first.
+/// Sessions by the times at which they are due, earliest first.
 ///
-/// A session may occur any number of times, and entries are not removed early: after removing the first entry, check whether it is still
-/// valid.
+/// A session may have any number of entries, and obsolete entries stay. After removing the first entry, check whether it is still valid.
 package struct DueTimes: Sendable {
     package struct DueTime: Sendable, Comparable {
         /// In the unit of the inserted values.

@@ -1,8 +1,8 @@
 import HeapModule
 
-/// The first session of each line, to find the first session of all without a search through each line.
+/// The first session of each line. Finds the first session of all lines without a search through each line.
 ///
-/// A line without a session that can currently start is set aside, and recalled once that may have changed.
+/// A line is set aside while none of its sessions can start, and recalled once that may have changed.
 struct LineHeads: Sendable {
     typealias LineKey = SessionIndex.LineKey
 
@@ -24,7 +24,7 @@ struct LineHeads: Sendable {
 
     /// A replaced head stays in the heap until it comes first.
     private var heap = Heap<Head>()
-    /// The uptime until which each line is set aside; `nil` for those that only an event recalls.
+    /// The uptime until which each line is set aside; `nil` for a line that only an event recalls.
     private var aside: [LineKey: Duration?] = [:]
     private var recalls = Heap<Recall>()
 

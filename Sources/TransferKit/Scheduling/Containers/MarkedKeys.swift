@@ -1,4 +1,4 @@
-/// The sessions of a line that go before the order of the queue, sorted by their standings.
+/// The sessions of a line that precede the order of the queue, sorted by their standings.
 ///
 /// Calls take a closure that returns the standing of any key in the collection. The cost of an insertion hardly grows with the number of
 /// keys.

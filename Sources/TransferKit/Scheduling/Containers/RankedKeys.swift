@@ -1,8 +1,7 @@
-/// Sessions sorted by rank, without the ranks: 8 bytes each, and changes in the middle are local.
+/// Sessions sorted by rank. Stores only their keys (8 bytes each), in chunks, so an insertion or removal moves few keys.
 ///
-/// The keys are in chunks. A rank is any comparable value. Calls that need ranks take a closure that returns the rank of any key in the
-/// collection; ranks must be distinct. A session's rank may change only while its key is not in the collection, or if the order stays the
-/// same.
+/// A rank is any comparable value. Calls that need ranks take a closure that returns the rank of any key in the collection; ranks must be
+/// distinct. A session's rank may change only while its key is not in the collection, or if the order stays the same.
 package struct RankedKeys: Sendable {
     typealias Chunk = ContiguousArray<SessionKey>
 
@@ -121,7 +120,7 @@ package struct RankedKeys: Sendable {
         return chunks[place.chunk][place.offset] == key ? place : nil
     }
 
-    /// The place of the first rank not below this one: at the end of its chunk rather than at the start of the next.
+    /// The place of the first session whose rank is not lower than this one. At the border of two chunks, this is the end of the first.
     private func place<Rank: Comparable>(forRank wanted: Rank, rank: (SessionKey) -> Rank) -> Place {
         let following = chunks.partitionPoint { rank($0[0]) > wanted }
         guard following > 0 else { return Place(chunk: 0, offset: 0) }
@@ -163,8 +162,8 @@ package struct RankedKeys: Sendable {
 }
 
 extension ContiguousArray {
-    /// The index of the first element that satisfies the predicate, which must hold for no element before and all after that one; otherwise
-    /// `endIndex`.
+    /// The index of the first element that satisfies the predicate, or `endIndex`. The predicate must be false for all elements before this
+    /// index, and true for all elements after it.
     fileprivate func partitionPoint(where belongsAfter: (Element) -> Bool) -> Int {
         var low = startIndex
         var high = endIndex

@@ -4,7 +4,7 @@ package protocol SessionTableElement: Sendable, Equatable {
     var id: SessionID { get }
 }
 
-/// Sessions by key and by ID, in the size of an element plus about 11 to 16 bytes each.
+/// Finds sessions by key and by ID. Each session needs the size of an element plus about 11 to 16 bytes.
 ///
 /// The elements are contiguous in one array. The last element replaces a removed one, so there are no free slots to manage.
 package struct SessionTable<Element: SessionTableElement>: Sendable {
@@ -41,7 +41,7 @@ package struct SessionTable<Element: SessionTableElement>: Sendable {
         elements.append(element)
     }
 
-    /// Indexes all loaded sessions. Removes those with the key or the ID of an earlier one.
+    /// Indexes all loaded sessions. Removes sessions with the same key or ID as an earlier session.
     ///
     /// - Returns: The keys of the removed sessions.
     package mutating func finishLoading() -> [SessionKey] {

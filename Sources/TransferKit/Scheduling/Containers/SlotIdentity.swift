@@ -4,7 +4,7 @@ import Foundation
 package struct SlotHash: Sendable {
     /// A hash with a uniform distribution over all values.
     package var bits: UInt64
-    /// The number of places to skip, 0 to 31, so that neighbours that are searched one after the other are adjacent in memory.
+    /// The number of places to skip, 0 to 31. Neighbours with the same bits and different offsets are adjacent in memory.
     package var offset = 0
 
     package init(bits: UInt64, offset: Int = 0) {

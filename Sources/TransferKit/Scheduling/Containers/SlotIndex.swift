@@ -6,8 +6,8 @@
 package struct SlotIndex<Element, Identity: SlotIdentity>: Sendable {
     private static var vacant: UInt32 { .max }
 
-    /// Each place holds a slot in the bits of the mask, and bits of the hash above it. The hash bits exclude most other elements without
-    /// access to them, which would be a cache miss each.
+    /// Each place holds a slot in the bits of the mask, and bits of the hash above it. The hash bits exclude most other elements without an
+    /// access to each element, which would be a cache miss.
     private var places: ContiguousArray<UInt32> = []
     private var slotMask: UInt32 = 0
 

@@ -6,11 +6,11 @@ package struct EndpointAvailability: Sendable, Equatable {
     package var account: Account
     /// Its endpoints whose transport is registered in this process, in order of preference.
     package var registered: [Endpoint]
-    /// The registered endpoints that may be asked now.
+    /// The registered endpoints that the run may contact now.
     package var available: [Endpoint]
-    /// The other registered endpoints whose host asked to back off, and the uptime until which it did.
+    /// The registered endpoints whose host asked to back off, and the uptime at which the requested delay ends.
     package var busyUntil: [Endpoint: Duration] = [:]
-    /// The endpoints that failed too often and that only one run may ask.
+    /// The endpoints that failed too often. Only one run may contact such an endpoint, to probe it.
     package var toBeProbed: Set<Endpoint> = []
     /// The last failure at one of the endpoints, if any.
     package var failure: TransferError?

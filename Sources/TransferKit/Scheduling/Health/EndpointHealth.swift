@@ -9,7 +9,7 @@ package struct EndpointHealth: Sendable, Equatable {
     static let longestPause = Duration.seconds(600)
     /// How long an endpoint is unavailable after an attempt in an outage. Short, because an attempt costs an unreachable server nothing.
     static let outagePause = Duration.seconds(10)
-    /// How long a run that begins may take until it asks the endpoint. After that, another run may probe it.
+    /// The time in which a new run must begin its attempt at the endpoint. After that, another run may probe the endpoint.
     static let probeGrace = Duration.seconds(5)
     /// The maximum time that a probe keeps other runs away.
     static let longestProbe = Duration.seconds(30)
@@ -36,15 +36,15 @@ package struct EndpointHealth: Sendable, Equatable {
         var probe: Probe?
     }
 
-    /// A run that checks whether an endpoint works again. Until the probe ends, no other run asks the endpoint.
+    /// A run that checks whether an endpoint works again. Until the probe ends, no other run uses the endpoint.
     struct Probe: Sendable, Equatable {
         var run: UInt64
-        /// The uptime at which the run asked the endpoint; nil while it has only begun.
+        /// The uptime at which the run began its attempts at the endpoint; nil before that.
         var askedAt: Duration?
         var endsAt: Duration
     }
 
-    /// Whether an endpoint may be asked.
+    /// Whether a run may use an endpoint.
     enum Availability: Equatable {
         case available
         /// Unavailable until an uptime.
@@ -98,7 +98,7 @@ package struct EndpointHealth: Sendable, Equatable {
         busyHosts[host] = max(busyHosts[host] ?? .zero, until)
     }
 
-    /// Records a run that begins and may ask this endpoint. If the endpoint is unavailable, the run is expected to probe it.
+    /// Records the start of a run that may use this endpoint. If the endpoint must be probed, the run is expected to probe it.
     mutating func begin(_ endpoint: Endpoint, run: UInt64, at uptime: Duration) {
         guard isToBeProbed(endpoint, at: uptime) else { return }
         setProbe(Probe(run: run, endsAt: uptime + Self.probeGrace), of: Key(endpoint))
@@ -106,7 +106,7 @@ package struct EndpointHealth: Sendable, Equatable {
 
     /// Asks for permission to probe an unavailable endpoint.
     ///
-    /// - Returns: Whether the run may; false while another run probes the endpoint, or before it may be probed.
+    /// - Returns: Whether the run may probe the endpoint; false while another run probes it or its pause lasts.
     mutating func probe(_ endpoint: Endpoint, run: UInt64, at uptime: Duration) -> Bool {
         guard availability(of: endpoint, run: run, at: uptime) == .available else { return false }
         guard let breaker = breakers[Key(endpoint)], breaker.openUntil != nil else { return true }
@@ -116,12 +116,12 @@ package struct EndpointHealth: Sendable, Equatable {
         return true
     }
 
-    /// Records that a run's further attempts use this endpoint, so that it probes no other endpoint.
+    /// Records that the further attempts of a run use this endpoint. Ends the run's probes of other endpoints.
     mutating func uses(_ endpoint: Endpoint, run: UInt64) {
         for key in probed[run] ?? [] where key != Key(endpoint) { setProbe(nil, of: key) }
     }
 
-    /// Lets unavailable endpoints be probed at once after an action by the app or the user, even if their servers asked to back off.
+    /// Allows probes of unavailable endpoints now, after an action by the app or the user, even if their servers asked to back off.
     mutating func retry(_ endpoints: [Endpoint], at uptime: Duration) {
         for endpoint in endpoints {
             if let host = endpoint.host, let until = busyHosts.removeValue(forKey: host), until > uptime {
@@ -132,7 +132,7 @@ package struct EndpointHealth: Sendable, Equatable {
         }
     }
 
-    /// Lets all endpoints that failed too often be probed at once, because the network came back.
+    /// Allows probes of all endpoints that failed too often now, because the network is available again.
     mutating func retryAll(at uptime: Duration) {
         for key in breakers.keys { retry(key, at: uptime) }
     }
@@ -143,7 +143,7 @@ package struct EndpointHealth: Sendable, Equatable {
         setProbe(nil, of: key)
     }
 
-    /// Whether an endpoint failed too often and may be asked by one run now.
+    /// Whether an endpoint failed too often, and one run may probe it now.
     func isToBeProbed(_ endpoint: Endpoint, at uptime: Duration) -> Bool {
         breakers[Key(endpoint)]?.openUntil.map { $0 <= uptime } ?? false
     }
@@ -181,9 +181,9 @@ package struct EndpointHealth: Sendable, Equatable {
         for key in probed[run] ?? [] { setProbe(nil, of: key) }
     }
 
-    /// Whether a run may ask an endpoint.
+    /// Whether a run may use an endpoint.
     ///
-    /// - Parameter run: The run that asks; nil for one that has not begun.
+    /// - Parameter run: The run; nil for a run that has not begun.
     func availability(of endpoint: Endpoint, run: UInt64?, at uptime: Duration) -> Availability {
         var until: Duration?
         if !busyHosts.isEmpty, let host = endpoint.host, let busy = busyHosts[host], busy > uptime { until = busy }
@@ -197,7 +197,7 @@ package struct EndpointHealth: Sendable, Equatable {
         return until.map { .unavailable(until: $0) } ?? .available
     }
 
-    /// The endpoints whose hosts asked to back off, and the uptime until which they did.
+    /// The endpoints whose hosts asked to back off, and the uptime at which the requested delay ends.
     func busy(_ endpoints: [Endpoint], at uptime: Duration) -> [Endpoint: Duration] {
         guard !busyHosts.isEmpty else { return [:] }
         let found = endpoints.compactMap { endpoint in

@@ -21,7 +21,7 @@ package final class AuthenticatedEndpoints: Sendable {
     }
 }
 
-/// The knowledge of one run about endpoints, shared by all of its files.
+/// The failures and successes of one run at each endpoint, shared by all files of the run.
 final class EndpointRecord: Sendable {
     private struct Known: Sendable {
         /// The number of reported failures. Concurrent files fail together, which counts as one failure of the endpoint.
@@ -36,7 +36,7 @@ final class EndpointRecord: Sendable {
         var announced: Endpoint?
         /// The location of the endpoint of the last attempt, including attempts of earlier runs.
         var location: String?
-        /// The uptime until which unreachable endpoints are not asked; nil unless all were unreachable.
+        /// The uptime until which the run uses no unreachable endpoint; nil unless all endpoints were unreachable.
         var restsUntil: Duration?
     }
 
@@ -91,8 +91,8 @@ final class EndpointRecord: Sendable {
         }
     }
 
-    /// Records a file that could reach none of several endpoints and is retried at an uptime. The other files wait until then, rather than
-    /// find out the same one at a time.
+    /// Records that a file could reach none of several endpoints. The other files of the run also wait until the file is retried, because
+    /// they would fail too.
     func rest(from endpoints: [Endpoint], until end: Duration, at uptime: Duration) {
         _ = avoided(at: uptime)
         state.withLock { state in
@@ -103,13 +103,15 @@ final class EndpointRecord: Sendable {
         }
     }
 
-    /// The uptime until which unreachable endpoints are not asked; nil if they may be asked now.
+    /// The uptime until which the run uses no unreachable endpoint; nil if it may use all now.
     func rest(at uptime: Duration) -> Duration? {
         state.withLock { $0.restsUntil.flatMap { $0 > uptime ? $0 : nil } }
     }
 
-    /// Records a failure that concerns the endpoint, of an attempt that began after `failures` reported failures. True if it must be
-    /// reported.
+    /// Records a failure that concerns the endpoint.
+    ///
+    /// - Parameter failures: The number of reported failures when the attempt began.
+    /// - Returns: Whether the failure must be reported.
     func failed(_ endpoint: Endpoint, since failures: Int, isUnreachable: Bool, at uptime: Duration) -> Bool {
         state.withLock { state in
             var known = state.known[endpoint] ?? Known()

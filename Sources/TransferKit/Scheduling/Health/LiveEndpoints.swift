@@ -42,7 +42,7 @@ package final class EndpointLiveness: Sendable {
     private let isAnswered = Atomic(false)
     private let row = Locked(Row())
 
-    /// Records activity. True if it must be reported.
+    /// Records activity. Returns whether it must be reported.
     func noteSign() -> Bool {
         !isSeen.load(ordering: .relaxed) && !isSeen.exchange(true, ordering: .relaxed)
     }

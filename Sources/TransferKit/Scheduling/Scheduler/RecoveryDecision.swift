@@ -19,15 +19,15 @@ package enum RecoveryDecision: Equatable {
 
     /// The history of a file, as far as it affects the decision.
     package struct History: Equatable, Sendable {
-        /// The number of consecutive failed attempts, including the last one. Excludes those that reached no server.
+        /// The number of consecutive failed attempts, including the last one. Excludes attempts that reached no server.
         package var failures = 0
         /// The number of consecutive attempts that did not reach the current endpoint, including the last one.
         package var outageAttempts = 0
-        /// Whether a failure that looks like an outage affects only the file, because the current endpoint serves others.
+        /// Whether a failure that looks like an outage affects only this file, because the current endpoint serves other files.
         package var isOfFile = false
         /// Whether the last attempt moved so many bytes that an outage does not justify an early repetition.
         package var isCostly = false
-        /// Whether the current endpoint was unreachable for longer than the session waits for it.
+        /// Whether the current endpoint was unreachable for at least ``RetryPolicy/giveUpAfter``.
         package var isOutageTooLong = false
         /// The number of consecutive protocol violations, including the last one.
         package var violations = 0
@@ -96,7 +96,7 @@ package enum RecoveryDecision: Equatable {
     }
 
     /// Whether an error means that no server is there: no connection was established, no server responded, or a proxy responded instead.
-    /// The file does not matter then; see ``mayConcernOneFile(_:)`` for the exceptions.
+    /// Such an error concerns all files; see ``mayConcernOneFile(_:)`` for the exceptions.
     package static func isOutage(_ error: TransferError) -> Bool {
         error.failureClass == .unreachable && error.code != .notThisProtocol
             || error.failureClass == .transient && error.code == .serverUnavailable
@@ -107,7 +107,7 @@ package enum RecoveryDecision: Equatable {
         error.code == .serverUnavailable || error.code == .stalled
     }
 
-    /// Whether an error means that the same attempt may succeed a little later. Includes classes of other versions.
+    /// Whether an error means that the same attempt may succeed a little later. Includes failure classes that only other versions know.
     package static func isTransient(_ error: TransferError) -> Bool {
         let others: [FailureClass] = [
             .unreachable, .credentials, .trust, .resumeLost, .sourceChanged, .sourceLost, .noSpace, .remoteFull, .unsupported, .permanent,
@@ -146,7 +146,7 @@ package enum RecoveryDecision: Equatable {
         case .trust:
             self = .blockAccount
         case .resumeLost:
-            // Bytes that moved in between are no progress if the checksum was wrong again.
+            // Bytes transferred in between do not count as progress if the checksum was wrong again.
             self = history.hasRestarted || history.mismatches > 1 ? .giveUpFile : .restart
         case .sourceChanged:
             // A file that is written continuously can't be sent.

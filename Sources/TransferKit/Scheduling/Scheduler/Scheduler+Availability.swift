@@ -7,11 +7,11 @@ extension Scheduler {
         case able(Endpoint)
         case blocked(TransferError)
         case transportMissing(TransportID)
-        /// Unavailable until an uptime; nil if the account is gone.
+        /// All endpoints are unavailable until an uptime; nil if the account was removed.
         case unavailable(until: Duration?)
         case networkConstrained
         case diskBelowFloor(free: Int64)
-        /// So many abandoned runs have not ended that no further run may begin.
+        /// Too many abandoned runs have not ended, so no further run may begin.
         case runsNotEnded(Int)
 
         var isAble: Bool {
@@ -69,7 +69,7 @@ extension Scheduler {
         sessionIndex.recallAllLines()
     }
 
-    /// Records a success of an endpoint. It ends the row of failures there, whichever run met them.
+    /// Records a success of an endpoint. Ends the series of failures there, including failures in other runs.
     mutating func endpointWorks(_ endpoint: Endpoint) {
         guard flags.health.hasFailures(at: endpoint) else { return }
         let wasLeftAlone = flags.health.isLeftAlone(endpoint)
@@ -77,7 +77,7 @@ extension Scheduler {
         if wasLeftAlone { endTurns(at: endpoint) }
     }
 
-    /// Ends the waits of sessions that let others probe this endpoint first, because it works again.
+    /// Ends the waits of sessions that let other sessions probe this endpoint first, because the endpoint works again.
     private mutating func endTurns(at endpoint: Endpoint) {
         let users = Set(accounts.filter { $1.account.endpoints.contains(endpoint) }.keys)
         let waiting = Set(sessionIndex.due.keys).filter { key in
@@ -93,7 +93,7 @@ extension Scheduler {
         if flags.health.hasProbe(of: run) { changeHealth { $0.end(run: run) } }
     }
 
-    /// Lets unavailable endpoints of the account be probed at once, after an action by the app or the user.
+    /// Allows probes of the account's unavailable endpoints now, after an action by the app or the user.
     mutating func retryEndpoints(of account: AccountKey, at now: DualInstant) {
         guard let endpoints = accounts[account]?.account.endpoints else { return }
         changeHealth { $0.retry(endpoints, at: now.uptime) }
@@ -106,8 +106,8 @@ extension Scheduler {
         (sessionIndex.accountSlots[account]?.total ?? 0) + flags.ending.values.count { $0 == account }
     }
 
-    /// Whether a session that has a slot may begin a run. It may have kept the slot over a change of the limit, or got it back while the
-    /// run of the session that displaced it is ending.
+    /// Whether a session that has a slot may begin a run now. It must wait while too many other runs have not ended. This is possible after
+    /// the limit was lowered, or while the run of the session that displaced this session is ending.
     func mayRunBesideOthers(_ account: AccountKey) -> Bool {
         guard sessionIndex.live.count + flags.ending.count < sessionLimit else { return false }
         guard let limit = accounts[account]?.account.sessionLimit else { return true }

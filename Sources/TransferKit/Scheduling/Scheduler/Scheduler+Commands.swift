@@ -3,7 +3,7 @@ import TransferCore
 extension Scheduler {
     /// Handles one input and returns its consequences. ``schedule(at:)`` starts sessions, once for all pending inputs.
     ///
-    /// - Throws: ``QueueError`` if a command is invalid; nothing is changed then. Reports and ticks never throw.
+    /// - Throws: ``QueueError`` if a command is invalid. Nothing is changed in this case. Reports and ticks never throw.
     package mutating func handle(_ input: Input, at now: DualInstant) throws(QueueError) -> Transaction {
         var transaction = Transaction()
         noteOpening(now)
@@ -73,7 +73,7 @@ extension Scheduler {
         setAccount(key, AccountEntry(account: account, lastAnsweredRun: flags.lastRun))
         retryEndpoints(of: key, at: now)
         transaction.writes.append(.saveAccount(key, account))
-        // An edited account resolves its block.
+        // Saving an account unblocks it.
         if before?.block != nil { transaction.events.append(.accountUnblocked(account: account.name)) }
         if before?.account.sessionLimit != account.sessionLimit || before?.account.rateLimit != account.rateLimit {
             transaction.events.append(.limitsChanged)
@@ -87,7 +87,7 @@ extension Scheduler {
             guard cascades else {
                 throw QueueError(
                     .accountInUse,
-                    "Cannot remove the account \"\(name)\": \(count == 1 ? "1 session refers" : "\(count) sessions refer") to it. Remove those first."
+                    "Cannot remove the account \"\(name)\": \(count == 1 ? "1 session refers" : "\(count) sessions refer") to it. Remove its sessions first."
                 )
             }
             try remove(sessionIndex.order.filter { sessionIndex[$0]?.account == key }, isForced: false, &transaction)
@@ -97,7 +97,7 @@ extension Scheduler {
         transaction.actions.append(.pace(key))
     }
 
-    /// Lets the sessions of an account that wait for a retry run without the remaining delay.
+    /// Ends the retry delays of an account's sessions.
     private mutating func endBackoffs(of account: AccountKey, _ transaction: inout Transaction) {
         for key in sessionIndex.order {
             guard let entry = sessionIndex[key], entry.account == account, entry.conditions.contains(.backoff) else { continue }
@@ -188,7 +188,7 @@ extension Scheduler {
         }
     }
 
-    /// The longest deadline; later ones count as none.
+    /// The longest deadline. Longer deadlines are shortened to it.
     private static let longestDeadline = Duration.seconds(100 * 366 * 24 * 3_600)
 
     private mutating func stop(_ mode: StopMode, deadline: Duration?, at now: DualInstant, _ transaction: inout Transaction) {

@@ -29,7 +29,8 @@ extension Scheduler {
         return transaction
     }
 
-    /// The maximum number of sessions that the passage of time changes in one transaction; the others follow immediately.
+    /// The maximum number of sessions that the passage of time changes in one transaction. Further sessions follow in the next transaction,
+    /// immediately.
     static let mostAtOnce = 10_000
 
     /// Ends waits whose time has come.
@@ -94,10 +95,10 @@ extension Scheduler {
 
     // MARK: Strict order
 
-    /// In a strict queue: the sessions whose turn it is, in order, in addition to those that must run now. Usually only the first unfinished
-    /// one.
+    /// The sessions whose turn it is in a strict queue, in order: usually only the first unfinished session. Sessions with the start
+    /// priority `now` may start in addition.
     ///
-    /// While the first one waits for disk space, sessions that have begun continue, because they may occupy that space.
+    /// While the first session waits for disk space, sessions that have begun continue, because they may occupy that space.
     var strictTurns: [Entry] {
         guard let first = sessionIndex.unfinished.first.flatMap({ sessionIndex[$0] }) else { return [] }
         guard first.waitsForSpace, !sessionIndex.begun.isEmpty else { return [first] }
@@ -125,13 +126,13 @@ extension Scheduler {
         transaction.writes.append(.beginSession(key, now.date))
         transaction.events += [.willActivate(entry.id), .didActivate(entry.id)]
         beginRun(key, isAskedFor: isAskedFor, at: now, &transaction)
-        // Stopped sessions have now let another one start first.
+        // Sessions that yielded have now let another session start first.
         for yielded in sessionIndex.yielded.sorted() where yielded != key { endYield(of: yielded) }
     }
 
     /// Begins a run of a session that holds a slot.
     ///
-    /// - Parameter isAskedFor: Whether the app asked for the run, rather than only the order of the queue.
+    /// - Parameter isAskedFor: Whether the app requested the run. Otherwise, the order of the queue determined it.
     mutating func beginRun(_ key: SessionKey, isAskedFor: Bool, at now: DualInstant, _ transaction: inout Transaction) {
         guard let entry = sessionIndex[key], let account = accounts[entry.account]?.account else { return }
         let run = flags.lastRun + 1
@@ -162,12 +163,13 @@ extension Scheduler {
         }
     }
 
-    /// Resumes sessions that yielded if no other session could have had their slot for long enough. While all slots of the queue are in use,
-    /// sessions that wait for a slot go first.
+    /// Resumes sessions that yielded, if their delay is over and no other session can start. While all slots of the queue are in use,
+    /// sessions that lack only a slot have precedence.
     ///
-    /// - Returns: Whether one may start now.
+    /// - Returns: Whether a session that yielded may start now.
     private mutating func resumeStopped(at now: DualInstant) -> Bool {
-        // A session whose account has no free slot could not use the queue's slot either. There may be very many sessions that yielded.
+        // Sessions whose account has no free slot do not count, because they could not use the queue's slot. There may be very many
+        // sessions that yielded.
         guard !sessionIndex.yielded.isEmpty, sessionIndex.yieldsDue.first.map({ $0.due <= now.uptime.nanoseconds }) ?? false,
             firstInLine(at: now) == nil
         else { return false }
@@ -197,7 +199,7 @@ extension Scheduler {
                 case .count(let count): (sessionIndex.counts[.completed] ?? 0) - retired.count > count
                 case .age(let age): end + age <= present
                 }
-            // Its dependents are released first.
+            // The session's dependents are released first.
             let id = sessionIndex[first.key]?.id
             guard !flags.releases.contains(where: { $0.session == id }) else { break }
             guard isOver, retired.count < Self.mostAtOnce else { break }
@@ -206,7 +208,7 @@ extension Scheduler {
         }
         guard !retired.isEmpty else { return }
         var removal = Transaction()
-        // A forced removal does not throw. Its dependents were satisfied when the session completed.
+        // A forced removal does not throw. The dependencies on the session were satisfied when it completed.
         try? remove(retired.sorted(), isForced: true, &removal)
         transaction.append(removal)
     }

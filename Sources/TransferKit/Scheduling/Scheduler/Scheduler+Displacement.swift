@@ -1,7 +1,7 @@
 import TransferCore
 
-/// A session that the app runs out of turn takes the slot of another session, which returns when the first one gives up the slot. Each such
-/// preemptor has a list of the sessions that it displaced, so nested runs unwind in order.
+/// Displacement: a session that the app runs out of turn takes the slot of another session. The displaced session returns when the first
+/// session gives up the slot. Each preempting session has a list of the sessions that it displaced, so nested runs unwind in order.
 extension Scheduler {
     /// Makes room for a session that must run now, if it lacks exactly one slot.
     mutating func displace(for key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
@@ -15,7 +15,7 @@ extension Scheduler {
         }
     }
 
-    /// The session whose slot a preemptor takes: at most one, and none if that would not be enough.
+    /// The session to displace for a preempting session; nil if the preempting session needs no slot, or more than one.
     private func victim(for entry: Entry, at now: DualInstant) -> SessionKey? {
         var taken = sessionIndex.slots.total - sessionIndex.slots.freed
         var claimants: [Entry] = []
@@ -39,7 +39,7 @@ extension Scheduler {
         let running = sessionIndex.live.compactMap { sessionIndex[$0] }.filter {
             $0.state == .running && !$0.conditions.contains(.stopping)
         }
-        // A session that was displaced before its run ended has no further slot to give.
+        // A session that was displaced while its run has not ended has no further slot to give up.
         let paused = sessionIndex.paused.compactMap { sessionIndex[$0] }.filter { $0.holdsSlot && !$0.freesSlot }
         for candidates in [running, paused] {
             let candidates = candidates.filter { $0.key != entry.key && (!isAccountShort || $0.account == entry.account) }
@@ -48,7 +48,7 @@ extension Scheduler {
         return nil
     }
 
-    /// Lets the sessions that a preemptor displaced return, because it gave up its slot or will not use it.
+    /// Restores the sessions that a preempting session displaced, because that session gave up its slot or will not use it.
     mutating func restoreDisplaced(of owner: SessionKey, _ transaction: inout Transaction) {
         guard let displaced = sessionIndex.owners[owner] else { return }
         for key in displaced.sorted() { letGo(key, &transaction) }
@@ -66,7 +66,7 @@ extension Scheduler {
         transaction.events += [.willActivate(entry.id), .didActivate(entry.id)]
     }
 
-    /// Restores sessions that were displaced by waiting sessions that could not use a slot.
+    /// Restores sessions that were displaced by waiting sessions that can't use a slot.
     mutating func letGoOfTheUnable(at now: DualInstant, _ transaction: inout Transaction) {
         guard flags.mode == .running else { return }
         var isChanged = true

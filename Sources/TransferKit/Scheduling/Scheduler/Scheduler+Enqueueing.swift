@@ -21,7 +21,7 @@ extension Scheduler {
         var sessions = NewSessions(drafts: added, createdAt: now.date)
         var account: (name: String, key: AccountKey)?
         for (offset, draft) in added.enumerated() {
-            // A session of the queue, or of another draft in this call.
+            // The ID belongs to a session of the queue, or to another draft in this call.
             guard sessionIndex.key(of: draft.id) == nil else {
                 throw QueueError(.invalidRequest, "The session \(draft.id) already exists.")
             }
@@ -49,7 +49,7 @@ extension Scheduler {
         if index < sessionIndex.count - added.count { putBeforeInterrupted(rank: ranks[0], &transaction) }
     }
 
-    /// Replaces drafts with the deduplication key of a session that is not completed by that session.
+    /// Removes drafts whose deduplication key belongs to an uncompleted session. The answer contains that session instead.
     private func withoutDuplicates(_ drafts: [SessionDraft], _ transaction: inout Transaction) throws(QueueError) -> [SessionDraft] {
         guard drafts.contains(where: { $0.deduplicationKey != nil }) else {
             transaction.answer.sessions = drafts.map(\.id)
@@ -81,7 +81,7 @@ extension Scheduler {
 
     private mutating func depend(_ key: SessionKey, on dependency: SessionDependency) throws(QueueError) {
         guard let other = sessionIndex.key(of: dependency.session), let target = sessionIndex[other], let entry = sessionIndex[key] else {
-            throw QueueError(.noSuchSession, "The session \(dependency.session), on which a session depends, does not exist.")
+            throw QueueError(.noSuchSession, "A session depends on the session \(dependency.session), which does not exist.")
         }
         if target.state == .completed || (dependency.acceptsAnyEnd && target.state.isEnded && !target.conditions.contains(.stopping)) {
             return
@@ -97,9 +97,9 @@ extension Scheduler {
         }
     }
 
-    /// Checks that no new session waits for itself. Existing sessions can't depend on a new one.
+    /// Checks that no new session depends on itself, directly or through others. Existing sessions can't depend on a new session.
     private func checkForCycles(_ new: Range<SessionKey>) throws(QueueError) {
-        // The first session of the walk that visited each session.
+        // By visited session: the session at which the walk began.
         var walks: [SessionKey: SessionKey] = [:]
         for start in new {
             var next: SessionKey? = start

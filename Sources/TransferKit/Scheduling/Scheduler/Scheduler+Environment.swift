@@ -5,7 +5,7 @@ extension Scheduler {
 
     // MARK: The network
 
-    /// Interrupts runs that the network no longer permits. Their sessions go first when it permits them again.
+    /// Interrupts runs that the network no longer permits. Their sessions start first when the network permits them again.
     mutating func setNetwork(_ condition: NetworkCondition, at now: DualInstant, _ transaction: inout Transaction) {
         // Earlier failures don't apply to another network.
         if condition != flags.network, condition != .unavailable { changeHealth { $0.retryAll(at: now.uptime) } }
@@ -41,7 +41,7 @@ extension Scheduler {
         sessionIndex.recallAllLines()
     }
 
-    /// The caller has checked the disk by now.
+    /// Sets the time of the next check of the disk. The caller has just checked it.
     mutating func remindOfDisk(at now: DualInstant) {
         guard flags.scarceSpace != nil, flags.diskCheckAt <= now.uptime else { return }
         mutateFlags { $0.diskCheckAt = now.uptime + Self.diskCheckInterval }

@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 
 extension Scheduler {
-    /// The current state for a forecast, without bytes and rates.
+    /// The current state of the queue for a forecast, without bytes and rates.
     package struct Outlook: Sendable {
         package var queue: Forecast.Limits
         package var accounts: [AccountKey: Forecast.Limits]
@@ -12,7 +12,7 @@ extension Scheduler {
         package var waiting: [Forecast.Session]
     }
 
-    /// The number of indices that are searched for sessions that wait for a condition of their own.
+    /// The number of sessions at the start of the order that a forecast examines. It then includes waiting sessions that can't start yet.
     private static let placesLookedAt = 10_000
 
     /// The first waiting sessions, in the order in which they would start, with their conditions.
@@ -37,7 +37,7 @@ extension Scheduler {
             waiting: candidates.prefix(limit).map { session($0, at: now) })
     }
 
-    /// The first eligible sessions of each line, and the other waiting sessions near the start of the list, in order.
+    /// The first eligible sessions of each line, and the other waiting sessions near the start of the order.
     private func waiting(_ limit: Int) -> [Entry] {
         var keys: Set<SessionKey> = []
         for line in sessionIndex.lines.values {

@@ -16,7 +16,7 @@ extension Scheduler {
         switch operation {
         case .move(let destination):
             try move(keys, to: destination, &transaction)
-            // Conditions of all parts together may not hold between parts; they were checked before the first one.
+            // Dependencies were checked for all parts together, before the first part. They may be violated between two parts.
             if case .more = target { return }
             return try checkDependencies(of: keys)
         case .remove(let isForced): return try remove(keys, isForced: isForced, &transaction)
@@ -39,10 +39,10 @@ extension Scheduler {
         told.append(to: &transaction)
     }
 
-    /// Checks an operation on very many sessions as a whole, before the first of several parts.
+    /// Checks an operation on a large group, before the operation is performed in several parts.
     ///
-    /// - Returns: The sessions in the order of the queue, and the operation for the first part: the destination of all sessions together is
-    ///   not the destination that a part alone would have.
+    /// - Returns: The sessions in the order of the queue, and the operation for the first part. Its destination applies to all sessions
+    ///   together, and may differ from the destination for the part alone.
     package func check(_ operation: SessionOperation, onAll ids: [SessionID]) throws(QueueError) -> ([SessionID], SessionOperation) {
         let keys = try resolve(.sessions(ids))
         let sessions = keys.compactMap { sessionIndex[$0]?.id }
@@ -78,6 +78,8 @@ extension Scheduler {
         QueueError(.invalidTransition, "The session \(entry.id) is \(entry.state.rawValue), so it can't be \(effect).\(advice)")
     }
 
+    /// Performs an operation on one session.
+    ///
     /// - Returns: Whether anything changed.
     private mutating func apply(
         _ operation: SessionOperation, to entry: Entry, mark: Int64, at now: DualInstant, _ told: inout Changed,
@@ -202,7 +204,7 @@ extension Scheduler {
         satisfyDependents(of: entry.id, isCompleted: false)
     }
 
-    /// Lets an ended session wait again.
+    /// Returns an ended session to the waiting state.
     ///
     /// - Parameter isWhole: Whether to transfer completed files again too.
     private mutating func restart(_ entry: Entry, isWhole: Bool, _ transaction: inout Transaction) throws(QueueError) {
@@ -232,7 +234,7 @@ extension Scheduler {
         let key = before.key
         switch before.state {
         case .running:
-            // The run may have decided to wait already, and report it a moment later.
+            // The run may already have decided to wait, and report this decision a moment later.
             retryEndpoints(of: before.account, at: now)
             mutate(key) { _, details in details.runAgain = mark }
             return false
@@ -255,7 +257,7 @@ extension Scheduler {
         return true
     }
 
-    /// Lets a session wait before all others, regardless of its own conditions.
+    /// Makes a session wait before all others, and clears its own waiting conditions.
     private mutating func waitForNow(_ entry: Entry, mark: Int64, at now: DualInstant) {
         retryEndpoints(of: entry.account, at: now)
         mutate(entry.key) { entry, details in
@@ -270,7 +272,7 @@ extension Scheduler {
         }
     }
 
-    /// Runs a session again whose run has ended and has to wait, although the app asked for it during the run.
+    /// Runs a session again instead of letting it wait, because the app requested this during the run that has ended.
     ///
     /// - Parameter mark: The mark of the app's call.
     mutating func runAgain(_ entry: Entry, mark: Int64, at now: DualInstant, _ transaction: inout Transaction) {

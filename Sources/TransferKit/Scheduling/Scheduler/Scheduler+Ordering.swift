@@ -37,7 +37,7 @@ extension Scheduler {
         case .failed:
             return sessionIndex.order.filter { sessionIndex[$0]?.shownState == .failed }
         case .tag(let tag):
-            // Only the store knows tags; the sender of a command resolves them first.
+            // Only the store has tags, so the sender of a command must resolve them first.
             throw QueueError(.invalidRequest, "The tag \"\(tag)\" was not resolved.")
         case .sessions(let ids):
             var keys: Set<SessionKey> = []
@@ -59,7 +59,7 @@ extension Scheduler {
 
     // MARK: Order
 
-    /// Adds the events of one change of the order.
+    /// Increments the revision of the order, and adds the events of one change.
     mutating func changeOrder(_ transaction: inout Transaction, _ event: QueueEvent.Kind) {
         mutateFlags { $0.orderRevision += 1 }
         let revision = flags.orderRevision
@@ -71,7 +71,7 @@ extension Scheduler {
         return sessionIndex[sessionIndex.order[index]]?.rank
     }
 
-    /// Returns ranks for new neighbours before the session at an index, or at the end. Gives neighbours other ranks if there is no room.
+    /// Returns ranks for new sessions before the session at an index, or at the end. Renumbers nearby sessions if there is no room.
     mutating func makeRoom(for count: Int, at index: Int) -> [Int64] {
         if let ranks = Self.ranks(count, after: rank(at: index - 1), before: rank(at: index), minimumStep: 1) { return ranks }
         var reach = 32
@@ -89,7 +89,7 @@ extension Scheduler {
         }
     }
 
-    /// Returns `count` evenly spaced ranks between two others; nil if they would be closer to each other than a step. With an open end
+    /// Returns `count` evenly spaced ranks between two others; nil if their distance would be smaller than `minimumStep`. At an open end,
     /// there is always room.
     private static func ranks(_ count: Int, after low: Int64?, before high: Int64?, minimumStep: Int64) -> [Int64]? {
         let step: Int64
@@ -106,8 +106,8 @@ extension Scheduler {
         return (1...Int64(max(1, count))).map { start + step * $0 }
     }
 
-    /// Moves sessions at or after this rank that were interrupted back to their ordinary turn, because a session was placed before them. A
-    /// preemptor among them restores the sessions that it displaced, which would otherwise wait for the preemptor's turn.
+    /// Returns interrupted sessions after this rank to their ordinary turn, because a session was placed before them. Also restores the
+    /// sessions that they displaced, which would otherwise wait for that turn.
     mutating func putBeforeInterrupted(rank: Int64, except moved: SessionKey? = nil, _ transaction: inout Transaction) {
         for key in sessionIndex.interrupted.sorted() where key != moved {
             guard let other = sessionIndex[key], other.rank > rank else { continue }
@@ -128,7 +128,7 @@ extension Scheduler {
         }
     }
 
-    /// The destination of the first of the moved sessions, expressed so that it is the same for any part of them.
+    /// The destination of the first moved session, in a form that does not depend on the number of moved sessions.
     ///
     /// - Throws: The errors of a move of all sessions.
     func place(of keys: [SessionKey], movedTo destination: MoveDestination) throws(QueueError) -> MoveDestination {
@@ -138,7 +138,7 @@ extension Scheduler {
         return previous.flatMap { sessionIndex[$0]?.id }.map(MoveDestination.after) ?? .front
     }
 
-    /// The session after which the first of the moved sessions goes; nil for the front.
+    /// The session after which the first moved session is placed; nil for the front.
     private func anchor(for destination: MoveDestination, moving keys: [SessionKey]) throws(QueueError) -> SessionKey? {
         let moved = Set(keys)
         switch destination {
@@ -165,7 +165,7 @@ extension Scheduler {
         }
     }
 
-    /// The last session before an index that is not moved.
+    /// The last session before an index, among the sessions that are not moved.
     private func last(before index: Int, leavingOut moved: Set<SessionKey>) -> SessionKey? {
         var index = index - 1
         while index >= 0 {
@@ -176,7 +176,7 @@ extension Scheduler {
         return nil
     }
 
-    /// The session at index `count - 1` of the order without the moved ones.
+    /// The session at index `count - 1` of the order without the moved sessions.
     private func others(_ moved: Set<SessionKey>, count: Int) -> SessionKey? {
         guard count > 0 else { return nil }
         // Skips the moved sessions at the front.
@@ -188,6 +188,8 @@ extension Scheduler {
         return sessionIndex.order[index]
     }
 
+    /// Moves a session to the place after another one, or to the front.
+    ///
     /// - Returns: Whether anything changed.
     private mutating func move(
         _ key: SessionKey, behind previous: SessionKey?, _ transaction: inout Transaction
@@ -217,12 +219,12 @@ extension Scheduler {
         }
     }
 
-    /// Same as ``checkDependencies(of:)``, for the order after a move of these sessions to the place after another one.
+    /// Like ``checkDependencies(of:)``, for the order after these sessions are moved to the place after `previous`.
     private func checkDependencies(of keys: [SessionKey], movedBehind previous: SessionKey?) throws(QueueError) {
         guard settings.ordering == .strict else { return }
         let moved = Set(keys)
         let front = previous.flatMap { sessionIndex[$0]?.rank }
-        /// 0, 1 or 2 for a session before, among, or after the moved ones.
+        /// 0, 1 or 2 for a session before, among, or after the moved sessions.
         func side(_ entry: Entry) -> Int {
             if moved.contains(entry.key) { return 1 }
             return front.map { entry.rank <= $0 } ?? false ? 0 : 2
@@ -235,7 +237,7 @@ extension Scheduler {
         }
     }
 
-    /// The dependencies of a session and those on it, as pairs.
+    /// The dependencies between a session and others, as pairs of the session that must be earlier and the other one.
     private func dependencies(of key: SessionKey) -> [(earlier: Entry, later: Entry)] {
         guard let entry = sessionIndex[key] else { return [] }
         var pairs = sessionIndex.dependents[entry.id, default: []].compactMap { sessionIndex[$0] }.map { (earlier: entry, later: $0) }
@@ -296,7 +298,7 @@ extension Scheduler {
         }
     }
 
-    /// Takes sessions out of the queue that can't be read, or that the store refuses to change.
+    /// Removes sessions from the queue that can't be read, or that the store refuses to change. Keeps their rows.
     mutating func quarantine(_ keys: [SessionKey], _ reason: String, _ transaction: inout Transaction) throws(QueueError) {
         let held = keys.compactMap { sessionIndex[$0]?.id }.flatMap { holdDependents(of: $0, leavingOut: Set(keys), &transaction) }
         try remove(keys, isForced: true, &transaction)
@@ -309,7 +311,7 @@ extension Scheduler {
 
     /// Holds the dependents of a session whose end is unknown, until the app or the user releases them.
     ///
-    /// - Returns: The sessions that waited.
+    /// - Returns: The sessions that waited, and are held now.
     mutating func holdDependents(
         of id: SessionID, leavingOut others: Set<SessionKey> = [], _ transaction: inout Transaction
     ) -> [SessionID] {

@@ -7,7 +7,7 @@ extension Scheduler {
         package var id: SessionID
         package var key: SessionKey
         package var account: String
-        /// The visible state: a session whose run has not ended still runs.
+        /// The visible state. A session counts as running until its run has ended.
         package var state: SessionState
         package var isEnding: Bool
         /// The stored state, which is the state once the run has ended.
@@ -75,7 +75,7 @@ extension Scheduler {
         if flags.mode == .running {
             if let recall = sessionIndex.heads.nextRecall { due.append(recall) }
             if settings.ordering == .strict {
-                // No line is set aside for these.
+                // The lines of these sessions are not set aside.
                 for entry in strictTurns { if case .unavailable(let until?) = ability(of: entry, at: now) { due.append(until) } }
             }
             if flags.scarceSpace != nil, !sessionIndex.lines.isEmpty { due.append(flags.diskCheckAt) }
@@ -85,9 +85,9 @@ extension Scheduler {
 
     private static let longestSleep = Duration.seconds(60)
 
-    // MARK: Why
+    // MARK: Wait reasons
 
-    /// Why a waiting session does not run: its first unmet condition, or nil if it is about to start.
+    /// The first reason why a waiting session does not run; nil if it is about to start.
     package func why(_ key: SessionKey, at now: DualInstant) -> WaitReason? {
         guard let entry = sessionIndex[key], entry.state == .waiting, !entry.conditions.contains(.stopping) else { return nil }
         guard flags.mode == .running else { return .queueNotRunning }
@@ -122,7 +122,7 @@ extension Scheduler {
         return nil
     }
 
-    /// The session directly before this one, among those that could start if they had a slot.
+    /// The session directly before this one, among the sessions that could start with a free slot.
     private func orderReason(_ entry: Entry, at now: DualInstant) -> WaitReason? {
         if settings.ordering == .strict, entry.startPriority != .now {
             guard hasTurn(entry) else {
@@ -130,7 +130,7 @@ extension Scheduler {
             }
             let earlier = strictTurns.last { $0.rank < entry.rank && $0.isEligible && ability(of: $0, at: now).isAble }
             if let earlier { return .order(behind: earlier.id) }
-            // Only sessions that must run now go before those in the order of the list.
+            // Only sessions with the start priority `now` precede sessions in the order of the queue.
             let claimants = sessionIndex.claimants.compactMap { sessionIndex[$0] }
             let able = claimants.filter { !$0.conditions.contains(.stopping) && ability(of: $0, at: now).isAble }
             return able.max { sessionIndex.standing($0) < sessionIndex.standing($1) }.map { .order(behind: $0.id) }
@@ -150,7 +150,7 @@ extension Scheduler {
 
     // MARK: Status
 
-    /// The number of sessions that wait only for a point in time, and the time of the first.
+    /// The number of sessions that wait only for a point in time, and the first such time.
     private func scheduled(at now: DualInstant) -> (count: Int, first: Date?) {
         var count = 0
         var due: [Date] = []

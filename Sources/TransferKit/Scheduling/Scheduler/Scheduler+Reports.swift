@@ -48,14 +48,15 @@ extension Scheduler {
         }
     }
 
-    /// Handles the end of an abandoned run: its session may run again.
+    /// Handles the end of an abandoned run. Its session may run again.
     private mutating func endAbandoned(_ run: UInt64, of key: SessionKey) {
         mutateFlags { $0.abandoned[run] = nil }
         sessionIndex.recallAllLines()
         mutate(key) { entry, _ in entry.conditions.remove(.runNotEnded) }
     }
 
-    /// Handles a report of a removed session's run that has not ended. No other part of the queue knows what it saves now.
+    /// Handles a report of a run whose session was removed. Records the content that the run stores on servers or on this machine, because
+    /// the session's rows no longer do.
     private mutating func handleLate(_ report: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
         switch report.content {
         case .file(let position, .checkpoint(let checkpoint, let endpoint, _, let identity))
@@ -80,12 +81,12 @@ extension Scheduler {
     private mutating func handle(_ report: FileReport, position: Int64, of entry: Entry, _ transaction: inout Transaction) {
         transaction.writes.append(.file(entry.key, position: position, report))
         switch report {
-        // One without bytes is saved before a request.
+        // A checkpoint without bytes is saved before a request, so it proves no progress.
         case .checkpoint(let checkpoint, _, _, _): if checkpoint.confirmed > 0 { noteProgress(of: entry.key) }
         case .size: break
         case .completed(let receipt, let endpoint):
             noteProgress(of: entry.key)
-            // The endpoint works, regardless of what other runs meet there: the row of failures ends.
+            // The endpoint works, even if other runs fail there. Its series of failures ends.
             endpointWorks(endpoint)
             transaction.events.append(.itemCompleted(entry.id, position: position, receipt))
         case .failed(let error): transaction.events.append(.itemFailed(entry.id, position: position, error))
@@ -94,7 +95,7 @@ extension Scheduler {
         }
     }
 
-    /// Records that a run moved bytes: a call that asked for it before has had its effect.
+    /// Records that a run transferred bytes. If the app requested another run before, the current run has fulfilled the request.
     private mutating func noteProgress(of key: SessionKey) {
         guard sessionIndex.details(key).runAgain != 0 else { return }
         mutate(key) { _, details in details.runAgain = 0 }
@@ -115,7 +116,8 @@ extension Scheduler {
     /// The shortest time between two records of a run's duration.
     private static let noteInterval = Duration.seconds(1)
 
-    /// Records the duration of a run together with file reports, so that a kill loses no more time than bytes.
+    /// Records the duration of a run in the transaction of a file report. After a kill, the stored time is then as recent as the stored
+    /// progress.
     private mutating func noteTime(of report: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
         guard flags.runTimes.unnoted(report.run, at: now.uptime) >= Self.noteInterval else { return }
         var times: (session: Int64, queue: Int64) = (0, 0)
@@ -162,7 +164,7 @@ extension Scheduler {
             transaction.writes.append(.attemptFailed(key, error, isRepeated: false))
             if case .backoff(let delay, _) = outcome, !wasEnding {
                 var retryAt = now.date + max(delay, turn ?? .zero)
-                // Its endpoints may be unavailable for longer than the file waits.
+                // The session's endpoints may be unavailable for longer than the delay of the file.
                 if case .unavailable(let until?) = ability(of: before, at: now) { retryAt = max(retryAt, now.date + (until - now.uptime)) }
                 transaction.events.append(.attemptFailed(before.id, error, retryAt: mark == 0 ? retryAt : now.date))
             }
@@ -181,11 +183,11 @@ extension Scheduler {
         finishStoppingIfQuiet(&transaction)
     }
 
-    /// The maximum number of the account's other sessions that probe an endpoint before the same session does again.
+    /// The maximum number of the account's other sessions that probe an endpoint before the same session probes it again.
     private static let mostBefore = 29
 
-    /// How long a session with unavailable endpoints waits, so that each other session that could start has its turn to probe them first;
-    /// nil for no wait. The failure may concern only this session, and must not keep the others from a server that works for them.
+    /// The time that a session with unavailable endpoints waits while other sessions of the account may probe them first; nil for no wait.
+    /// The failure may concern only this session, and must not keep other sessions from a server that works for them.
     private mutating func turnAfterOthers(_ entry: Entry, _ outcome: RunOutcome, at now: DualInstant) -> Duration? {
         guard case .backoff(_, let error) = outcome, RecoveryDecision.isOutage(error),
             case .unavailable(let until?) = ability(of: entry, at: now)
@@ -198,7 +200,7 @@ extension Scheduler {
     /// Ends an interrupted run: the session gets its intended state.
     private mutating func endAsTold(_ key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
         guard let entry = sessionIndex[key] else { return }
-        // It was resumed in between.
+        // The session was resumed before its run ended.
         if entry.state == .running { return goOn(key, isAskedFor: true, at: now, &transaction) }
         if !entry.holdsSlot { transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id)] }
         guard entry.state == .cancelled else { return transaction.events.append(.changed([entry.id], entry.state)) }
@@ -267,9 +269,10 @@ extension Scheduler {
         transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id), .changed([entry.id], .waiting)]
     }
 
-    /// How long a session waits whose run could use none of the account's available endpoints; nil if none is available.
+    /// The time that a session waits after its run could use none of the account's available endpoints; nil if no endpoint is available.
     ///
-    /// Only some endpoints can list a folder, so the session waits for the others. Without the wait it would start again at once.
+    /// For example, only some endpoints can list a folder, so the session waits for the other endpoints. Without this wait, it would start
+    /// again immediately.
     private func waitForOtherEndpoints(_ key: SessionKey, _ outcome: RunOutcome, at now: DualInstant) -> Duration? {
         guard case .endpointsUnavailable = outcome, let entry = sessionIndex[key], ability(of: entry, at: now).isAble else { return nil }
         let times = (accounts[entry.account]?.account.endpoints ?? []).compactMap { endpoint -> Duration? in
@@ -286,8 +289,8 @@ extension Scheduler {
     private mutating func block(
         _ key: AccountKey, _ error: TransferError, _ refused: Account, run: UInt64, _ transaction: inout Transaction
     ) {
-        // The server refused an older definition of the account, or the account was unblocked since the run began: the session just tries
-        // again.
+        // If the server refused an older definition of the account, or if the account was unblocked after the run began, the session only
+        // retries.
         guard var account = accounts[key], account.block == nil, run > account.lastAnsweredRun, account.account.isSameIdentity(as: refused)
         else { return }
         account.block = AccountBlock(error: error)
@@ -301,8 +304,8 @@ extension Scheduler {
         }
     }
 
-    /// Releases the dependents of an ended session. If there are very many, the rest follows in the next transactions; after a kill, the
-    /// next opening completes them.
+    /// Releases the dependents of an ended session. If there are many, the rest follows in the next transactions, or when the queue is
+    /// opened after a kill.
     mutating func satisfyDependents(of id: SessionID, isCompleted: Bool) {
         for key in sessionIndex.dependents[id, default: []].sorted() {
             guard let dependency = sessionIndex.details(key).dependency, isCompleted || dependency.acceptsAnyEnd else { continue }

@@ -2,7 +2,8 @@ import Foundation
 
 /// A date that is independent of changes of the machine's clock, for the ages of completed sessions.
 extension Scheduler {
-    /// The largest plausible age, in seconds, of a date of an earlier process. An older date comes from a machine with an unset clock.
+    /// The largest plausible age, in seconds, of a date that an earlier process stored. An older date comes from a machine with an unset
+    /// clock.
     private static let longestPast = 10 * 366 * 24 * 3_600.0
     /// The longest time between two processes that counts, in seconds. A longer or negative time comes from a clock that was wrong in one
     /// of them.
@@ -10,8 +11,8 @@ extension Scheduler {
 
     /// The steady date of the opening plus the time since.
     ///
-    /// Unlike the date, it never jumps, not even between processes: a session that completes on a machine that boots in 1970 is not 50
-    /// years old when the clock is set, and no session ages while a clock is years ahead.
+    /// Unlike the clock's date, it never jumps, not even between processes. A session that completes while the clock shows 1970 is not 50
+    /// years old once the clock is set. No session ages early while a clock is years ahead.
     func steadyDate(at now: DualInstant) -> Date {
         guard let opening else { return now.date }
         return opening.date + (now.uptime - opening.uptime)
@@ -32,7 +33,7 @@ extension Scheduler {
         steadyOpening = (0...Self.longestAbsence).contains(absence) ? steady.addingTimeInterval(absence) : steady
     }
 
-    /// A date that an earlier process stored, or the current date if it is in the future or too far in the past.
+    /// A date that an earlier process stored; the current date if the stored date is in the future or too far in the past.
     func plausible(_ date: Date) -> Date {
         guard let present = steadyOpening ?? settings.openedAt?.date else { return date }
         return date > present || date < present - Self.longestPast ? present : date

@@ -1,10 +1,10 @@
 import Foundation
 package import TransferCore
 
-/// Decides which sessions run. A pure value: no clock, no input or output, nothing asynchronous; the same inputs give the same decisions.
+/// Decides which sessions run. A pure value without clock, I/O or concurrency: the same inputs give the same decisions.
 ///
-/// One writer feeds it (see ``TransferQueue``), stores its result in one transaction, and only then publishes it. If the store refuses, the
-/// writer calls ``undo()``, as if the inputs had never occurred.
+/// One writer passes inputs to it (see ``TransferQueue``), stores the result in one transaction, and only then publishes the result. If the
+/// store fails, the writer calls ``undo()``, which reverts the effects of these inputs.
 package struct Scheduler: Sendable {
     /// Settings for the lifetime of the scheduler.
     package struct Settings: Sendable, Equatable {
@@ -15,13 +15,13 @@ package struct Scheduler: Sendable {
         /// The session limit that overrides the stored one; nil for none.
         package var sessionLimitOverride: Int?
         package var retention: Retention
-        /// How long a stopped session leaves its slot to others, if there are none.
+        /// How long a session that yielded leaves its slot free if no other session can start.
         package var yieldDelay: Duration
         /// The network condition until the app changes it.
         package var network: NetworkCondition
         /// The free space on the store's disk, in bytes, below which no session starts.
         package var diskFloor: Int64
-        /// The time at which the process opened the store; nil to take dates in the store as they are.
+        /// The time at which the process opened the store; nil to use dates in the store without a check.
         package var openedAt: DualInstant?
 
         package init(
@@ -85,11 +85,11 @@ package struct Scheduler: Sendable {
         package var diskCheckAt = Duration.zero
         /// Ended sessions with dependents that have not been released yet.
         package var releases: [PendingRelease] = []
-        /// New tags of sessions since a reader began to look sessions up by tag in the store.
+        /// The tags that sessions got since a reader began to look up sessions by tag in the store.
         var newTags: [SessionKey: Set<String>] = [:]
     }
 
-    /// The distance between the ranks of neighbours, which leaves room to insert sessions without a change of either.
+    /// The distance between the ranks of neighbours, which leaves room to insert sessions without renumbering others.
     package static let rankGap: Int64 = 1 << 20
 
     package let settings: Settings
@@ -110,17 +110,17 @@ package struct Scheduler: Sendable {
     private var lastLoadedAccount: AccountKey?
     /// Sessions that were stored as running: they were interrupted when the last process ended.
     private(set) var foundRunning: [SessionKey] = []
-    /// Sessions that depended on one that the store has lost.
+    /// Sessions whose dependency is missing in the store.
     private(set) var foundOrphaned: [SessionID] = []
     /// The sessions that have begun according to the store.
     private var begunEarlier: Set<SessionKey> = []
     /// The number of sessions released since the last commit.
     var released = 0
-    /// The number of readers that currently look sessions up by tag.
+    /// The number of readers that currently look up sessions by tag.
     private var tagReaders = 0
     private var storedSettings: (UInt64, Int?, Int64?) = (0, nil, nil)
 
-    /// The reversal of one change. Small, because an enqueueing may contain 100,000.
+    /// The data that reverts one change. Small, because an enqueueing may contain 100,000 sessions.
     private enum Change: Sendable {
         indirect case changed(Entry, EntryDetails)
         case inserted(SessionKey)
@@ -183,10 +183,10 @@ package struct Scheduler: Sendable {
         flags.nextAccount = max(flags.nextAccount, key + 1)
     }
 
-    /// Loads a session from the store, in any order. Sessions that ran when the last owner ended go first.
+    /// Loads a session from the store, in any order. Sessions that ran when the last owner ended start first.
     ///
-    /// - Parameter details: Nil if there are none, which is the usual case.
-    /// - Returns: False if its account does not exist; the session is left out then.
+    /// - Parameter details: nil if there are none, which is the usual case.
+    /// - Returns: false if the session's account does not exist. The session is not loaded then.
     package mutating func load(_ entry: Entry, _ details: EntryDetails?) -> Bool {
         if entry.account != lastLoadedAccount {
             guard accounts[entry.account] != nil else { return false }
@@ -214,8 +214,8 @@ package struct Scheduler: Sendable {
         return true
     }
 
-    /// Ends the loading. Restores displaced sessions whose preemptor is gone or can't use their slot, and holds sessions whose dependency
-    /// is gone.
+    /// Ends the loading. Restores displaced sessions if the session that displaced them is missing or can't use their slot. Holds sessions
+    /// whose dependency is missing.
     ///
     /// - Returns: The writes that update the store, and the sessions that were left out because their ID was a duplicate.
     package mutating func finishLoading() -> (writes: [StoreWrite], duplicates: [SessionKey]) {
@@ -250,7 +250,7 @@ package struct Scheduler: Sendable {
         return true
     }
 
-    // MARK: Changes, each with its way back
+    // MARK: Reversible changes
 
     /// Makes the changes since the last commit final, because they are durable.
     package mutating func commit() {
@@ -316,7 +316,7 @@ package struct Scheduler: Sendable {
         sessionIndex.change(entry, details)
     }
 
-    /// Records changes of tags from now on, because a reader looks sessions up by tag in the store.
+    /// Records changes of tags from now on, because a reader looks up sessions by tag in the store.
     package mutating func beginReadingTags() {
         tagReaders += 1
     }

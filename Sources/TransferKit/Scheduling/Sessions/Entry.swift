@@ -30,7 +30,7 @@ package struct Entry: SessionTableElement, Equatable {
         conditions.contains(.stopping) && state != .running && !(state == .paused && !conditions.contains(.displaced))
     }
 
-    /// Whether the session waits, but for no condition of its own: only for its turn, a slot, its account or the network.
+    /// Whether the session waits only for its turn, a slot, its account or the network, and not for a condition of its own.
     var isEligible: Bool {
         state == .waiting && conditions.isDisjoint(with: Conditions.preventing.union(.stopping))
     }
@@ -50,15 +50,15 @@ package struct Entry: SessionTableElement, Equatable {
         state == .waiting && startPriority == .now && conditions.isDisjoint(with: .preventing)
     }
 
-    /// The line in which an eligible session stands.
+    /// The line of an eligible session.
     var line: SessionIndex.LineKey { SessionIndex.LineKey(account: account, needsCheapNetwork: conditions.contains(.needsCheapNetwork)) }
 
-    /// The visible state: a session whose run has not ended still runs.
+    /// The visible state. A session counts as running until its run has ended.
     var shownState: SessionState {
         conditions.contains(.stopping) ? .running : state
     }
 
-    /// The reason why a session goes before the order of the queue. Lower values go first.
+    /// The reason why a session precedes the order of the queue. Sessions with lower values start first.
     package enum StartPriority: UInt8, Sendable, Codable, Comparable {
         /// The app ran or resumed the session.
         case now = 0
@@ -126,14 +126,15 @@ package struct Entry: SessionTableElement, Equatable {
 
 /// Values that few sessions have.
 package struct EntryDetails: Sendable, Equatable {
-    /// The order within ``Entry/StartPriority/now`` and ``Entry/StartPriority/next``: higher values go first.
+    /// The order within ``Entry/StartPriority/now`` and ``Entry/StartPriority/next``: sessions with higher values start first.
     package var mark: Int64 = 0
     /// The number of the run that has not ended yet; 0 for none.
     package var run: UInt64 = 0
-    /// The mark of a call that asked for the run that had already begun and has not moved bytes since; 0 for none. Not stored.
+    /// The mark of a call that requested a run while one was in progress; 0 if there was no such call, or the run has transferred bytes
+    /// since. Not stored.
     var runAgain: Int64 = 0
     package var retryAt: DualInstant?
-    /// The time of the next attempt, without the time for which the session lets others probe its endpoints first.
+    /// The time of the next attempt, without the wait while other sessions probe the endpoints first.
     package var ownRetryAt: DualInstant?
     package var notBefore: Date?
     package var dependency: SessionDependency?

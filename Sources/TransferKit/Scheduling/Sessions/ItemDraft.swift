@@ -5,7 +5,7 @@ package import TransferCore
 package enum ItemKind: String, Sendable, Codable {
     case file
     case folder
-    /// Data in memory of the app, kept in a file of the ``Spool``.
+    /// Data from the app's memory, kept in a file of the ``Spool``.
     case blob
     /// Data that an app produces during the transfer, passed through a file of the ``Spool``.
     case stream

@@ -1,8 +1,8 @@
-/// The time for which each run, and the queue as a whole, has been running since it was last recorded. Counts whole milliseconds and loses
-/// none.
+/// The running times of each run and of the queue as a whole since they were last recorded. Records whole milliseconds, and carries over
+/// the fraction.
 package struct RunTimes: Sendable, Equatable {
     private var since: [UInt64: Duration] = [:]
-    /// The uptime since which the queue runs; nil while no session runs.
+    /// The uptime up to which the queue's time was recorded; nil while no session runs.
     private var queueSince: Duration?
 
     mutating func begin(_ run: UInt64, at uptime: Duration) {

@@ -16,7 +16,7 @@ package struct SessionDraft: Sendable, Codable, Equatable {
     package var dependency: SessionDependency?
     package var deduplicationKey: String?
     package var items: [ItemDraft]
-    /// Why the session can't be stored, unless it is a duplicate by its deduplication key.
+    /// The reason why the session can't be stored. Has no effect on a duplicate, which is not stored.
     package var refusal: QueueError?
 
     package init(

@@ -11,7 +11,7 @@ extension SessionIndex {
         return nil
     }
 
-    /// Sets the first line aside, because none of its sessions can start before an uptime, or, with nil, before an event.
+    /// Sets the first line aside, because none of its sessions can start before an uptime. With nil, an event recalls the line.
     mutating func setFirstLineAside(until time: Duration?) {
         heads.setFirstAside(until: time)
     }

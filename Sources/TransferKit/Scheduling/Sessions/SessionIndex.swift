@@ -18,15 +18,15 @@ package struct SessionIndex: Sendable {
         }
     }
 
-    /// The properties that decide together whether sessions can start: sessions with the same properties form a line.
+    /// The properties that determine whether sessions can start. Sessions with the same properties form a line.
     package struct LineKey: Sendable, Hashable {
         package var account: AccountKey
         package var needsCheapNetwork = false
     }
 
-    /// The eligible sessions of a line: those that wait for no condition of their own.
+    /// The eligible sessions of a line, which wait for no condition of their own.
     package struct Line: Sendable, Equatable {
-        /// The sessions that go before the order of the queue, in the order in which they start.
+        /// The sessions that precede the order of the queue, in the order in which they start.
         var marked = MarkedKeys()
         var inOrder = RankedKeys()
 
@@ -61,7 +61,7 @@ package struct SessionIndex: Sendable {
     private(set) var timed: [LineKey: Int] = [:]
     private(set) var counts: [SessionState: Int] = [:]
     var heads = LineHeads()
-    /// The sessions of all lines that go before the order of the queue.
+    /// The sessions of all lines that precede the order of the queue.
     private(set) var marked = MarkedKeys()
     /// Sessions with a run that has not ended.
     package private(set) var live: Set<SessionKey> = []
@@ -82,7 +82,7 @@ package struct SessionIndex: Sendable {
     var yieldsDue = DueTimes()
     /// The start times, in milliseconds since 1970.
     package internal(set) var dueDates = DueTimes()
-    /// The times at which completed sessions ended, in milliseconds since 1970. Empty if they are kept without limit.
+    /// The times at which completed sessions ended, in milliseconds since 1970. Empty if completed sessions are kept without limit.
     var ends = DueTimes()
 
     init(isStrict: Bool, keepsEnds: Bool) {
@@ -168,7 +168,7 @@ package struct SessionIndex: Sendable {
         _ = order.remove(key, rank: ranks)
     }
 
-    // MARK: What follows
+    // MARK: Indexes
 
     /// - Parameter before: The details before the change, whose times are still in the lists of due times.
     private mutating func admit(_ entry: Entry, _ details: EntryDetails, replacing before: EntryDetails = .none) {
@@ -276,7 +276,7 @@ package struct SessionIndex: Sendable {
 
     /// Loads a session from the store; see ``finishLoading()``.
     ///
-    /// - Parameter details: Nil if there are none.
+    /// - Parameter details: nil if there are none.
     mutating func load(_ entry: Entry, _ details: EntryDetails?) {
         table.load(entry)
         if let details { detailed[entry.key] = details }

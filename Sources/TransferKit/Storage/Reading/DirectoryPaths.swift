@@ -3,7 +3,7 @@ import GRDB
 import SystemPackage
 import TransferCore
 
-/// Builds the paths of the files in a session's manifest. It looks up each folder once, regardless of the number of its files.
+/// Builds the paths of the files in a session's manifest. Looks up each folder once, regardless of the number of its files.
 struct DirectoryPaths {
     struct Location {
         var source: [UInt8]
@@ -17,14 +17,14 @@ struct DirectoryPaths {
                 rootLength: rootLength ?? source.count)
         }
 
-        /// Returns the links that may lead to the item according to its stored policy; nil if all may.
+        /// Returns the links that may lead to the item according to its stored policy; nil if all links may.
         func confinement(_ policy: String?) -> SourceConfinement? {
             guard let rootLength, let policy = policy.flatMap(SymbolicLinkPolicy.init), policy != .follow else { return nil }
             return SourceConfinement(root: FilePath(bytes: source.prefix(rootLength)), followsFile: policy == .followFiles)
         }
     }
 
-    /// The greatest depth of a folder. It exceeds every path (PATH_MAX, limits.h), so only a folder within itself, in a damaged store, reaches it.
+    /// The maximum depth of a folder. No valid path is as deep (PATH_MAX, limits.h), but a damaged store may have a folder within itself.
     private static let deepest = 4_096
 
     private let session: SessionKey

@@ -47,7 +47,8 @@ extension QueueStore {
             target = max(target, (kept ?? last) - 1)
         }
         guard target > 0 else { return }
-        // The rest begins with a complete change of the order and is never empty, because the numbers of later events follow its last.
+        // The remaining log begins with a complete change of the order. It is never empty, because new events are numbered after its last
+        // event.
         try execute(
             db,
             """
@@ -64,7 +65,8 @@ extension QueueStore {
         try await read { db in UInt64(clamping: try Int64.fetchOne(db, sql: "SELECT max(revision) FROM event") ?? 0) }
     }
 
-    /// Returns the first events of a range, in order and without omissions: a gap replaces events that are not stored or not known.
+    /// Returns the first events of a range, in order and without omissions: a gap event replaces events that are not stored, or that this
+    /// version does not know.
     package func events(in range: ClosedRange<UInt64>) async throws -> [QueueEvent] {
         try await read { db in
             let cursor = try StoredRow.fetchCursor(

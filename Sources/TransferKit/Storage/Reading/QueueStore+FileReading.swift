@@ -3,7 +3,7 @@ import GRDB
 package import SystemPackage
 package import TransferCore
 
-/// A file for a run.
+/// An unfinished file of a session, with the data that a run needs.
 package struct PendingFile: Sendable {
     package var position: Int64
     /// The local file to send, or the local destination of a download.
@@ -34,12 +34,13 @@ package struct StoredCheckpoint: Sendable {
 }
 
 extension QueueStore {
-    /// Returns a size or count, at most the largest size of a file; 0 for NULL. This bounds damaged values before they are added.
+    /// Returns a size or count, limited to the maximum size of a file; 0 for NULL. The limit prevents overflows when damaged values are
+    /// added.
     static func bytes(_ row: StoredRow, atIndex index: Int) throws -> Int64 {
         min(max(0, try row.decode(Int64?.self, atIndex: index) ?? 0), FileSize.maximum)
     }
 
-    /// Returns a position, sequence or number from which others are counted.
+    /// Returns a position, sequence or number from which new values are counted.
     ///
     /// - Throws: `DatabaseError` for a value that no session reaches.
     static func position(_ row: StoredRow, atIndex index: Int) throws -> Int64 {
@@ -85,7 +86,7 @@ extension QueueStore {
         }
     }
 
-    /// Returns the checkpoint that earlier attempts of this generation of a file left at an endpoint.
+    /// Returns the checkpoint of a file at an endpoint, if earlier attempts of this generation stored one.
     package func checkpoint(session: SessionKey, position: Int64, endpoint: String, generation: Int64) async throws -> StoredCheckpoint? {
         try await read { db in
             guard

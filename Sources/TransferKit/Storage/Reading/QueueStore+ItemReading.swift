@@ -16,11 +16,11 @@ struct PendingItem: Sendable {
     var path: FilePath
     /// The remote name.
     var remotePath: [UInt8]
-    /// The folders of the same item that contain it.
+    /// The folders that contain the item, innermost first; empty if no folder of the manifest contains it.
     var ancestors: [FilePath]
-    /// The start of its rows in the manifest, once its reading began.
+    /// The numbers of its first rows in the manifest; nil before its reading began.
     var start: ManifestStart?
-    /// Whether an earlier reading left rows there.
+    /// Whether an earlier reading left rows in the manifest.
     var hasRows = false
     /// For a remote folder, the number of the next folder to list; nil before its own listing.
     var nextDirectory: Int64?
@@ -80,7 +80,7 @@ extension QueueStore {
         }
     }
 
-    /// Returns items of a session in order, from a position: first those in its manifest, then the pending ones.
+    /// Returns items of a session in order, from a position: first the items in its manifest, then the pending items.
     package func items(of key: SessionKey, from position: Int64, limit: Int) async throws -> [ItemStatus] {
         let (position, limit) = (min(max(0, position), Self.greatestPosition), max(0, limit))
         return try await read { [sources] db in

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import TransferCore
 
-/// A remote folder for listing.
+/// A remote folder to list.
 struct ListedFolder: Sendable {
     /// Its number in the manifest.
     var number: Int64
@@ -16,7 +16,7 @@ struct ListedFolder: Sendable {
 }
 
 extension QueueStore {
-    /// Returns folders of a session's manifest, from a number.
+    /// Returns folders of a session's manifest, from a number on, in order.
     func listedFolders(of key: SessionKey, from number: Int64, limit: Int) async throws -> [ListedFolder] {
         try await read { [sources] db in
             var paths = DirectoryPaths(of: key, sources)
@@ -35,7 +35,7 @@ extension QueueStore {
         }
     }
 
-    /// Returns those of the names that are entries of a remote folder in the manifest, without stand-ins for names that can't be stored.
+    /// Returns the names that the manifest already contains in a remote folder. Ignores stand-ins for names that can't be stored.
     func knownNames(in folder: Int64, of key: SessionKey, among names: [Data]) async throws -> Set<Data> {
         try await read { db in
             var known: Set<Data> = []

@@ -13,15 +13,16 @@ extension QueueStore {
             let least = try SessionKey.fetchOne(db, sql: "SELECT min(session) FROM schedule") ?? 0
             return try least / 2 + (SessionKey.fetchOne(db, sql: "SELECT max(session) FROM schedule") ?? 0) / 2
         }
-        // One reader takes the lower half of the rows and another one the rest, because there may be very many. No connection writes yet, so both
-        // read the same state.
+        // Two readers read one half of the rows each, because there may be very many. No connection writes yet, so both read the same
+        // state.
         async let rest = read { db in Locked<LoadedRows?>(try LoadedRows(ScheduleScan(db, (middle + 1)...(.max)))) }
         let lower = try await read { db in
             var scheduler = Scheduler(settings)
             var unreadable: [(SessionKey, String)] = []
             try Self.loadSettings(into: &scheduler, from: db)
             try Self.loadAccounts(into: &scheduler, from: db)
-            // Only a strict queue asks for these. An unfinished file has a checkpoint, and a download has one before its part file exists.
+            // Only a strict queue needs the sessions that have begun. A file that has begun has a checkpoint; a download has one before its
+            // part file exists.
             if settings.ordering == .strict { scheduler.load(begun: try Self.begunSessions(in: db)) }
             scheduler.reserveLoading(try Int.fetchOne(db, sql: "SELECT count(*) FROM schedule") ?? 0)
             try ScheduleScan(db, .min...middle).forEach { Self.load($0.key, $0.entry, $0.details, into: &scheduler, &unreadable) }
@@ -39,7 +40,7 @@ extension QueueStore {
             recovery += unreadable.map { .quarantine($0.0, $0.1) }
             recovery += try SessionKey.fetchAll(db, sql: "SELECT DISTINCT held_by FROM discard WHERE held_by IS NOT NULL")
                 .map { .releaseDiscards($0) }
-            // An earlier process was killed between the end of a cancelled run and the discard of its checkpoints.
+            // An earlier process may have been killed between the end of a cancelled run and the discard of its checkpoints.
             recovery += try SessionKey.fetchAll(
                 db,
                 sql: """
@@ -58,8 +59,8 @@ extension QueueStore {
         return (scheduler, unreadable.map(\.1), news)
     }
 
-    /// Stores the changes of an opening. A change that the store permanently rejects is skipped, so that it does not prevent the opening; its
-    /// session meets the error again.
+    /// Stores the changes that loading requires. Skips a change that the store permanently rejects, because it must not prevent the
+    /// opening. The error occurs again when its session runs.
     ///
     /// - Returns: Whether all changes are stored.
     @discardableResult
@@ -91,7 +92,7 @@ extension QueueStore {
             guard let name = try? row.decode(String.self, atIndex: 0), let value = try? row.decode(Int64.self, atIndex: 1) else { continue }
             values[name] = value
         }
-        // Only damage makes a limit below 1. Then the limit of the configuration applies.
+        // A limit below 1 can only be damage. Then the limit of the configuration applies.
         scheduler.load(
             sessionLimit: values["sessionLimit"].flatMap { $0 >= 1 ? Int(clamping: $0) : nil },
             rateLimit: values["rateLimit"].flatMap { $0 >= 1 ? $0 : nil }, orderRevision: UInt64(clamping: values["orderRevision"] ?? 0))
@@ -120,7 +121,7 @@ extension QueueStore {
         for row in try StoredRow.fetchAll(
             db, sql: "SELECT key, name, definition, block FROM account WHERE key <> ? ORDER BY key", arguments: [removedAccount])
         {
-            // No session can refer to an account without a name or a key. Its sessions go into quarantine.
+            // An account without a valid name or key is not loaded. Its sessions go into quarantine.
             guard let key = try? row.decode(AccountKey.self, atIndex: 0), key < .max, let name = try? row.decode(String.self, atIndex: 1)
             else {
                 continue
@@ -132,9 +133,9 @@ extension QueueStore {
                     Scheduler.AccountEntry(
                         account: account, block: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, atIndex: 3))))
             } catch {
-                // Its sessions keep their places. Saving an account with this name repairs it.
+                // The account's sessions keep their places. Saving an account with this name repairs it.
                 let problem = TransferError(
-                    .credentials, .internalFailure, "The account \"\(name)\" can't be read from the store. Save it again.",
+                    .credentials, .internalFailure, "The account \"\(name)\" can't be read from the storage folder. Save it again.",
                     cause: "\(error)")
                 scheduler.load(key, Scheduler.AccountEntry(account: Account(name, endpoints: []), block: AccountBlock(error: problem)))
             }
@@ -151,7 +152,7 @@ extension QueueStore {
         }
     }
 
-    /// Returns the greatest key in any row, including sessions that were removed or lost their rows in the schedule.
+    /// Returns the greatest session key in any table, including keys of removed sessions and of sessions without a row in the schedule.
     private static func lastSessionKey(in db: Database) throws -> SessionKey {
         try SessionKey.fetchOne(
             db,

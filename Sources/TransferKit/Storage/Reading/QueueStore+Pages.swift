@@ -7,7 +7,7 @@ package struct FilePage: Sendable {
     package var files: [PendingFile]
     /// The checkpoints of earlier attempts, by position and by the endpoint's address.
     package var checkpoints: [Int64: [String: StoredCheckpoint]]
-    /// The number of the session's files when these were the last ones; nil if there may be more.
+    /// The number of the session's files if this is the last page; nil if there may be more.
     package var filesSeen: Int64?
 }
 
@@ -17,7 +17,8 @@ extension QueueStore {
         var files = try await pendingFiles(of: key, after: position, limit: limit)
         var filesSeen: Int64?
         if files.count < limit {
-            // The count precedes the second read: it excludes files that are added later, and the second read includes those added in between.
+            // Count before the second read: the count excludes files that are added later, and the second read includes files that were
+            // added in between.
             filesSeen = try await fileCount(of: key)
             files += try await pendingFiles(of: key, after: files.last?.position ?? position, limit: limit)
         }

@@ -73,7 +73,7 @@ extension QueueStore {
                         do {
                             record.status.failedItem = try Self.firstFailedItem(of: key, sources, in: db)
                         } catch is DatabaseError {
-                            // If the database is damaged, perhaps in an index of all failed sessions, the session need not go into quarantine.
+                            // The damage may be in an index of all failed files, so the session need not go into quarantine.
                         }
                     }
                     records.append(record)
@@ -90,6 +90,6 @@ extension QueueStore {
     static let mostBytes = FileSize.sessionMaximum
     /// More attempts than any session makes. A greater number can only be damage.
     static let mostAttempts: Int64 = 1 << 31
-    /// The greatest position or sequence. New ones are counted from stored ones, so a damaged row must leave room for them.
+    /// The greatest position or sequence. New values are counted from stored values, so a damaged row must leave room for them.
     static let greatestPosition: Int64 = 1 << 62
 }

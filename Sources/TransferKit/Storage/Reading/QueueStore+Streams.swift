@@ -12,7 +12,7 @@ struct LeftStream: Sendable {
     var length: Int64?
     /// The number of bytes that a checkpoint covers. The disk space of some of them may have been freed.
     var confirmed: Int64
-    /// The size of its file in the ``Spool``, or nil.
+    /// The size of its file in the ``Spool``; nil if there is no file.
     var size: Int64?
     /// Whether the file has all bytes of the stream.
     var isWhole: Bool

@@ -6,7 +6,7 @@ package struct StoredTotals: Sendable {
     package var states: [SessionState: SessionFigures] = [:]
     /// The totals of the sessions that were left out.
     package var leftOut = SessionFigures()
-    /// How long any session ran since the store was made, and the number of bytes confirmed since then.
+    /// The time during which at least one session ran, and the number of confirmed bytes, since the store was created.
     package var running = Duration.zero
     package var bytesConfirmed: Int64 = 0
 }

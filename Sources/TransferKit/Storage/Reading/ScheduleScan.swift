@@ -4,7 +4,7 @@ import GRDBSQLite
 
 /// Reads the rows of the schedule directly with SQLite's functions, because there can be a million, and the opening waits for them.
 ///
-/// Valid only within the database access in which it was made.
+/// Valid only within the database access that created it.
 struct ScheduleScan {
     private let statement: Statement
 
@@ -36,7 +36,7 @@ struct ScheduleScan {
 
     /// The columns of the current row (sqlite.org/c3ref/column_blob.html), valid until the next step.
     @safe struct ScheduledRow {
-        /// The greatest key or mark. New ones are counted from stored ones, so a damaged row must leave room for them.
+        /// The greatest key or mark. New values are counted from stored values, so a damaged row must leave room for them.
         private static let greatestNumber: Int64 = 1 << 62
         /// The greatest rank; the lowest one is its negative. The distance between any two ranks must be a valid number, too.
         private static let greatestRank: Int64 = 1 << 61

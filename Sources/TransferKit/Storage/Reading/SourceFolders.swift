@@ -9,7 +9,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// The folders of local files. Paths below the base folder are stored relative to it, because it can move between two launches.
+/// The folders of local files. Paths below the base folder are stored relative to that folder, because it can move between two launches.
 package struct SourceFolders: Sendable {
     package let base: FilePath?
     package let spool: FilePath

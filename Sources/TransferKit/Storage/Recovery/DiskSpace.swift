@@ -15,7 +15,7 @@ enum DiskSpace {
         return isBeyond ? .max : bytes
     }
 
-    /// Returns the bytes in which the file system allocates space; nil if they can't be determined. Blocks.
+    /// Returns the size in bytes of the blocks that the file system allocates; nil if it can't be determined. Blocks.
     static func blockSize(at folder: FilePath) -> Int64? { status(of: folder).map { Int64(clamping: $0.f_frsize) } }
 
     private static func status(of folder: FilePath) -> statvfs? {

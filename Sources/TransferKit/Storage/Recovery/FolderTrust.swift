@@ -9,12 +9,13 @@ import TransferCore
 
 /// Checks that only this process's user can change a storage folder.
 ///
-/// A store contains the URLs of uploads, and settings that run programs, such as `proxyCommand`. Another user with write access could act as
-/// this user.
+/// A storage folder contains the URLs of uploads, and settings that run programs, such as `proxyCommand`. Another user with write access
+/// could act as this user.
 enum FolderTrust {
-    /// Checks the folder, each parent folder up to a sticky one or one that this user owns, and the links that lead to them. Blocks.
+    /// Checks the folder, its parent folders, and the links that lead to them. The check of the parents ends at a sticky folder, or after a
+    /// folder that this user owns. Blocks.
     ///
-    /// - Throws: ``QueueError`` with the code `storageUnavailable` that names the folder and what to do.
+    /// - Throws: ``QueueError`` with the code `storageUnavailable`. The message contains the folder and advice.
     static func check(_ folder: FilePath) throws(QueueError) {
         let given = folder.isAbsolute ? folder : (resolved(".") ?? "/").pushing(folder)
         guard let actual = resolved(given), let status = status(of: actual, followsLink: false) else {

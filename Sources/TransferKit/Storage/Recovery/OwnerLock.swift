@@ -25,8 +25,8 @@ package final class OwnerLock: Sendable {
 
     deinit { release() }
 
-    /// Acquires the lock. It waits for another owner at most as long as the timeout. The timeout restarts with each new owner, so that concurrent
-    /// processes that each release the lock soon all get their turn, however slow the machine is.
+    /// Acquires the lock. Waits for another owner, at most as long as the timeout. The timeout restarts with each new owner, so that
+    /// processes with short work all get their turn, even on a slow machine.
     ///
     /// - Throws: ``QueueError`` with the code `storageInUse`, which names the owner's process, or `storageUnavailable`.
     package static func acquire(in folder: FilePath, timeout: Duration, clock: EngineClock) async throws(QueueError) -> OwnerLock {
@@ -46,7 +46,7 @@ package final class OwnerLock: Sendable {
             let note = readNote(descriptor)
             if let last, last != note { deadline = clock.now() + timeout }
             last = note
-            // A new owner has not yet written its process ID, without which the message could not name it.
+            // If a new owner has not written its process ID yet, wait for the ID, because the message contains it.
             let end = note.isEmpty ? max(deadline, start + .seconds(1)) : deadline
             guard clock.now() < end, (try? await clock.sleep(.milliseconds(20))) != nil else {
                 let owner = Int(String(decoding: note, as: UTF8.self).split(separator: "\n").first ?? "")
@@ -82,10 +82,10 @@ package final class OwnerLock: Sendable {
     }
 
     private static func recordOwner(_ descriptor: FileDescriptor, notesStore: Bool) {
-        // The record is only for messages and waiting processes. The lock alone decides, so a full disk does no harm. The random number
-        // distinguishes this owner from another one in the same process.
+        // The record is only for messages and waiting processes. The lock alone determines the owner, so a full disk does no harm. The
+        // random number distinguishes this owner from another one in the same process.
         let note = "\(getpid())\n\(UInt64.random(in: 0 ... .max))\n" + (notesStore ? "\(storeMark)\n" : "")
-        // The new record overwrites the old one, so that a kill between the two calls loses neither.
+        // The new record overwrites the old one before the file is shortened, so a kill between the two calls does not lose the mark.
         guard (try? descriptor.writeAll(toAbsoluteOffset: 0, note.utf8)) != nil else { return }
         _ = ftruncate(descriptor.rawValue, off_t(note.utf8.count))
     }

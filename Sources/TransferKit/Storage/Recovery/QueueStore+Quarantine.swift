@@ -3,9 +3,9 @@ import GRDB
 
 /// A session in quarantine: it could not be read, and was set aside so that the other sessions can run.
 public struct QuarantinedRow: Codable, Hashable, Sendable {
-    /// The number of the session in the quarantine of its store.
+    /// The number of the session in the quarantine of its storage folder.
     public var number: Int64
-    /// The time when it was found.
+    /// The time at which the session was found to be unreadable.
     public var foundAt: Date
     /// The unreadable part, and the reason.
     public var reason: String
@@ -25,9 +25,9 @@ public struct QuarantinedRow: Codable, Hashable, Sendable {
     private var values: [String: String] { (try? StoreCoding.decode(from: content)) ?? [:] }
 }
 
-/// A row of a session in quarantine: a file or a checkpoint.
+/// A row of a session in quarantine, for example a file or a checkpoint.
 public struct QuarantinedPart: Hashable, Sendable {
-    /// The number of the row. It grows from row to row.
+    /// The number of the row. Later rows have greater numbers.
     public var number: Int64
     /// The original table of the row.
     public var origin: String
@@ -36,7 +36,7 @@ public struct QuarantinedPart: Hashable, Sendable {
 }
 
 extension QueueStore {
-    /// Moves a session into quarantine. All its rows are kept, regardless of their number, and so are the spool files that they refer to.
+    /// Moves a session into quarantine. Keeps all its rows, regardless of their number, and the spool files to which they refer.
     static func quarantine(_ key: SessionKey, _ reason: String, _ transaction: inout StoreTransaction, in db: Database) throws {
         var content: [String: String] = [:]
         for table in ["schedule", "session"] {
@@ -58,7 +58,7 @@ extension QueueStore {
         transaction.leavesRows = true
     }
 
-    /// Keeps a row of a session in quarantine.
+    /// Stores a row of a session that is in quarantine.
     static func keep(_ columns: [(name: String, value: DatabaseValue)], of table: String, in quarantine: Int64, _ db: Database) throws {
         var content: [String: String] = [:]
         // Users can read these rows, but upload URLs must not be shown.
@@ -68,7 +68,7 @@ extension QueueStore {
             [quarantine, table, try StoreCoding.encode(content)])
     }
 
-    /// Returns the number of a session in quarantine; nil if it is not there.
+    /// Returns the number of a session in quarantine; nil if it is not in quarantine.
     static func quarantine(of key: SessionKey, in db: Database) throws -> Int64? {
         try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(key) FROM quarantine WHERE session = ?"), arguments: [key])
     }

@@ -8,12 +8,12 @@ import TransferCore
     import Darwin
 #endif
 
-/// The storage folder of a queue.
+/// Prepares and checks the storage folder of a queue.
 package enum StorageFolder {
     /// Creates the folder, accessible only to its owner, because upload URLs in the store are capabilities. Blocks.
     ///
-    /// - Throws: ``QueueError`` with the code `storageUnavailable`, also if another user could change the folder, or if one of its files is a
-    ///   symbolic link.
+    /// - Throws: ``QueueError`` with the code `storageUnavailable`, including if another user could change the folder, or if one of its
+    ///   files is a symbolic link.
     package static func prepare(_ folder: FilePath) throws(QueueError) {
         guard !folder.isEmpty else { throw QueueError(.storageUnavailable, "The path of the storage folder is empty.") }
         var made = FilePath(root: folder.root)
@@ -33,7 +33,7 @@ package enum StorageFolder {
                 .storageUnavailable,
                 "Cannot create the storage folder \(folder): \(Errno(rawValue: code)). Choose another folder, or fix its permissions.")
         }
-        // Also for an existing folder, because the process that made it may have ended before its sync.
+        // Also syncs an existing folder, because the process that created it may have ended before its sync.
         sync(folder.removingLastComponent())
         var status = stat()
         if unsafe folder.withPlatformString({ unsafe stat($0, &status) }) == 0, status.st_mode & S_IFMT != S_IFDIR {
@@ -59,7 +59,8 @@ package enum StorageFolder {
         }
     }
 
-    /// Opens a file of the folder, but never through a link, by which another user could redirect writes to any file of this user. Blocks.
+    /// Opens a file of the folder, but never through a link. With a link, another user could redirect writes to any file of this user.
+    /// Blocks.
     ///
     /// - Throws: ``QueueError`` with the code `storageUnavailable`.
     package static func open(
@@ -83,7 +84,7 @@ package enum StorageFolder {
             try? descriptor.close()
             throw QueueError(
                 .storageUnavailable,
-                "\(path) has another name, a hard link, so the queue does not write to it. Check its origin, and remove it.")
+                "\(path) has more than one hard link, so the queue does not write to it. Check its origin, and remove it.")
         }
         return descriptor
     }
@@ -112,7 +113,7 @@ package enum StorageFolder {
             guard hasRemains(of: path) else { return }
             throw QueueError(
                 .storageDamaged,
-                "The store \(path) is missing, but the folder contains parts of an earlier queue. Restore the folder from a backup, or move it away."
+                "The database \(path) is missing, but the folder contains parts of an earlier queue. Restore the folder from a backup, or move it away."
             )
         }
         guard let descriptor = try? open(path, .readOnly) else { return }
@@ -123,13 +124,13 @@ package enum StorageFolder {
             guard notesStore || hasRemains(of: path) else { return }
             throw QueueError(
                 .storageDamaged,
-                "The store \(path) is damaged: the file is empty, but the folder contains parts of an earlier queue. Restore the folder from a backup, or move it away."
+                "The database \(path) is damaged: the file is empty, but the folder contains parts of an earlier queue. Restore the folder from a backup, or move it away."
             )
         }
         guard count == 100, header.starts(with: "SQLite format 3\0".utf8) else {
             throw QueueError(
                 .storageDamaged,
-                "The store \(path) is damaged: it has no database header. Restore it from a backup, or move it away.")
+                "The database \(path) is damaged: it has no SQLite header. Restore the folder from a backup, or move it away.")
         }
         let version = integer(header[60..<64])
         let application = integer(header[68..<72])
@@ -157,35 +158,35 @@ package enum StorageFolder {
 
     /// Checks that the disk has room for the index of the write-ahead log, which SQLite maps into memory.
     ///
-    /// SQLite allocates one block in each page of the index, so with blocks smaller than a page, an access to another block of the page on a full
-    /// disk would end this process with SIGBUS.
+    /// SQLite allocates one block in each page of the index. If blocks are smaller than a page and the disk is full, an access to another
+    /// block of the page would end this process with SIGBUS.
     static func checkSpace(in folder: FilePath) throws(QueueError) {
         guard DiskSpace.blockSize(at: folder) ?? .max < 4_096, let free = DiskSpace.free(at: folder), free < indexSize else { return }
         throw QueueError(
             .storageUnavailable, "The disk of the storage folder \(folder) is full: \(free) bytes are free. Free some space.")
     }
 
-    /// Creates the database before SQLite does, accessible only to its owner. SQLite gives its other files the same mode. Otherwise other users could
-    /// read them in a folder that existed before.
+    /// Creates the database before SQLite does, accessible only to its owner. SQLite gives its other files the same mode. Otherwise, other
+    /// users could read these files in a folder that existed before.
     static func makePrivate(_ path: FilePath) {
-        // SQLite meets any error next and reports it better.
+        // If this fails, SQLite fails next with a better error.
         try? open(path, .readWrite, options: .create).close()
     }
 
     /// Checks that this version can read a schema.
     ///
-    /// - Parameter version: The schema; 0 if nothing was written yet.
+    /// - Parameter version: The version of the schema; 0 if nothing was written yet.
     static func checkVersion(_ version: Int32, of path: FilePath) throws(QueueError) {
         guard version <= Schema.version else {
             throw QueueError(
                 .storageTooNew,
-                "The store \(path) has schema \(version), which a newer version of this software wrote; this version reads schema \(Schema.version). Update this software, or use another folder."
+                "The database \(path) has schema \(version), which a newer version of this software wrote; this version reads schema \(Schema.version). Update this software, or use another folder."
             )
         }
         guard version == 0 || version >= Schema.oldestVersion else {
             throw QueueError(
                 .storageUnavailable,
-                "The store \(path) has schema \(version), which a version before the first release wrote. Finish its sessions with that version, or use another folder."
+                "The database \(path) has schema \(version), which a version before the first release wrote. Finish its sessions with that version, or use another folder."
             )
         }
     }

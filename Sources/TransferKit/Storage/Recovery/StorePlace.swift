@@ -2,7 +2,7 @@ import Locking
 import SystemPackage
 import TransferCore
 
-/// Checks that the open database is still the one that a later opening finds.
+/// Checks that the open database is still the file at its path, which a later opening finds.
 ///
 /// SQLite continues to write to a deleted or replaced database file. Changes would then count as durable although no process ever reads them.
 final class StorePlace: Sendable {
@@ -15,15 +15,15 @@ final class StorePlace: Sendable {
     init(_ path: FilePath) throws(QueueError) {
         self.path = path
         guard let file = FileNumber(of: path) else {
-            throw QueueError(.storageUnavailable, "The store \(path) was deleted while it was being opened.")
+            throw QueueError(.storageUnavailable, "The database \(path) was deleted while the queue opened it.")
         }
         self.file = file
     }
 
     /// Compares the device and the inode. Blocks.
     ///
-    /// - Parameter hasCommitted: Whether a transaction was committed since the last check. If the file is gone then, all later checks fail, as
-    ///   the states in memory and on disk differ.
+    /// - Parameter hasCommitted: Whether a transaction was committed since the last check. If the file is missing in that case, all later
+    ///   checks fail, because the states in memory and on disk differ.
     /// - Throws: ``QueueError`` with the code `storageUnavailable` if the file was deleted or replaced.
     func check(hasCommitted: Bool = false) throws(QueueError) {
         let isThere = FileNumber(of: path) == file
@@ -31,7 +31,7 @@ final class StorePlace: Sendable {
         guard isThere, !isLost.withLock({ $0 }) else { throw error }
     }
 
-    /// The problem for a diagnosis; nil if the file is in its place.
+    /// The problem for a diagnosis; nil if the file is at its path.
     var problem: String? {
         do throws(QueueError) {
             try check()
@@ -44,7 +44,7 @@ final class StorePlace: Sendable {
     private var error: QueueError {
         QueueError(
             .storageUnavailable,
-            "The store \(path) was deleted or replaced while the queue had it open, so no change can be stored. Put the folder back, or open the queue again."
+            "The database \(path) was deleted or replaced while the queue had it open, so no change can be stored. Put the folder back, or open the queue again."
         )
     }
 }

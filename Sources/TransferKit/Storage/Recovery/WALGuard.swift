@@ -1,8 +1,9 @@
 import GRDB
 import SystemPackage
 
-/// A read-only connection that is open before, during and after the connection that writes. While it is open, SQLite keeps the write-ahead log when
-/// the other connection is closed (sqlite.org/wal.html, section 2.1). So a store that turns out to be damaged stays unchanged in every byte.
+/// A read-only connection that is open before, during and after the connection that writes. While it is open, SQLite keeps the write-ahead
+/// log when the other connection is closed (sqlite.org/wal.html, section 2.1). A store that turns out to be damaged therefore stays
+/// unchanged, byte for byte.
 final class WALGuard: Sendable {
     private let connection: DatabaseQueue
 

@@ -4,8 +4,8 @@ import TransferCore
 
 /// The stored form of an event. Frequent kinds are written without an encoder; all are read in the same way.
 struct EventRow {
-    /// The maximum number of sessions in a stored event. For an event with more sessions, a reader of the log finds a gap, because reading the
-    /// queue is faster.
+    /// The maximum number of sessions in a stored event. A reader of the log gets a gap instead of a larger event, because reading the
+    /// queue is then faster.
     static let maximumSessions = 100_000
 
     var kind: String
@@ -16,7 +16,7 @@ struct EventRow {
     /// The approximate size of the row in the store, in bytes.
     var weight: Int64 { Int64(32 + kind.utf8.count + (sessions?.count ?? 0) + (detail?.utf8.count ?? 0)) }
 
-    /// Creates an event row from a row of the change log, from its third column.
+    /// Reads an event row from a row of the change log, beginning with the third column.
     init(_ row: StoredRow) throws {
         kind = try row.decode(atIndex: 2)
         sessions = try row.decode(atIndex: 3)

@@ -1,6 +1,6 @@
-/// Rows of the schedule that were read before the scheduler takes them.
+/// Rows of the schedule that were read, but not loaded into the scheduler yet.
 struct LoadedRows: Sendable {
-    /// The number of rows in a block of memory. Each block is freed as soon as its rows were taken.
+    /// The number of rows in a block of memory. Each block is freed as soon as its rows were passed on.
     private static let piece = 8_192
 
     private var entries: [[Entry]] = []
@@ -26,7 +26,7 @@ struct LoadedRows: Sendable {
 
     private init() {}
 
-    /// Passes all rows to the body, and frees them on the way.
+    /// Passes all rows to the body, and frees each block after its rows.
     consuming func forEach(_ body: (SessionKey, Entry?, EntryDetails?) -> Void) {
         entries.reverse()
         while let piece = entries.popLast() {

@@ -4,7 +4,7 @@ import GRDBSQLite
 
 /// Inserts rows with one prepared statement, and binds values directly with SQLite's functions, because one call can add 100,000 sessions.
 ///
-/// Valid only within the database access in which it was made.
+/// Valid only within the database access that created it.
 struct RowInsertion {
     private let statement: Statement
     private var column: Int32 = 0

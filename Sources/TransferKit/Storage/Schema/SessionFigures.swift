@@ -10,7 +10,7 @@ package struct SessionFigures: Sendable, Equatable {
 
     package init() {}
 
-    /// Creates figures from the columns of a row, from its second column.
+    /// Reads figures from a row, beginning with the second column.
     init(_ row: StoredRow) throws {
         files = try row.decode(atIndex: 1)
         filesDone = try row.decode(atIndex: 2)
@@ -32,7 +32,7 @@ package struct SessionFigures: Sendable, Equatable {
         bytesDone = statistics.bytesDone
     }
 
-    /// Returns the total size of items in bytes, at most the limit of the store for a session.
+    /// Returns the total size of items in bytes, limited to the maximum of a session.
     static func bytes(_ items: [ItemDraft]) -> Int64 {
         min(items.reduce(0) { $0.addingSaturated(max(0, $1.size)) }, FileSize.sessionMaximum)
     }

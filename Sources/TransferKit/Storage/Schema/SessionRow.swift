@@ -3,8 +3,8 @@ import GRDB
 import SystemPackage
 import TransferCore
 
-/// A row of the query that reads complete sessions. Columns are found by index, as looking up names takes seconds for a hundred thousand rows. The
-/// query names its indices; otherwise SQLite reads all rows of the session's files.
+/// A row of the query that reads complete sessions. Columns are found by index, because looking up names takes seconds for a hundred
+/// thousand rows. The query names its indices; otherwise SQLite reads all rows of the session's files.
 struct SessionRow {
     enum Column: Int, CaseIterable {
         case key, id, state, direction, name, account, endpoint, transport, folder, context, options, error
@@ -56,7 +56,7 @@ struct SessionRow {
     /// Reads the sessions whose keys are in a JSON array, in the order of the array.
     static let query = query(isBare: false)
 
-    /// Like ``query``, but only with columns of the sessions' own rows, so without tags, for example.
+    /// Like ``query``, but only with columns of the sessions' own rows. For example, it reads no tags.
     static let bareQuery = query(isBare: true)
 
     private static func query(isBare: Bool) -> String {

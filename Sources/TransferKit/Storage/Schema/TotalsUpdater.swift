@@ -2,12 +2,12 @@ import GRDB
 
 /// Updates the totals of the store within one transaction. It reads the affected rows before each change and after all changes.
 ///
-/// For a session that changes as a whole, it reads all its figures. Reports of files are as frequent as files, and cost only
-/// a read of the session's row and of the file's checkpoints. Inserted sessions cost nothing.
+/// For a session that changes as a whole, it reads all figures of the session. For a report of a file, it reads only the session's row and
+/// the file's checkpoints, because such reports are frequent. For inserted sessions, it reads nothing.
 struct TotalsUpdater {
     private typealias Image = (state: String, figures: SessionFigures)
 
-    /// A session of which only single files change.
+    /// A session in which only single files change.
     private struct Files {
         var image: Image
         /// The bytes covered by checkpoints before the changes, by position.
@@ -98,7 +98,7 @@ struct TotalsUpdater {
             arguments: [key, position]) ?? 0
     }
 
-    /// The bound of totals. The sum of two such numbers does not overflow.
+    /// The bound of each total. The sum of two such numbers does not overflow.
     private static let mostInTotal: Int64 = 1 << 62 - 1
     private static let additions = ["files", "files_done", "files_failed", "bytes_total", "bytes_done"]
         .map { "\($0) = min(max(\($0), -\(mostInTotal)), \(mostInTotal)) + excluded.\($0)" }.joined(separator: ", ")
@@ -108,7 +108,7 @@ struct TotalsUpdater {
 }
 
 extension StoreWrite {
-    /// The session whose state or figures change; nil for an inserted session, and for one of which only a file changes.
+    /// The session whose state or figures change; nil for inserted sessions, and for a session in which only a file changes.
     fileprivate var changesFigures: SessionKey? {
         switch self {
         case .schedule(let row): row.entry.key

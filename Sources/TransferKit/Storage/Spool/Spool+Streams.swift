@@ -8,12 +8,12 @@ import TransferCore
     import Darwin
 #endif
 
-/// The files through which streams pass. A file without write permission has all bytes of its stream.
+/// The spool files of streams. A file without write permission contains all bytes of its stream.
 extension Spool {
     /// The condition on a row of `file`, joined with `schedule`, under which the bytes of its stream can still be needed.
     static let isLeftStream = "file.kind = 'stream' AND file.state = 'pending' AND schedule.state <> 'cancelled'"
 
-    /// Returns a new name. It contains the boot ID, as unsynced bytes of the file are certain only until the machine restarts.
+    /// Returns a new name. It contains the boot ID, because unsynced bytes of the file may be lost when the machine restarts.
     static func nameOfStream() -> Data {
         Data("\(UUID().uuidString)-\(SourceIdentity.currentBootID)".utf8)
     }

@@ -9,10 +9,10 @@ import TransferCore
     import Darwin
 #endif
 
-/// The files of bytes that apps passed in memory. Only their owner can read them.
+/// The files with the data that apps passed in memory. Only their owner can read them.
 ///
-/// A file is on disk before the session that refers to it is committed, and is deleted after the commit that no longer needs it. The next opening
-/// removes files that a crash leaves between the two.
+/// A file is on disk before the commit of the session that refers to it, and is deleted after the commit that makes it unnecessary. If a
+/// crash between these steps leaves a file, the next opening removes it.
 package struct Spool: Sendable {
     package let folder: FilePath
 
@@ -61,7 +61,7 @@ package struct Spool: Sendable {
 
     /// Returns the path of a file.
     ///
-    /// - Returns: Nil for a name that could lead out of the folder. The queue never makes such a name.
+    /// - Returns: nil for a name that could lead out of the folder. The queue never creates such a name.
     func path(of name: some Collection<UInt8>) -> FilePath? {
         let component = FilePath(bytes: name)
         guard component.components.count == 1, component.components.first?.kind == .regular, component.bytes.count == name.count,
@@ -135,7 +135,7 @@ package struct Spool: Sendable {
 }
 
 extension QueueStore {
-    /// Returns the spool files that a change makes unnecessary. The caller asks before the change.
+    /// Returns the spool files that a change makes unnecessary. Call it before the change.
     static func blobsFreed(by write: StoreWrite, in db: Database) throws -> [Data] {
         switch write {
         case .file(let key, let position, .completed):

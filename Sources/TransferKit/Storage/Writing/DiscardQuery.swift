@@ -1,5 +1,5 @@
-/// The statements that read the discard outbox. Each names its index, so SQLite rejects it if the index can't be used. The time of the statements
-/// that are used while sessions run does not depend on the size of the outbox.
+/// The statements that read the discard outbox. Each statement names its index, so SQLite rejects the statement if the index can't be used.
+/// Statements that are used while sessions run take a time that does not depend on the size of the outbox.
 package enum DiscardQuery {
     /// The transport of an entry; NULL if it can't be read. The text is that of the index `discard_part`.
     static let transport = "CASE WHEN json_valid(endpoint) THEN json_extract(endpoint, '$.transport') END"
@@ -53,7 +53,7 @@ package enum DiscardQuery {
         "SELECT min(next_attempt_at) FROM \(table(isLocalOnly)) WHERE next_attempt_at > ?1 AND \(condition(isLocalOnly))"
     }
 
-    /// Selects the endpoints that asked the queue to back off beyond ?1, with the end of that time. Used once.
+    /// Selects the endpoints that asked the queue to back off until a time after ?1, and that time. Used once.
     package static let leftAlone = """
         SELECT endpoint, max(left_alone_until) FROM discard INDEXED BY discard_left_alone
         WHERE left_alone_until > ?1 AND left_alone_until > 0 GROUP BY endpoint
@@ -66,7 +66,7 @@ package enum DiscardQuery {
         ORDER BY key LIMIT ?3
         """
 
-    /// Releases the entries that the run of the session ?1 could still have completed.
+    /// Releases the entries of files that the run of the session ?1 could still have completed.
     package static let release = "UPDATE discard INDEXED BY discard_held SET held_by = NULL WHERE held_by = ?1"
 
     private static func table(_ isLocalOnly: Bool) -> String { "discard INDEXED BY \(isLocalOnly ? "discard_part" : "discard_due")" }

@@ -18,7 +18,7 @@ extension QueueStore {
     /// Moves the checkpoints of a session into the outbox. Each file gets a new generation, so that a later attempt uses a new remote name, which a
     /// late removal can't affect.
     ///
-    /// - Parameter isHeld: Whether a run of the session could still complete the files. Then nothing is removed before the run has ended.
+    /// - Parameter isHeld: Whether a run of the session could still complete the files. If so, nothing is removed before the run has ended.
     static func discardCheckpoints(of key: SessionKey, isHeld: Bool = false, at now: Date, in db: Database) throws {
         let rows = try StoredRow.fetchAll(
             db.cachedStatement(sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ?"), arguments: [key])
@@ -33,8 +33,7 @@ extension QueueStore {
         try execute(db, "DELETE FROM checkpoint WHERE session = ?", [key])
     }
 
-    /// Moves at most ``sweptRows`` checkpoints of a cancelled session into the outbox. A mark in the store records that there are more, over
-    /// restarts.
+    /// Moves at most ``sweptRows`` checkpoints of a cancelled session into the outbox. If there are more, a stored mark records that.
     static func discardPartial(of key: SessionKey, _ transaction: inout StoreTransaction, in db: Database) throws {
         // A session in quarantine keeps its checkpoints.
         let isQueued = try Bool.fetchOne(
@@ -62,7 +61,7 @@ extension QueueStore {
         transaction.leavesRows = true
     }
 
-    /// Deletes the mark, because the session's checkpoints stay or were all moved.
+    /// Deletes the mark of `discardPartial`, because the session's checkpoints stay or were all moved.
     static func endDiscard(of key: SessionKey, in db: Database) throws {
         try execute(db, "DELETE FROM setting WHERE name = ?", [discardMark(of: key)])
     }
@@ -138,7 +137,7 @@ extension QueueStore {
         // An unreadable account must not prevent the removal of its sessions.
         let account: Account? = try? StoreCoding.decodeIfPresent(from: definition)
         for row in rows {
-            // The queue can't reach an endpoint that the account no longer has. Its content is left to expire.
+            // The queue can't reach an endpoint that the account no longer has. The content there is left to expire.
             guard let address = try? row.decode(String.self, atIndex: 0),
                 let endpoint = account?.endpoints.first(where: { $0.address == address }), let data = try? row.decode(Data.self, atIndex: 1)
             else { continue }
@@ -158,8 +157,8 @@ extension QueueStore {
             [endpoint, checkpoint.data, checkpoint.confirmed, StoreCoding.encode(giveUpAt), key, position])
     }
 
-    /// Records a checkpoint that the run of a removed session saved before it ended. If the session is in quarantine, the checkpoint joins its
-    /// other rows.
+    /// Records a checkpoint that the run of a removed session saved before the run ended. If the session is in quarantine, stores the
+    /// checkpoint with its other rows.
     static func hold(
         _ checkpoint: Checkpoint, at endpoint: Endpoint, of key: SessionKey, position: Int64, _ now: Date, in db: Database
     ) throws {
@@ -215,7 +214,7 @@ extension QueueStore {
         }
     }
 
-    /// Returns the endpoints that asked the queue to back off beyond a date, with the end of that time.
+    /// Returns the endpoints that asked the queue to back off until a time after a date, and that time.
     func serversLeftAlone(at date: Date) async throws -> [(endpoint: Endpoint, until: Date)] {
         try await read { db in
             try StoredRow.fetchAll(db, sql: DiscardQuery.leftAlone, arguments: [StoreCoding.encode(date)]).compactMap { row in

@@ -3,17 +3,19 @@ import GRDB
 import TransferCore
 
 extension QueueStore {
-    /// The generation of a row for an entry whose name can't be stored. No attempt transfers it.
+    /// The generation of a stand-in, which is a row for an entry whose name can't be stored. No attempt transfers a stand-in.
     static let standInGeneration: Int64 = 0
 
-    /// A condition for a row of the manifest that counts in its session's statistics. Rows of an incompletely read folder don't.
+    /// An SQL condition for rows of the manifest that count in their session's statistics. Rows of an incompletely read folder do not
+    /// count.
     static func isCounted(_ session: String) -> String {
         """
         position < ifnull((SELECT first_position FROM item WHERE item.session = \(session) ORDER BY sequence LIMIT 1), 9223372036854775807)
         """
     }
 
-    /// Stores items at the end of a session. Files go into the manifest at once. From the first folder, items wait until it was read.
+    /// Stores items at the end of a session. Files before the first folder go into the manifest. This folder and all later items wait until
+    /// the folder was read.
     static func insertItems(_ items: [ItemDraft], of key: SessionKey, firstPosition: Int64, in db: Database) throws {
         let files = items.prefix { !$0.kind.isFolder }
         let insertion = try db.cachedStatement(
@@ -50,7 +52,7 @@ extension QueueStore {
         }
     }
 
-    /// Returns the position or sequence after the last one. A damaged row can leave none.
+    /// Returns the position or sequence after the last one. Throws if a damaged row leaves none.
     static func next(after last: Int64?) throws -> Int64 {
         guard let last else { return 0 }
         guard last < greatestPosition else {

@@ -3,10 +3,10 @@ import GRDB
 import Locking
 import TransferCore
 
-/// The removal of sessions. The transaction that removes a session takes it out of the queue. A session can have a million files, whose rows are
-/// deleted in several later transactions, over restarts.
+/// Removes sessions. One transaction takes a session out of the queue. A session can have a million files, so their rows are deleted in
+/// several later transactions, if necessary after a restart.
 extension QueueStore {
-    /// The maximum number of rows of sessions that the transaction of a removal deletes, and that each later one deletes.
+    /// The maximum number of rows of removed sessions that one transaction deletes.
     package static let sweptRows = 10_000
 
     /// The account of removed sessions, so that their original account can be deleted.
@@ -31,7 +31,7 @@ extension QueueStore {
 
     /// Removes a session.
     ///
-    /// - Parameter isRunning: Whether a run has not ended, which could still complete a file.
+    /// - Parameter isRunning: Whether the session has a run that has not ended, and could still complete a file.
     static func remove(_ key: SessionKey, isRunning: Bool, _ transaction: inout StoreTransaction, in db: Database) throws {
         try endReset(of: key, in: db)
         try endDiscard(of: key, in: db)

@@ -2,10 +2,10 @@ import Foundation
 import GRDB
 import TransferCore
 
-/// The reset of sessions that run again, with all files or only the failed ones. A session can have a million files, so a reset takes several
-/// transactions of ``sweptRows`` files each. A mark in the store records the progress, over restarts, and a run completes the reset first.
+/// Resets sessions that run again, with all files or only the failed files. A session can have a million files, so a reset takes several
+/// transactions of ``sweptRows`` files each. A stored mark records the progress. A run first completes the reset of its session.
 extension QueueStore {
-    /// The value of the mark of a session whose failed files are reset.
+    /// The value of the mark while only the failed files of a session are reset.
     private static let failedOnly: Int64 = -1
 
     static func reset(_ key: SessionKey, isWhole: Bool, _ transaction: inout StoreTransaction, in db: Database) throws {
@@ -14,7 +14,7 @@ extension QueueStore {
         if isWhole {
             try execute(db, "UPDATE session SET files_done = 0, bytes_done = 0, started_at = NULL, milliseconds = 0 WHERE key = ?", [key])
         }
-        // A reset of all files restarts one that is in progress; it includes a reset of failed files.
+        // A reset of all files replaces a reset in progress, because it includes the failed files.
         try execute(
             db,
             """

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import TransferCore
 
-/// The restoring and dropping of sessions in quarantine, at the user's request. Each takes several transactions if there are many rows.
+/// Restores and drops sessions in quarantine, at the user's request. Each operation takes several transactions if there are many rows.
 extension QueueStore {
     /// The tables of a session's rows, each after the tables to which it refers.
     private static let restoredTables = ["file", "directory", "item", "checkpoint", "session_tag"]
@@ -36,8 +36,8 @@ extension QueueStore {
         }
     }
 
-    /// Lets the sweep delete the rows of a session in quarantine that are in their own tables: those that are not in quarantine yet, or that a
-    /// restoring put back before its process ended.
+    /// Marks the rows of a quarantined session that are in their original tables for deletion. Such rows were not moved into quarantine
+    /// yet, or an interrupted restoring moved them back.
     static func sweepRows(ofQuarantined number: Int64, in db: Database) throws {
         try execute(db, "UPDATE removal SET quarantine = NULL WHERE quarantine = ?", [number])
         try execute(
@@ -50,8 +50,8 @@ extension QueueStore {
             """, [number, removedAccount])
     }
 
-    /// Moves a session from quarantine back to its place in the store, where the next opening finds it. If the opening can't read it either, it
-    /// goes into quarantine again. The quarantine does not keep the upload URLs of its items.
+    /// Moves a session from quarantine back to its place in the store, where the next opening finds it. If the opening can't read the
+    /// session, it goes into quarantine again. The quarantine does not keep upload URLs, so the items lose them.
     ///
     /// If the process ends before the call returns, the session stays in quarantine. Another call completes the work.
     ///
@@ -70,7 +70,7 @@ extension QueueStore {
     private static func beginRestoring(_ number: Int64, in db: Database) throws -> SessionKey {
         let content = try quarantinedContent(number, in: db)
         guard try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM removal WHERE quarantine = ?)", arguments: [number]) != true else {
-            throw QueueError(.invalidTransition, "Rows of session \(number) are still being moved into quarantine. Retry in some seconds.")
+            throw QueueError(.invalidTransition, "Rows of session \(number) are still being moved into quarantine. Retry in a few seconds.")
         }
         guard let key = content["session.key"].flatMap({ SessionKey($0) }), content["schedule.session"] == content["session.key"] else {
             throw QueueError(

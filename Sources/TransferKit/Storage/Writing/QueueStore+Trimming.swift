@@ -1,7 +1,7 @@
 import GRDB
 import TransferCore
 
-/// The limits for stored rows that only a user, or a server that may be unreachable, removes. The oldest rows are deleted first.
+/// The limits for stored rows that stay until a user acts, or until a server responds. The oldest rows are deleted first.
 package struct StoreLimits: Sendable {
     /// The maximum number of sessions in quarantine.
     package var quarantined = 1_000
@@ -69,12 +69,13 @@ extension QueueStore {
         }
     }
 
-    /// The condition for an old entry. Part files on this machine, and files that a run could still complete, are excluded.
+    /// The condition for an old entry of the discard outbox. Excludes part files on this machine, and files that a run could still
+    /// complete.
     private static let isOldDiscard = """
         key <= (SELECT max(key) FROM discard) - ? AND held_by IS NULL AND \(DiscardQuery.transport) IS NOT '\(TransportID.localParts)'
         """
 
-    /// Returns the session in quarantine to delete next; nil if all may stay. The newest one always stays.
+    /// Returns the session in quarantine to delete next; nil if all may stay. The newest session always stays.
     private static func oldestToDrop(_ limits: StoreLimits, in db: Database) throws -> Int64? {
         guard let oldest = try Int64.fetchOne(db, sql: "SELECT min(key) FROM quarantine"),
             let newest = try Int64.fetchOne(db, sql: "SELECT max(key) FROM quarantine"), oldest < newest
@@ -82,7 +83,7 @@ extension QueueStore {
         let isBeyond = try Bool.fetchOne(
             db, sql: "SELECT EXISTS (SELECT 1 FROM quarantine ORDER BY key LIMIT 1 OFFSET ?)", arguments: [max(1, limits.quarantined)])
         if isBeyond == true { return oldest }
-        // The numbers only show that there can be too many rows.
+        // The numbers only show that there may be too many rows, so count them.
         let span = try Int64.fetchOne(db, sql: "SELECT max(number) - min(number) FROM quarantined_row") ?? 0
         guard span >= limits.quarantinedRows else { return nil }
         let count = try Int64.fetchOne(db, sql: "SELECT count(*) FROM quarantined_row") ?? 0

@@ -1,4 +1,4 @@
-/// A step in the store's work, reported to tests that end the process there.
+/// A step in the store's work, reported to tests that end the process at this step.
 package enum StoreStep: Sendable, Equatable {
     /// The statement, which can be `COMMIT`, will be executed.
     case before(String)

@@ -8,7 +8,7 @@ struct StoreTransaction {
     var freed: [Data] = []
     /// The number of rows of removed sessions that the transaction may still delete. ``QueueStore/sweep(_:leavingOut:)`` deletes the rest.
     var rowsToSweep: Int
-    /// Whether rows are left.
+    /// Whether rows are left for later transactions.
     var leavesRows = false
 }
 
