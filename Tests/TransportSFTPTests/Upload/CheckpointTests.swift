@@ -214,9 +214,12 @@ struct CheckpointTests {
 
     /// Uploads to a server that supports syncs.
     ///
-    /// - Parameter syncs: The results of the first syncs; the later ones succeed.
+    /// - Parameters:
+    ///   - syncs: The results of the first syncs; the later ones succeed.
+    ///   - isCancelledAtSync: Whether the attempt is cancelled at the first sync. The server then answers it with the second one.
     private func upload(
-        _ size: Int, reported: Int, number: Int = 1, syncs: [Status.Code] = [], from checkpoint: Checkpoint? = nil
+        _ size: Int, reported: Int, number: Int = 1, syncs: [Status.Code] = [], isCancelledAtSync: Bool = false,
+        from checkpoint: Checkpoint? = nil
     ) async throws -> (events: [Event], error: TransferError?) {
         let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "sftp-order-\(UUID().uuidString)").path)
         try content(size).write(to: URL(filePath: path.string))
@@ -228,6 +231,8 @@ struct CheckpointTests {
         let events = Locked<[Event]>([])
         let syncs = Locked(syncs)
         let bytes = [UInt8](content(size))
+        let withheld = Locked<[[UInt8]]>([])
+        let (cancellations, cancellation) = AsyncStream.makeStream(of: Void.self)
         let peer = ScriptedPeer(greeting: greeting) { question in
             switch question.type {
             case .open: return [ScriptedPeer.handle(question.id)]
@@ -240,7 +245,13 @@ struct CheckpointTests {
                 let isSync = question.body.starts(with: string("fsync@openssh.com"))
                 events.withLock { $0.append(isSync ? .sync : .rename) }
                 let result = isSync ? syncs.withLock { $0.isEmpty ? nil : $0.removeFirst() } : nil
-                return [ScriptedPeer.status(question.id, result ?? .ok)]
+                let answer = ScriptedPeer.status(question.id, result ?? .ok)
+                if isCancelledAtSync, isSync, events.withLock({ $0.count { $0 == .sync } }) == 1 {
+                    withheld.withLock { $0 = [answer] }
+                    cancellation.yield()
+                    return []
+                }
+                return withheld.withLock { $0 } + [answer]
             default: break
             }
             return [ScriptedPeer.status(question.id, .ok)]
@@ -256,12 +267,15 @@ struct CheckpointTests {
                 let acknowledged = try self.acknowledged(checkpoint)
                 events.withLock { $0.append(.checkpoint(checkpoint.confirmed, acknowledged: acknowledged)) }
             })
+        let upload = Task { _ = try await transport.perform(attempt, reporting: reporter) }
+        let cancelling = Task { for await _ in cancellations { upload.cancel() } }
         var failure: TransferError?
         do {
-            _ = try await transport.perform(attempt, reporting: reporter)
+            try await upload.value
         } catch let error as TransferError {
             failure = error
-        }
+        } catch is CancellationError where isCancelledAtSync {}
+        cancelling.cancel()
         await transport.shutdown()
         return (events.withLock { $0 }, failure)
     }
@@ -304,6 +318,23 @@ struct CheckpointTests {
         #expect(events.contains(.checkpoint(10_000)), "\(events)")
         #expect(
             events.allSatisfy { if case .checkpoint(let confirmed, let more) = $0 { confirmed == 10_000 && more == nil } else { true } })
+    }
+
+    /// The server answers the sync of a cancelled attempt with a failure, which nobody reads. A second sync would succeed.
+    @Test func unknownSyncResultConfirmsNothing() async throws {
+        let (events, _) = try await upload(24 << 20, reported: 24 << 20, number: 2, syncs: [.failure], isCancelledAtSync: true)
+        #expect(events.allSatisfy { if case .checkpoint(let confirmed, let more) = $0 { confirmed == 0 && more == nil } else { true } })
+        #expect(events.count { $0 == .sync } == 1, "\(events)")
+    }
+
+    /// As before, but the attempt resumes, and syncs the acknowledged bytes of an earlier one.
+    @Test func unknownSyncResultForgetsAcknowledgedBytes() async throws {
+        var stored = UploadCheckpoint(part: Array("p".utf8), final: Array("reel.mov".utf8), stage: .writing)
+        stored.acknowledged = 20_000
+        let checkpoint = Checkpoint(data: try JSONEncoder().encode(stored), confirmed: 10_000)
+        let (events, _) = try await upload(30_000, reported: 30_000, syncs: [.failure], isCancelledAtSync: true, from: checkpoint)
+        let checkpoints = events.compactMap { if case .checkpoint(let confirmed, let more) = $0 { (confirmed, more) } else { nil } }
+        #expect(checkpoints.last.map { $0.0 == 10_000 && $0.1 == nil } == true, "\(events)")
     }
 
     @Test(arguments: [29_999, 30_001]) func rejectsOtherFinalSize(reported: Int) async throws {

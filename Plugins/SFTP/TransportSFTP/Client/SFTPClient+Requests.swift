@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 import TransportSupport
 
@@ -14,12 +15,13 @@ extension SFTPClient {
     /// Sends a request whose response is awaited later. Requests are sent in the order of the calls.
     func begin(_ request: Request) -> PendingAnswer {
         let once = Once<Response>()
-        let id = submit(request) { [weak self] result in
+        let sent = Locked(false)
+        let id = submit(request, taken: { sent.withLock { $0 = true } }) { [weak self] result in
             let isAwaited = once.resume(result.mapError { $0 })
             // The waiting task may have just been cancelled.
             if !isAwaited, case .success(.handle(let handle)) = result { self?.close(handle) }
         }
-        return PendingAnswer(client: self, id: id, once: once, isAboutPath: request.namesPath)
+        return PendingAnswer(client: self, id: id, once: once, sent: sent, isAboutPath: request.namesPath)
     }
 
     /// Sends a request and returns any response.
@@ -81,7 +83,11 @@ struct PendingAnswer: Sendable {
     let client: SFTPClient
     fileprivate let id: UInt32
     fileprivate let once: Once<Response>
+    fileprivate let sent: Locked<Bool>
     fileprivate let isAboutPath: Bool
+
+    /// Whether the request was passed on to be sent, so the server may have handled it.
+    var isSent: Bool { sent.withLock { $0 } }
 
     /// Returns any response.
     func answer() async throws -> Response {

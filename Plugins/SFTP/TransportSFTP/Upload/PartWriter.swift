@@ -189,13 +189,26 @@ final class PartWriter: Sendable {
         schedule.withLock { $0.didSync(count) }
     }
 
-    /// Waits for a sync. After a failure, no checkpoint covers more than the last successful sync: a server reports lost bytes only once.
+    /// Waits for a sync, at most 80 ms if the attempt is cancelled.
+    ///
+    /// If the sync fails, or its result is unknown, no checkpoint covers more than the last successful sync. A server reports lost bytes only
+    /// once, so a later sync would succeed.
     private func finish(_ sync: PendingAnswer) async throws {
+        // A separate task, because the attempt's task may be cancelled.
+        let answer = Task { try await sync.success() }
         do {
-            try await sync.success()
-        } catch let failure as StatusFailure {
-            await record.endAfterFailedSync()
-            throw failure
+            try await withTaskCancellationHandler {
+                try await answer.value
+            } onCancel: {
+                Task {
+                    try await Task.sleep(for: Self.patience)
+                    sync.abandon()
+                }
+            }
+        } catch {
+            // An open connection still sends it.
+            if sync.isSent || client.isOpen { await record.endAfterFailedSync() }
+            throw error
         }
     }
 

@@ -97,10 +97,9 @@ extension SFTPUpload {
             var part = OpenPart(handle: handle, checkpoint: checkpoint, confirmed: confirmed)
             if let more = checkpoint.synced(confirmed) {
                 let isLongEnough = size >= UInt64(more.checkpoint.neededSize(more.confirmed))
-                if isLongEnough, let warnings = try await sync(handle, checkpoint.unsynced(confirmed)) {
+                if isLongEnough, let warnings = try await sync(handle, checkpoint, confirmed) {
                     part = OpenPart(handle: handle, checkpoint: more.checkpoint, confirmed: more.confirmed, warnings: warnings)
                 } else {
-                    // A server reports lost bytes once: a later sync would succeed.
                     part = OpenPart(handle: handle, checkpoint: checkpoint.withoutUnsynced, confirmed: confirmed)
                 }
                 try await reporter.save(part.checkpoint.encoded(confirmed: part.confirmed))
@@ -119,11 +118,13 @@ extension SFTPUpload {
     /// Makes the server sync the bytes that it acknowledged before the connection broke.
     ///
     /// - Returns: Warnings; nil if the content differs, or the server can't sync.
-    private func sync(_ handle: Handle, _ acknowledged: [Range<Int64>]) async throws -> [String]? {
+    private func sync(_ handle: Handle, _ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> [String]? {
         guard features.offers(.fsync) else { return nil }
+        // A server reports lost bytes only once. If this attempt does not learn the result, no later attempt can.
+        try await reporter.save(checkpoint.withoutUnsynced.encoded(confirmed: confirmed))
         let sync = client.begin(.fsync(handle))
         do {
-            guard let warnings = try await warningsIfSame(RecentBlocks(acknowledged, only: Self.tail)) else { return nil }
+            guard let warnings = try await warningsIfSame(RecentBlocks(checkpoint.unsynced(confirmed), only: Self.tail)) else { return nil }
             try await sync.success()
             return warnings
         } catch is StatusFailure {
