@@ -15,7 +15,7 @@ import TransferKit
         return (program, added.lines)
     }
 
-    @Test(arguments: operations + ["set", "move"])
+    @Test(arguments: operations + ["set", "move", "stop"])
     func rejectsUnknownSession(operation: String) async throws {
         let (program, ids) = try await program()
         let rest = operation == "set" ? ["--rate", "1M"] : operation == "move" ? ["0"] : []

@@ -117,6 +117,38 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// The process ended before the last step of dropping, when some rows may be gone.
+    @Test func rejectsRestoringAfterInterruptedDropping() async throws {
+        let (queue, _) = try await quarantined()
+        try change("CREATE TRIGGER refusal BEFORE INSERT ON schedule BEGIN SELECT raise(ABORT, 'killed'); END")
+        await #expect(throws: QueueError.self) { try await queue.restoreQuarantined(1) }
+        try change("DROP TRIGGER refusal")
+        try change("CREATE TRIGGER refusal BEFORE DELETE ON quarantine BEGIN SELECT raise(ABORT, 'killed'); END")
+        await #expect(throws: QueueError.self) { try await queue.dropQuarantined(1) }
+        try change("DROP TRIGGER refusal")
+        let error = await #expect(throws: QueueError.self) { try await queue.restoreQuarantined(1) }
+        #expect(error?.code == .noSuchSession)
+        try await queue.dropQuarantined(1)
+        await queue.deferredDeletion.waitUntilDone()
+        #expect(try count("quarantine") == 0 && count("session") == 1 && count("schedule") == 1 && count("file") == 1)
+        await queue.shutdown()
+    }
+
+    @Test func keepsUploadURLsSecret() async throws {
+        var (queue, _) = try await quarantined()
+        let secret = "https://one.example/files/secret"
+        await queue.shutdown()
+        try change("UPDATE session SET direction = 'sideways'")
+        try change("UPDATE file SET upload_url = '\(secret)'")
+        queue = try await fixture.open()
+        await queue.deferredDeletion.waitUntilDone()
+        let parts = try await queue.quarantinedParts(of: 2, after: 0, limit: 10)
+        #expect(!parts.isEmpty && !parts.contains { $0.content.contains(secret) })
+        try await queue.restoreQuarantined(2)
+        await queue.shutdown()
+        #expect(try count("file WHERE upload_url = '\(secret)'") == 1)
+    }
+
     @Test func oneWithoutAnAccountIsNotRestored() async throws {
         let (queue, _) = try await quarantined()
         try await queue.remove(.all)

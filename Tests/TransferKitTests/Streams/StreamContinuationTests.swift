@@ -139,8 +139,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A session in quarantine keeps the bytes of its streams, as it can be restored.
-    @Test func whatIsQuarantinedIsKept() async throws {
+    /// A session in quarantine keeps the bytes of its streams, because it can be restored, also after an interrupted restoring.
+    @Test(arguments: [false, true]) func quarantineKeepsStreams(isInterrupted: Bool) async throws {
         var queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("way/stream", atByte: 2_000)
         let (item, writer) = TransferItem.stream(as: name)
@@ -156,6 +156,15 @@ import TransportTesting
         let reason: String? = await events.first { if case .quarantined(let reason) = $0 { reason } else { nil } }
         #expect(reason != nil)
         await queue.deferredDeletion.waitUntilDone()
+        if isInterrupted {
+            let trigger = "CREATE TRIGGER refusal BEFORE INSERT ON schedule BEGIN SELECT raise(ABORT, 'killed'); END"
+            try await database.write { try $0.execute(sql: trigger) }
+            await #expect(throws: QueueError.self) { try await queue.restoreQuarantined(1) }
+            try await database.write { try $0.execute(sql: "DROP TRIGGER refusal") }
+            await queue.shutdown()
+            // Removes spool files that no item needs.
+            queue = try await fixture.open()
+        }
         try await queue.restoreQuarantined(1)
         await queue.shutdown()
         let late = await #expect(throws: TransferError.self) { try await writer.write([1]) }

@@ -61,8 +61,7 @@ extension QueueStore {
     /// Stores a row of a session that is in quarantine.
     static func keep(_ columns: [(name: String, value: DatabaseValue)], of table: String, in quarantine: Int64, _ db: Database) throws {
         var content: [String: String] = [:]
-        // Users can read these rows, but upload URLs must not be shown.
-        for (name, value) in columns where name != "upload_url" { content[name] = text(of: value) }
+        for (name, value) in columns { content[name] = text(of: value) }
         try execute(
             db, "INSERT INTO quarantined_row(quarantine, origin, content) VALUES (?, ?, ?)",
             [quarantine, table, try StoreCoding.encode(content)])
@@ -94,11 +93,15 @@ extension QueueStore {
         }
     }
 
-    /// Returns the rows of a session in quarantine, in order.
+    /// Returns the rows of a session in quarantine, in order. Omits upload URLs, which must not be shown.
     package func quarantinedParts(of number: Int64, after part: Int64, limit: Int) async throws -> [QuarantinedPart] {
         try await read { db in
             try StoredRow.fetchAll(
-                db, sql: "SELECT number, origin, content FROM quarantined_row WHERE quarantine = ? AND number > ? ORDER BY number LIMIT ?",
+                db,
+                sql: """
+                    SELECT number, origin, CASE WHEN json_valid(content) THEN json_remove(content, '$.upload_url') ELSE '{}' END
+                    FROM quarantined_row WHERE quarantine = ? AND number > ? ORDER BY number LIMIT ?
+                    """,
                 arguments: [number, part, limit]
             ).map {
                 QuarantinedPart(number: try $0.decode(atIndex: 0), origin: try $0.decode(atIndex: 1), content: try $0.decode(atIndex: 2))

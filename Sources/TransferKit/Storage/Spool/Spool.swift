@@ -124,6 +124,8 @@ package struct Spool: Sendable {
                             WHERE \(Self.isLeftStream) AND source = ?1)
                         OR EXISTS (SELECT 1 FROM file JOIN removal ON removal.session = file.session
                             WHERE kind = 'stream' AND source = ?1 AND removal.quarantine IS NOT NULL)
+                        OR EXISTS (SELECT 1 FROM file JOIN quarantine ON quarantine.session = file.session
+                            WHERE kind = 'stream' AND source = ?1)
                     """)
             while let name = try stream.next() {
                 let digits = name.map { String(format: "%02x", $0) }.joined()

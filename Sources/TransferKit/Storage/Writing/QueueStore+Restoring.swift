@@ -18,7 +18,7 @@ extension QueueStore {
     package func dropQuarantined(_ number: Int64) async throws(QueueError) {
         try await change { db in
             _ = try Self.quarantinedContent(number, in: db)
-            try Self.sweepRows(ofQuarantined: number, in: db)
+            try Self.beginDropping(number, in: db)
         }
         var isDone = false
         while !isDone {
@@ -36,9 +36,12 @@ extension QueueStore {
         }
     }
 
-    /// Marks the rows of a quarantined session that are in their original tables for deletion. Such rows were not moved into quarantine
-    /// yet, or an interrupted restoring moved them back.
-    static func sweepRows(ofQuarantined number: Int64, in db: Database) throws {
+    /// Prevents that a quarantined session is restored from now on: it would lack rows.
+    ///
+    /// Marks the rows of the session that are in their original tables for deletion. Such rows were not moved into quarantine yet, or an
+    /// interrupted restoring moved them back.
+    static func beginDropping(_ number: Int64, in db: Database) throws {
+        try execute(db, "UPDATE quarantine SET content = '{}' WHERE key = ?", [number])
         try execute(db, "UPDATE removal SET quarantine = NULL WHERE quarantine = ?", [number])
         try execute(
             db,
@@ -68,13 +71,12 @@ extension QueueStore {
 
     /// Restores the row of the session, so that its other rows can refer to it. No opening finds the session before its row in the schedule exists.
     private static func beginRestoring(_ number: Int64, in db: Database) throws -> SessionKey {
-        let content = try quarantinedContent(number, in: db)
-        guard try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM removal WHERE quarantine = ?)", arguments: [number]) != true else {
+        let (key, content) = try restorableContent(number, in: db)
+        guard
+            try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM removal WHERE quarantine = ? OR session = ?)", arguments: [number, key])
+                != true
+        else {
             throw QueueError(.invalidTransition, "Rows of session \(number) are still being moved into quarantine. Retry in a few seconds.")
-        }
-        guard let key = content["session.key"].flatMap({ SessionKey($0) }), content["schedule.session"] == content["session.key"] else {
-            throw QueueError(
-                .noSuchSession, "The quarantine has no complete session under the number \(number), so it can't be restored. Drop it.")
         }
         try requireAccount(content, number, in: db)
         try execute(db, "INSERT INTO account(key, name, definition) VALUES (?, '', '{}') ON CONFLICT DO NOTHING", [removedAccount])
@@ -105,12 +107,22 @@ extension QueueStore {
         return !rows.isEmpty
     }
 
-    static func restoreSession(_ key: SessionKey, _ number: Int64, in db: Database) throws {
-        let content = try quarantinedContent(number, in: db)
+    static func restoreSession(_ number: Int64, in db: Database) throws {
+        // The session may have been dropped during the restoring.
+        let (key, content) = try restorableContent(number, in: db)
         try requireAccount(content, number, in: db)
         try restore(content, into: "schedule", prefix: "schedule.", in: db)
         try execute(db, "UPDATE session SET account = ? WHERE key = ?", [content["session.account"].flatMap { Int64($0) }, key])
         try execute(db, "DELETE FROM quarantine WHERE key = ?", [number])
+    }
+
+    private static func restorableContent(_ number: Int64, in db: Database) throws -> (key: SessionKey, content: [String: String]) {
+        let content = try quarantinedContent(number, in: db)
+        guard let key = content["session.key"].flatMap({ SessionKey($0) }), content["schedule.session"] == content["session.key"] else {
+            throw QueueError(
+                .noSuchSession, "The quarantine has no complete session under the number \(number), so it can't be restored. Drop it.")
+        }
+        return (key, content)
     }
 
     private static func quarantinedContent(_ number: Int64, in db: Database) throws -> [String: String] {

@@ -40,7 +40,7 @@ extension QueueStore {
             let (hasMore, trimmed) = try await pool.write { db in
                 var trimmed = TrimmedRows()
                 if let number = try Self.oldestToDrop(limits, in: db) {
-                    try Self.sweepRows(ofQuarantined: number, in: db)
+                    try Self.beginDropping(number, in: db)
                     try Self.execute(
                         db,
                         """

@@ -109,8 +109,8 @@ extension QueueStore {
             try remove(key, isRunning: isRunning, &transaction, in: db)
         case .quarantine(let key, let reason):
             try quarantine(key, reason, &transaction, in: db)
-        case .restoreSession(let key, let number):
-            try restoreSession(key, number, in: db)
+        case .restoreSession(_, let number):
+            try restoreSession(number, in: db)
         case .beginSession(let key, let date):
             try execute(
                 db,
