@@ -16,7 +16,7 @@
 #error "libcurl 7.87.0 or later is needed, for CURLOPT_QUICK_EXIT"
 #endif
 
-// libcurl's own typedefs name the buffer a string; it is bytes.
+// libcurl's own typedefs declare the buffer as a string, but it contains bytes.
 typedef size_t (*ccurl_data_callback)(char *bytes, size_t size, size_t count, void *context);
 typedef int (*ccurl_progress_callback)(
     void *context, curl_off_t download_total, curl_off_t downloaded, curl_off_t upload_total, curl_off_t uploaded);
@@ -34,9 +34,9 @@ static inline CURLcode ccurl_setopt_trailer_callback(CURL *easy, curl_trailer_ca
 
 // Opens a socket for a connection.
 //
-// A program that this process starts must not inherit it; libcurl opens sockets without that flag. The last descriptors stay free for the system's
-// libraries, like `DescriptorReserve` of TransferCore. The context becomes 1 if no descriptor is free, which libcurl reports like a server that
-// refuses the connection.
+// Programs that this process starts must not inherit the socket, but libcurl opens sockets without close-on-exec. The last descriptors stay free for
+// the system's libraries, like with `DescriptorReserve` of TransferCore. If no descriptor is free, sets the context to 1, because libcurl reports
+// this case like a refused connection.
 static inline curl_socket_t ccurl_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address) {
     (void)purpose;
 #ifdef SOCK_CLOEXEC
@@ -71,14 +71,15 @@ static inline CURLcode ccurl_getinfo_socket(CURL *easy, curl_socket_t *value) { 
 static inline CURLMcode ccurl_multi_setopt_long(CURLM *multi, CURLMoption option, long value) { return curl_multi_setopt(multi, option, value); }
 static inline CURLSHcode ccurl_share_setopt_data(CURLSH *share, curl_lock_data data) { return curl_share_setopt(share, CURLSHOPT_SHARE, data); }
 
-// A union, which Swift imports as raw storage.
+// The result is in a union, which Swift imports as raw storage.
 static inline CURLcode ccurl_message_result(const CURLMsg *message) { return message->data.result; }
 
 #ifdef __linux__
-// Declared by glibc for _GNU_SOURCE only.
+// glibc declares this function only for _GNU_SOURCE.
 extern ssize_t preadv2(int descriptor, const struct iovec *vectors, int count, off_t offset, int flags);
 
-/// pread(2), but only what is in the page cache: EAGAIN instead of waiting for a disk, EOPNOTSUPP where the file system can't tell.
+/// Reads like pread(2), but only from the page cache. Fails with EAGAIN instead of waiting for a disk, and with EOPNOTSUPP if the file system does
+/// not support this.
 static inline ssize_t ccurl_read_cached(int descriptor, void *bytes, size_t count, off_t offset) {
     struct iovec vector = {bytes, count};
     return preadv2(descriptor, &vector, 1, offset, 0x00000008 /* RWF_NOWAIT */);

@@ -7,16 +7,16 @@ public import SystemPackage
 #endif
 
 extension CurlEngine {
-    /// Connects to a server and returns the socket, before any byte of a protocol was sent.
+    /// Connects to a server and returns the socket before any byte of a protocol is sent.
     ///
-    /// Looks up names, and tries IPv6 and IPv4 side by side (RFC 8305). Sends CONNECT to an HTTP proxy. Of the environment, only
-    /// `ALL_PROXY` and `NO_PROXY` count, because the other variables are for other protocols. Cancelling the task returns at once.
+    /// Resolves names, and tries IPv6 and IPv4 in parallel (RFC 8305). Sends CONNECT to an HTTP proxy. From the environment, uses only `ALL_PROXY`
+    /// and `NO_PROXY`, because the other variables are for other protocols. When the task is cancelled, returns immediately.
     ///
     /// - Parameters:
-    ///   - host: A name or an IP address, IPv6 without brackets.
+    ///   - host: A name or an IP address. An IPv6 address has no brackets.
     ///   - port: The TCP port.
-    ///   - options: How to connect. Options for TLS and HTTP with the server have no effect.
-    /// - Returns: A connected TCP socket in non-blocking mode, which the caller closes.
+    ///   - options: The connection options. Options for TLS and HTTP with the server have no effect.
+    /// - Returns: A connected TCP socket in non-blocking mode. The caller must close it.
     /// - Throws: A ``CurlEngineError`` or `CancellationError`.
     public func connect(host: String, port: UInt16, options: ConnectionOptions = ConnectionOptions()) async throws -> FileDescriptor {
         var options = options
@@ -32,7 +32,8 @@ extension CurlEngine {
         return try await run(request, .socket, pacing: nil, progress: nil).socket
     }
 
-    /// libcurl knows the protocol as HTTP, and would take the variable for HTTP.
+    /// The proxy from `all_proxy` or `ALL_PROXY`. Without it, libcurl would use the proxy variable for HTTP, because it considers the connection an
+    /// HTTP request.
     private static var environmentProxy: Proxy {
         for name in ["all_proxy", "ALL_PROXY"] {
             if let value = unsafe getenv(name), unsafe value.pointee != 0 {
@@ -52,7 +53,7 @@ extension Proxy {
     }
 }
 
-/// Whether a byte can occur in names, IP addresses, and the zone of an IPv6 address (RFC 6874).
+/// Returns whether a byte can occur in names, IP addresses, and the zone of an IPv6 address (RFC 6874).
 private func isHostByte(_ byte: UInt8) -> Bool {
     byte > 0x20 && byte != 0x7F && !"/?#@[]\\\"<>^`{|}".utf8.contains(byte)
 }

@@ -3,31 +3,31 @@ import Locking
 public import TransferCore
 import TransportSupport
 
-/// Sends HTTP requests with libcurl, many in parallel, from one dedicated thread.
+/// An HTTP client. It sends many requests in parallel with libcurl, from one dedicated thread.
 ///
-/// Requests of one engine share kept-alive connections. The engine does not retry requests, follow redirects or keep cookies; the caller
-/// does. TLS is 1.2 or later, and verified unless ``ConnectionOptions/verification`` is set otherwise.
+/// The requests of an engine share kept-alive connections. The engine does not retry requests, follow redirects or keep cookies; that is up to the
+/// caller. It uses TLS 1.2 or later, and verifies the server unless ``ConnectionOptions/verification`` allows otherwise.
 public final class CurlEngine: Sendable {
     /// Limits of an engine.
     public struct Configuration: Sendable {
-        /// The maximum number of parallel requests, and therefore of connections in use; further requests wait. The same number of idle
-        /// connections is kept for each set of ``ConnectionOptions``. Downloads on dedicated threads are not counted.
+        /// The maximum number of parallel requests, and therefore of connections in use; further requests wait. The engine keeps up to the same
+        /// number of idle connections for each set of ``ConnectionOptions``. Downloads on dedicated threads do not count.
         public var maximumConnections = 128
         /// The time limit for establishing a connection, including TLS.
         public var connectTimeout: Duration = .seconds(30)
-        /// The maximum size of the header sections of a response in bytes, including interim responses.
+        /// The maximum total size in bytes of a response's header sections, including those of interim responses.
         public var maximumResponseHeaders = 256 * 1024
-        /// The maximum number of bytes of a response's body that are kept; the rest is cut off.
+        /// The maximum number of bytes of a response's body that are kept in memory; further bytes are dropped.
         public var maximumResponseBody = 64 * 1024
-        /// The maximum number of bytes of a request's body that are passed to a socket in one call; libcurl allows 16 KiB to 2 MiB. The read
-        /// data and the socket's copy together should fit in the cache of one processor.
+        /// The maximum number of bytes of a request's body that are passed to a socket in one call; libcurl allows 16 KiB to 2 MiB. The data and the
+        /// socket's copy of it should fit together in the cache of one processor.
         public var uploadBufferSize = 256 * 1024
         /// The number of threads per device that read files outside the page cache.
         public var readerThreads = 4
         /// The number of threads that write downloads for which the caller passes no threads.
         public var writerThreads = 4
-        /// The maximum number of downloads with a dedicated thread, which receives and writes them. Further downloads share one thread that
-        /// receives, and ``writerThreads``. Each thread starts when it is first needed.
+        /// The maximum number of downloads with a dedicated thread, which receives and writes the bytes. All further downloads share one receiving
+        /// thread and the ``writerThreads``. Each thread starts when it is first needed.
         public var downloadThreads = 2
 
         /// Creates the default limits.
@@ -70,9 +70,9 @@ public final class CurlEngine: Sendable {
     ///
     /// - Parameters:
     ///   - request: The request.
-    ///   - pacing: Returns how many bytes of the body may be read now. Called before each read, on the engine's thread; must not block.
-    ///   - progress: Called with the number of bytes of the body that the socket accepted, each time it grows. Called on the engine's thread;
-    ///     must not block.
+    ///   - pacing: Returns how many bytes of the body may be read now. Called before each read, on the engine's thread. Must not block.
+    ///   - progress: Called with the number of bytes of the body that the socket accepted, each time it grows. Called on the engine's thread. Must
+    ///     not block.
     /// - Throws: A ``CurlEngineError`` if there is no response, a `TransferError` if the body can't be read or is shorter than declared, or
     ///   `CancellationError`.
     public func perform(
@@ -81,8 +81,10 @@ public final class CurlEngine: Sendable {
         try await run(request, .response, pacing: pacing, progress: progress).response
     }
 
-    /// Ends all requests with an error of the kind ``CurlEngineError/Kind/shutDown``, closes all connections, and returns after the threads
-    /// have finished, except those on which a sink is writing. Await this before the process exits. Later requests throw the same error.
+    /// Shuts the engine down. Await this method before the process exits.
+    ///
+    /// All requests end with an error of the kind ``CurlEngineError/Kind/shutDown``, and all connections close. Returns after the threads have ended,
+    /// except those on which a sink is writing. Later requests throw the same error.
     public func shutdown() async {
         let ended = stage.withLock { stage in
             defer { stage = Stage(isShutDown: true) }
@@ -114,14 +116,14 @@ public final class CurlEngine: Sendable {
         } onCancel: {
             pending.isCancelled.withLock { $0 = true }
             mailbox.post(.cancel(pending.id))
-            // The loop can be waiting for the sink.
+            // The loop may be waiting for the sink.
             if lane?.turn.end(with: CancellationError()) == true { outcome.resume(.failure(CancellationError())) }
         }
     }
 
     private typealias Lane = (lane: DownloadLane, turn: DownloadLane.Turn)
 
-    /// Returns a free lane, or nil if all are in use.
+    /// Returns a free lane, that is, a loop for one download; nil if all are in use.
     private func lane(for outcome: Once<PendingRequest.Outcome>) throws(CurlEngineError) -> Lane? {
         try stage.withLock { stage throws(CurlEngineError) in
             guard !stage.isShutDown else { throw .shutDown }
@@ -130,9 +132,9 @@ public final class CurlEngine: Sendable {
             }
             guard stage.lanes.count < configuration.downloadThreads else { return nil }
             var configuration = configuration
-            // A lane carries one download, and keeps few idle connections.
+            // A lane handles one download and keeps few idle connections.
             configuration.maximumConnections = 2
-            // A download without a dedicated thread uses the shared loop.
+            // If the thread can't start, the download uses the shared loop.
             guard let mailbox = try? CurlLoop.start(configuration, readers: readers) else { return nil }
             let lane = DownloadLane(mailbox)
             stage.lanes.append(lane)

@@ -1,7 +1,7 @@
 import CCurl
 
 extension CurlEngineError {
-    /// Translates libcurl's code for a failed transfer (libcurl-errors(3)).
+    /// Creates an error from libcurl's code for a failed transfer (libcurl-errors(3)).
     init(_ code: CURLcode, text: String, sent: SentBytes = SentBytes()) {
         let (kind, message): (Kind, String) =
             switch code {
@@ -23,7 +23,7 @@ extension CurlEngineError {
                 (.clientCertificateUnusable, "The client certificate is missing or can't be used.")
             case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_USE_SSL_FAILED:
                 (.tlsFailed, "The TLS handshake with the server failed.")
-            // A reset stream, or a GOAWAY, interrupts HTTP/2 as a closed connection interrupts HTTP/1.1.
+            // A reset stream or a GOAWAY interrupts an HTTP/2 request, like a closed connection interrupts an HTTP/1.1 request.
             case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE, CURLE_SSL_SHUTDOWN_FAILED, CURLE_HTTP2,
                 CURLE_HTTP2_STREAM:
                 (.connectionLost, "The connection broke.")
@@ -32,7 +32,7 @@ extension CurlEngineError {
             case CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING:
                 (.badAnswer, "The server's response is not valid HTTP.")
             case CURLE_UNSUPPORTED_PROTOCOL:
-                // libcurl also reports HTTP/0.9 this way, which is a response without a status line.
+                // libcurl also reports this for HTTP/0.9, that is, for a response without a status line.
                 (.badAnswer, "The server, or its address, does not speak HTTP.")
             case CURLE_URL_MALFORMAT, CURLE_LOGIN_DENIED:
                 (.invalidRequest, "The URL can't be used; it must be an http or https URL without user name and password.")
@@ -44,8 +44,8 @@ extension CurlEngineError {
         self.init(kind, message, cause: text, sent: sent)
     }
 
-    /// Whether OpenSSL reports an alert of the server about a certificate (RFC 8446, section 6.2), which can only be the client's. With TLS
-    /// 1.3 the alert arrives after the connection was made, and libcurl reports a broken connection.
+    /// Whether OpenSSL reports that the server sent an alert about a certificate (RFC 8446, section 6.2), which can only be the client's. With TLS
+    /// 1.3, the alert arrives after the handshake, and libcurl reports a broken connection.
     private static func isAboutClientCertificate(_ text: String) -> Bool {
         text.contains(" alert ") && (text.contains("certificate") || text.contains("unknown ca"))
     }

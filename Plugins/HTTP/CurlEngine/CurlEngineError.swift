@@ -1,20 +1,20 @@
-/// Why a request got no response.
+/// The error for a request that got no complete response.
 public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kind of an error, for programs. The list is not exhaustive.
     public struct Kind: RawRepresentable, Hashable, Sendable {
-        /// The name.
+        /// The name of the kind.
         public let rawValue: String
 
-        /// Creates a kind of a name.
+        /// Creates a kind with a name.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }
 
         /// The request is invalid: its URL or a header. Nothing was sent.
         public static let invalidRequest = Kind(rawValue: "invalidRequest")
-        /// The host's name, or the proxy's, can't be resolved.
+        /// The name of the host or of the proxy can't be resolved.
         public static let hostNotFound = Kind(rawValue: "hostNotFound")
-        /// No connection was made: refused, or no route.
+        /// The connection was refused, or there is no route to the server.
         public static let refused = Kind(rawValue: "refused")
         /// The connection was not established in time.
         public static let timedOut = Kind(rawValue: "timedOut")
@@ -30,14 +30,13 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
         public static let proxyRefused = Kind(rawValue: "proxyRefused")
         /// The connection broke before the response was complete.
         public static let connectionLost = Kind(rawValue: "connectionLost")
-        /// A reused connection broke after the request was sent and before any byte of the response: the server may have acted on the
-        /// request.
+        /// A reused connection broke after the request was sent and before any byte of the response. The server may have acted on the request.
         public static let outcomeUnknown = Kind(rawValue: "outcomeUnknown")
-        /// The server rejects `Expect: 100-continue` (417, RFC 9110, section 15.5.18), and did not act on the request.
+        /// The server rejects `Expect: 100-continue` (417, RFC 9110, section 15.5.18). It did not act on the request.
         public static let expectationRefused = Kind(rawValue: "expectationRefused")
         /// The response is not HTTP, or its header section is too large.
         public static let badAnswer = Kind(rawValue: "badAnswer")
-        /// The request of an ``HTTPBodyStream`` has ended, and takes no more bytes.
+        /// The request of an ``HTTPBodyStream`` has ended. It accepts no more bytes.
         public static let requestEnded = Kind(rawValue: "requestEnded")
         /// The engine was shut down.
         public static let shutDown = Kind(rawValue: "shutDown")
@@ -56,14 +55,15 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
     /// libcurl's description, or nil if libcurl gave no description.
     public var cause: String?
 
-    /// How much of the request's body was sent before.
+    /// The amount of the request's body that was sent before the error.
     public var sent: SentBytes
 
-    /// The proxy's status in response to CONNECT, if it refused: 407 if it requires credentials (RFC 9110, section 15.5.8).
+    /// The proxy's status in response to CONNECT, if the proxy refused the connection. It is 407 if the proxy requires credentials (RFC 9110, section
+    /// 15.5.8).
     public internal(set) var proxyStatus: Int?
 
-    /// Whether the server, or a proxy in front of it, accepted no other connection after the request's connection broke. Only with the kind
-    /// ``Kind/outcomeUnknown``; false if unknown.
+    /// Whether the server, or a proxy in front of it, accepted no other connection after the request's connection broke. It can be true only with the
+    /// kind ``Kind/outcomeUnknown``; it is false if unknown.
     public internal(set) var wasServerGone = false
 
     init(_ kind: Kind, _ message: String, cause: String? = nil, sent: SentBytes = SentBytes()) {

@@ -2,9 +2,9 @@ import Foundation
 import HTTPSupport
 import TransferCore
 
-/// The parts of an endpoint's address.
+/// An endpoint's address, split into its parts.
 struct EndpointAddress {
-    /// How files are uploaded.
+    /// The upload method of an address.
     enum Upload: String {
         case put
         case form
@@ -15,18 +15,18 @@ struct EndpointAddress {
     let upload: Upload
     let origin: Origin
     let userName: String?
-    /// The URL before the path.
+    /// The scheme, host and port of the URL.
     private let root: String
-    /// Path and query can have placeholders such as `{name}`.
+    /// The path. Both the path and the query can have placeholders such as `{name}`.
     private let path: String
     private let query: String
 
-    /// - Throws: A ``TransferError`` that explains the form of addresses. It never repeats the address, whose query may hold a secret.
+    /// - Throws: A ``TransferError`` that explains how to write addresses. It never repeats the address, whose query may contain a secret.
     init(_ endpoint: Endpoint) throws(TransferError) {
         try endpoint.validate()
         try ReservedHeaders.http.check(endpoint.credentials)
         let text = endpoint.address
-        // A URL, which was checked.
+        // `validate()` has checked that the address is a URL.
         let scheme = text.prefix { $0 != ":" }
         let parts = scheme.lowercased().split(separator: "+", maxSplits: 1)
         guard parts.count == 2, let upload = Upload(rawValue: String(parts[1])) else {
@@ -56,7 +56,7 @@ struct EndpointAddress {
         query = String(target.dropFirst(path.count))
     }
 
-    /// Rejects braces that are not placeholders, because a misspelt one would send all files to one address.
+    /// Rejects braces that are not placeholders, because a misspelled placeholder would send all files to the same address.
     private static func checkPlaces(in target: Substring) throws(TransferError) {
         var rest = target
         while let brace = rest.firstIndex(where: { "{}".contains($0) }) {
@@ -66,7 +66,7 @@ struct EndpointAddress {
                 continue
             }
             let word = rest.dropFirst().prefix { $0.isASCII && $0.isLetter }
-            // Other text is not shown: it may be a part of a signature.
+            // The message omits other text, which may be part of a signature.
             let isPlace = rest.first == "{" && !word.isEmpty && rest[word.endIndex...].first == "}"
             throw .invalidEndpoint(
                 "The endpoint address has \(isPlace ? "{\(word)}" : "a brace"), which is not a placeholder; placeholders are "
@@ -77,18 +77,18 @@ struct EndpointAddress {
     /// Whether the address has a placeholder for the remote name.
     private var namesFiles: Bool { ["{name}", "{path}"].contains { path.contains($0) || query.contains($0) } }
 
-    /// Whether each transfer has an address of its own.
+    /// Whether the address has a placeholder for the ID of the transfer, so that each transfer has its own URL.
     var namesTransfers: Bool { path.contains(TransferNames.transfer) || query.contains(TransferNames.transfer) }
 
-    /// The URL that a file is downloaded from.
+    /// Returns the URL for the download of a file.
     func download(_ names: TransferNames) -> String { url(names, appendsPath: !namesFiles) }
 
-    /// The URL that a file is uploaded to.
+    /// Returns the URL for the upload of a file.
     func upload(_ names: TransferNames, by upload: Upload) -> String { url(names, appendsPath: upload == .put && !namesFiles) }
 
     var hasQuery: Bool { !query.isEmpty }
 
-    /// The URL for checks without a file name: the folder of the first placeholder.
+    /// The URL for checks without a file name: the folder that contains the first placeholder.
     var folder: String {
         let known = path.prefix { $0 != "{" }
         let end = known.count == path.count ? known.endIndex : known.lastIndex(of: "/").map { known.index(after: $0) } ?? known.startIndex

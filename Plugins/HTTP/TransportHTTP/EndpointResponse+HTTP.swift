@@ -4,7 +4,7 @@ import HTTPSupport
 import TransferCore
 
 extension EndpointResponse {
-    /// The response as the receipt keeps it.
+    /// The response in the form that the receipt stores.
     var kept: ServerAnswer {
         guard !response.repeats(secrets) else {
             return ServerAnswer(status: status, text: "(The server's text is omitted, because it repeats a credential or a signature.)")
@@ -15,7 +15,7 @@ extension EndpointResponse {
             isTruncated: response.isBodyTruncated || response.body.count > ServerAnswer.maximumBytes)
     }
 
-    /// Returns a URL that the server named, without its query; nil if the rest holds a secret.
+    /// Returns a URL from the server without its query; nil if the remaining URL contains a secret.
     func shown(_ url: String?) -> String? {
         let place = url.map { String($0.prefix { $0 != "?" && $0 != "#" }) }
         return place?.repeats(secrets) == true ? nil : place
@@ -23,7 +23,7 @@ extension EndpointResponse {
 
     /// The error for a failed upload.
     ///
-    /// - Parameter isOneTime: Whether the URL was given for this one file.
+    /// - Parameter isOneTime: Whether the URL was supplied for this file alone.
     func uploadFailure(isOneTime: Bool) -> TransferError {
         switch status {
         case 401 where isOneTime && !sentCredentials:
@@ -31,25 +31,26 @@ extension EndpointResponse {
         case 404, 405, 410, 501: misplaced(isOneTime: isOneTime)
         case 409:
             error(
-                .permanent, .rejected, "can't put a file there; check whether its folder exists, and whether something else has its name")
+                .permanent, .rejected,
+                "can't store the file there; check whether its folder exists, and whether something else has the same name")
         case 413: error(.permanent, .tooLarge, "does not accept a file of this size")
         case 507: error(.remoteFull, .remoteFull, "has no space left for this file")
         default: failure("upload")
         }
     }
 
-    /// The error for a success that was reported before the server can have had the whole request.
+    /// The error for a server that reports success before it can have the whole request.
     func earlySuccess(after taken: Int64, of length: Int64, _ failureClass: FailureClass) -> TransferError {
         error(
             failureClass, .badAnswer,
-            "reports success after \(taken) of \(length) bytes, so it can't have this file; check that the service at this address stores "
-                + "what it receives")
+            "reports success after \(taken) of \(length) bytes, so it can't have the whole file; check that the service at this address stores "
+                + "the files that it receives")
     }
 
-    /// The error for an address that takes no files. Each file has an address of its own, so retrying does not help, but another endpoint may
-    /// take the file.
+    /// The error for an address that does not accept files. Retrying does not help, because each file has its own URL, but another endpoint may
+    /// accept the file.
     private func misplaced(isOneTime: Bool) -> TransferError {
-        if isOneTime { return error(.permanent, .rejected, "accepts no file at the URL that was given for it") }
+        if isOneTime { return error(.permanent, .rejected, "does not accept a file at the URL that was given for it") }
         let (what, other) = method == "POST" ? ("forms", "https+put for PUT") : ("PUT", "https+form for forms")
         return status == 404 || status == 410
             ? error(
@@ -71,22 +72,22 @@ extension EndpointResponse {
         }
     }
 
-    /// The error for a status that means the same for all requests.
+    /// The error for a status that means the same for uploads, downloads and checks.
     ///
-    /// - Parameter request: What was requested: "upload", "download" or "request".
+    /// - Parameter request: The word for the request in messages: "upload", "download" or "request".
     func failure(_ request: String) -> TransferError {
         switch status {
         case 304:
             error(
                 .permanent, .rejected,
-                "reports that nothing has changed, which answers a condition; remove headers such as If-None-Match from the account and the session"
+                "reports that nothing has changed, in response to a conditional request; remove headers such as If-None-Match from the account and the session"
             )
         case 300..<400: redirected(request)
         case 400 where response.refusesClientCertificate: certificateRefused
         case 400 where response.wantsTLS:
             error(.unsupported, .notThisProtocol, "requires TLS on this port; write https in place of http in the address")
         case 401: credentialsRefused
-        // Without credentials, or with credentials that worked before, the server forbids this file.
+        // The request had no credentials, or the server accepted them before, so the server forbids this file.
         case 403 where !sentCredentials || credentialsWereAccepted:
             error(.permanent, .forbidden, "does not allow this \(request); if its URL is signed, it may have expired")
         case 403: credentialsRefused
@@ -98,7 +99,7 @@ extension EndpointResponse {
         guard let target = response.location.flatMap(Origin.init) else {
             return error(.permanent, .rejected, "redirects the \(request) without a valid target; ask for another address")
         }
-        // The path may be a capability.
+        // The message omits the path, which may be secret.
         let place = target == origin ? "another path there" : "\(target)"
         // Only 307 and 308 keep the method (RFC 9110, section 15.4).
         guard method == "GET" || status == 307 || status == 308 else {
@@ -115,7 +116,7 @@ extension EndpointResponse {
         }
         return error(
             .permanent, .rejected,
-            "redirects the \(request) to \(place), which the account does not trust; write that in the account's address, or list it in its "
+            "redirects the \(request) to \(place), which the account does not trust; write the target in the account's address, or list it in its "
                 + "setting origins")
     }
 

@@ -1,2 +1,2 @@
-// Apps name these options of requests, so `import TransportHTTP` is enough.
+// Apps use the request options of this module, so `import TransportHTTP` must be enough.
 @_exported public import HTTPSupport

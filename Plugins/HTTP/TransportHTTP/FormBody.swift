@@ -1,13 +1,13 @@
 import CurlEngine
 import TransportSupport
 
-/// A form with text fields and files (`multipart/form-data`, RFC 7578), streamed from the files.
+/// The body of a form with text fields and files (`multipart/form-data`, RFC 7578). The files are streamed.
 struct FormBody {
     /// One file of the form.
     struct File {
         /// The name of its field.
         var field: String
-        /// Bytes, which need not be UTF-8.
+        /// The name as bytes, which need not be UTF-8.
         var name: [UInt8]
         var mediaType: String
         var reader: FileReader
@@ -17,13 +17,13 @@ struct FormBody {
     /// The value of `Content-Type`.
     let contentType: String
     let body: HTTPBody
-    /// The number of bytes before those of the last file.
+    /// The number of bytes before the content of the last file.
     let prefixLength: Int64
 
     /// - Parameters:
-    ///   - fields: In the order of sending.
-    ///   - companions: The files before the last one.
-    ///   - boundary: Must not occur in the parts (RFC 2046, section 5.1.1), which is practically certain for a long random one.
+    ///   - fields: The text fields, in the order of sending.
+    ///   - companions: The additional files, which precede the last file.
+    ///   - boundary: A text that does not occur in the parts (RFC 2046, section 5.1.1). For a long random text, this is practically certain.
     init(
         fields: [(name: String, value: String)], companions: [File] = [], file: File,
         boundary: String = "----TransferKit" + Self.random()
@@ -50,7 +50,7 @@ struct FormBody {
         body = .sequence(parts + [.bytes(text + Array("--\(boundary)--\r\n".utf8))])
     }
 
-    /// Escapes a name in quotes, as browsers do (the HTML standard, "Multipart form data"; RFC 7578 leaves it open).
+    /// Escapes a name for quotes like browsers do (HTML standard, "Multipart form data"). RFC 7578 does not define the escaping.
     static func quoted(_ name: [UInt8]) -> [UInt8] {
         name.flatMap { byte -> [UInt8] in
             switch byte {

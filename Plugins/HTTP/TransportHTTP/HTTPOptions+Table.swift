@@ -3,12 +3,12 @@ import TransferCore
 import TransportSupport
 
 extension HTTPOptions {
-    /// The transfers that a setting of a session has an effect on.
+    /// The kinds of transfers on which a session's setting can have an effect.
     private enum Use {
         case put, form, download
     }
 
-    /// A setting for the files of sessions.
+    /// A setting that a session can have.
     private struct FileSetting {
         let setting: Setting<HTTPOptions>
         let uses: Set<Use>
@@ -51,7 +51,7 @@ extension HTTPOptions {
                 [.put]),
             FileSetting(
                 Setting(
-                    "transferTimeout", \.transferTimeout, .seconds, "the longest duration of one attempt for a file, in seconds",
+                    "transferTimeout", \.transferTimeout, .seconds, "the time limit of one attempt for a file, in seconds",
                     nil: "no limit"), [.put, .form, .download]),
             FileSetting(
                 Setting("upload", \.upload, .choice, "`put` or `form`, overriding the address", nil: "as the address"), [.put, .form],
@@ -76,11 +76,11 @@ extension HTTPOptions {
         try ReservedHeaders.http.check(name, value)
     }.map { $0.within(\HTTPOptions.requests) }
 
-    /// Rejects settings of a session that have no effect on its files.
+    /// Rejects a session's settings that have no effect on its files.
     ///
     /// - Parameters:
     ///   - settings: The session's settings.
-    ///   - upload: How its files are uploaded; nil for a session of downloads.
+    ///   - upload: The upload method of the session; nil for a session of downloads.
     /// - Throws: A ``TransferError`` that names the setting. Another endpoint of the account may support it.
     static func checkEffect(of settings: [String: String], upload: EndpointAddress.Upload?) throws(TransferError) {
         let use: Use =
@@ -129,7 +129,7 @@ extension SettingFormat<String> {
             text: { $0 })
     }
 
-    /// The URL is a capability.
+    /// The format of an upload URL, which may be secret.
     fileprivate static var uploadURL: Self {
         Self(
             "an https or http URL without a user and a fragment, as https://host/path?query", isSecret: true,

@@ -2,23 +2,22 @@ public import HTTPSupport
 public import TransferCore
 import TransportSupport
 
-/// The options of an endpoint for ``HTTPTransport``, or of a session with its files.
+/// The options of an endpoint for ``HTTPTransport``, or of a session that uses it.
 ///
 /// ```swift
 /// let endpoint = Endpoint.http("https+put://bucket.example.com/in/", options: HTTPOptions(metadataPrefix: "x-amz-meta-"))
 /// ```
 ///
-/// A session can have options of its own: all but those of ``requests``, of which it can set only
-/// ``HTTPSupport/RequestOptions/parallelThreshold`` and ``HTTPSupport/RequestOptions/contentDisposition``. Where they differ from the
-/// defaults, they take precedence over the endpoint's:
+/// A session can have the same options, except ``requests``: of these, it can set only ``HTTPSupport/RequestOptions/parallelThreshold`` and
+/// ``HTTPSupport/RequestOptions/contentDisposition``. A session's options that differ from the defaults take precedence over those of the endpoint:
 ///
 /// ```swift
 /// let options = SessionOptions(settings: HTTPOptions(upload: .form, fileField: "reel").settings)
 /// ```
 ///
-/// A session with an option that has no effect on its files is rejected. <doc:PlainHTTP> has all settings in tables.
+/// The queue rejects a session with an option that has no effect on its files. <doc:PlainHTTP> lists all settings.
 public struct HTTPOptions: Hashable, Sendable {
-    /// How files are uploaded.
+    /// A method of uploading files.
     public enum Upload: String, CaseIterable, Sendable {
         /// Each file is the content of a `PUT` request (RFC 9110, section 9.3.4).
         case put
@@ -26,31 +25,32 @@ public struct HTTPOptions: Hashable, Sendable {
         case form
     }
 
-    /// How files are uploaded; nil for the method of the address. Only for sessions.
+    /// The upload method; nil for the method of the address. Only for sessions.
     public var upload: Upload?
 
-    /// The name of the form's field for the file; not empty.
+    /// The name of the form field that contains the file; not empty.
     public var fileField: String
 
-    /// The form's additional text fields, by name. `{name}`, `{path}` and `{transfer}` in a value are replaced unencoded; other braces stay. A
-    /// session's metadata are text fields, too, and take precedence over an option of the same name. The file is the last part of the form.
+    /// The additional text fields of the form, by name. In a value, `{name}`, `{path}` and `{transfer}` are replaced without encoding; other braces
+    /// stay. A session's metadata become text fields, too, and take precedence over an option of the same name. The file is the last part of the
+    /// form.
     public var fields: [String: String]
 
-    /// The local paths of additional files in the form, by the names of their fields. Each begins with `/` or `{source}`.
+    /// The local paths of additional files in the form, by the names of their fields. Each path begins with `/` or `{source}`.
     ///
-    /// `{name}`, `{path}` and `{transfer}` are replaced, and `{source}` by the path of the uploaded file: `{source}.xmp` lies beside each. Such a
-    /// file is sent with each attempt, before the file itself, under the last component of its path. Figures do not include it. If it is missing or
-    /// changes while it is sent, the attempt fails.
+    /// `{name}`, `{path}` and `{transfer}` are replaced. `{source}` is replaced by the path of the uploaded file, so `{source}.xmp` is a file next to
+    /// it. Each attempt sends these files before the uploaded file, under the last component of their paths. Progress and totals do not include them.
+    /// If one is missing or changes while it is sent, the attempt fails.
     public var files: [String: [String]]
 
-    /// The media type of all files; nil to derive it from their names. A session's header `Content-Type` takes precedence.
+    /// The media type of all files; nil to derive it from each file's name. A session's header `Content-Type` takes precedence.
     public var contentType: String?
 
-    /// The prefix that makes headers of a session's metadata in a `PUT`, such as `x-amz-meta-`; nil to reject sessions with metadata.
+    /// The prefix with which a `PUT` sends a session's metadata as headers, such as `x-amz-meta-`; nil to reject sessions with metadata.
     public var metadataPrefix: String?
 
-    /// Further statuses that mean that a file has arrived, from 300 to 399, such as 302 of a form handler that then shows a page. 303 of a form
-    /// always does (RFC 9110, section 15.4.4). 307 and 308 with a trusted target are followed first.
+    /// Additional statuses, from 300 to 399, that mean that a file has arrived, for example 302 if a form handler then shows a page. For forms, 303
+    /// always means this (RFC 9110, section 15.4.4). With 307 or 308, a redirect to a trusted target is followed first.
     public var acceptedStatuses: Set<Int>
 
     /// The time limit of one attempt for a file; nil for none. A session's `stallTimeout` and `responseTimeout` limit the time without progress.
@@ -59,8 +59,8 @@ public struct HTTPOptions: Hashable, Sendable {
     /// The options for all requests.
     public var requests: RequestOptions
 
-    /// The URLs for single files, by their remote names. Only for sessions, which then have one for each of their files. An item's own `uploadURL`
-    /// takes precedence. The URLs are capabilities, so descriptions of the options don't contain them.
+    /// The URLs for single files, by their remote names. Only for sessions, and then for each of their files. The `uploadURL` of an item takes
+    /// precedence. The URLs may be secret, so descriptions of the options do not contain them.
     public var uploadURLs: [String: String] {
         get { capabilities.values }
         set { capabilities.values = newValue }
@@ -68,7 +68,7 @@ public struct HTTPOptions: Hashable, Sendable {
 
     var capabilities: NamedCapabilities
 
-    /// Makes options. Each parameter is the property of the same name.
+    /// Creates options. Each parameter sets the property of the same name.
     public init(
         upload: Upload? = nil, fileField: String = "file", fields: [String: String] = [:], files: [String: [String]] = [:],
         contentType: String? = nil, metadataPrefix: String? = nil, acceptedStatuses: Set<Int> = [], transferTimeout: Duration? = nil,
@@ -86,7 +86,7 @@ public struct HTTPOptions: Hashable, Sendable {
         capabilities = NamedCapabilities(uploadURLs)
     }
 
-    /// Reads the options from the settings of an endpoint and a session, which are texts by name. The session's take precedence.
+    /// Reads the options from the settings of an endpoint and a session, dictionaries of strings. The session's settings take precedence.
     ///
     /// - Throws: A `TransferError` with the code `invalidEndpoint` that names the invalid setting.
     public init(settings: [String: String], session: [String: String] = [:]) throws(TransferError) {
@@ -94,13 +94,13 @@ public struct HTTPOptions: Hashable, Sendable {
         try requests.validate()
     }
 
-    /// The options as settings of an endpoint or a session: those with other values than the defaults.
+    /// The options as settings of an endpoint or a session, without those that have their default value.
     public var settings: [String: String] { Self.table.write(self) }
 
-    /// The session's URL for a file. The names must be equal byte for byte: equivalent Unicode texts are different files.
+    /// Returns the session's URL for a file. Names are compared byte by byte, because equivalent Unicode texts can name different files.
     ///
-    /// - Returns: Nil if the session has no such URLs.
-    /// - Throws: A ``TransferError`` if the session has URLs, but none for this file, which would otherwise go to an unintended place.
+    /// - Returns: nil if the session has no URLs.
+    /// - Throws: A ``TransferError`` if the session has URLs for other files only. The file would otherwise be sent to an unintended place.
     func uploadURL(for path: RemotePath) throws(TransferError) -> String? {
         guard !uploadURLs.isEmpty else { return nil }
         if let text = String(validating: path.bytes, as: UTF8.self), let found = uploadURLs.index(forKey: text),

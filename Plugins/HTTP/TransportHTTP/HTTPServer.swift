@@ -4,18 +4,18 @@ import HTTPSupport
 import TransferCore
 import TransportSupport
 
-/// One endpoint, as one attempt uses it.
+/// An endpoint of an HTTP server, for the requests of one attempt.
 struct HTTPServer {
     let plan: SessionPlan
-    /// The URL that was given for this upload alone; nil to use the endpoint's address. A capability.
+    /// The URL for this upload alone, which may be secret; nil to use the endpoint's address.
     let givenURL: String?
     let client: EndpointClient
-    /// Values in the given URLs that may be secret.
+    /// The values in the URLs that may be secret.
     private let signatures: [String]
 
     var address: EndpointAddress { plan.address }
     var options: HTTPOptions { plan.options }
-    /// How files are uploaded.
+    /// The upload method.
     var upload: EndpointAddress.Upload { plan.upload }
     var origin: Origin { address.origin }
 
@@ -32,7 +32,7 @@ struct HTTPServer {
             } else {
                 nil
             }
-        // A value with a placeholder for a name is not a signature.
+        // A value with a placeholder is not a signature.
         signatures =
             EndpointRequest.signatures(in: endpoint.address).filter { !$0.contains("{") } + EndpointRequest.signatures(in: givenURL ?? "")
         client = EndpointClient(
@@ -43,10 +43,10 @@ struct HTTPServer {
     /// Sends one request and returns the final response, whatever its status; see ``EndpointClient/send(_:)``.
     ///
     /// - Parameters:
-    ///   - expectsContinue: Whether to ask the server before the body is sent, unless it is known to reject that.
-    ///   - sink: Takes the body of the response.
-    ///   - threads: The threads that the sink writes on.
-    /// - Throws: A ``TransferError``, also when there is no response; or `CancellationError`.
+    ///   - expectsContinue: Whether to send `Expect: 100-continue`, unless the server is known to reject that.
+    ///   - sink: Receives the body of the response.
+    ///   - threads: The threads on which the sink writes.
+    /// - Throws: A ``TransferError``, also if there is no response; or `CancellationError`.
     func send(
         _ method: String, to url: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none, expectsContinue: Bool = false,
         sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,
@@ -73,13 +73,13 @@ struct HTTPServer {
         }
     }
 
-    /// Asks whether the server is there.
+    /// Checks whether the server is available.
     func report() async throws -> EndpointReport {
         var answer = try await send("HEAD", to: address.folder)
-        // A response to HEAD lacks the page that shows whether the client's certificate is the reason.
+        // A response to HEAD has no body, which would show whether the client's certificate is the reason.
         if answer.status == 400 { answer = try await send("OPTIONS", to: address.folder) }
         if answer.response.refusesClientCertificate || answer.response.wantsTLS { throw answer.failure("request") }
-        // Credentials in the address's query are for files, and this request did not carry them.
+        // Credentials in the query of the address are for files, and this request did not contain them.
         let isRefused = answer.status == 401 && (answer.sentCredentials || !address.hasQuery)
         if isRefused || answer.status >= 500 && answer.status != 501 { throw answer.failure("request") }
         let headers = answer.response.headers

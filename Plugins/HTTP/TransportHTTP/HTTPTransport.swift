@@ -4,20 +4,21 @@ import HTTPSupport
 public import TransferCore
 public import TransportSupport
 
-/// Uploads files to and downloads files from plain HTTP servers: a pre-signed `PUT` of an object store, a form handler, a download by URL.
+/// Uploads files to plain HTTP servers and downloads files from them, for example with a pre-signed `PUT` to an object store, a form handler, or a
+/// download by URL.
 ///
-/// Such a server can't report how much of a file it has. So uploads have no checkpoints: an interrupted upload starts again, and its bytes
-/// count as confirmed when the server has answered that it has all of them. If that response is lost, the file is sent again; a form
-/// handler can recognize the second copy by a text field with the transfer's ID, ``HTTPOptions/fields``. Make endpoints with `Endpoint.http`,
-/// which lists the ways to send files. A growing source is sent when it is complete, because its length comes first.
+/// A plain HTTP server can't report how many bytes of a file it has, so uploads have no checkpoints. An interrupted upload restarts, and its bytes
+/// count as confirmed only after the server has reported success. If that response is lost, the file is sent again. A form handler can recognize the
+/// second copy by a text field with the transfer's ID (``HTTPOptions/fields``). A growing source is sent when it is complete, because its length must
+/// be sent first. Make endpoints with `Endpoint.http`, which describes the upload methods.
 ///
-/// A large download uses several segments in parallel if a session asks for that and the server supports ranges. Downloads resume if the
-/// server still has the same version of the file, by a strong `ETag` or `Last-Modified`, and otherwise start again.
+/// A large download uses several segments in parallel if the session allows that and the server supports ranges. A download resumes if the server
+/// still has the same version of the file, identified by a strong `ETag` or by `Last-Modified`. Otherwise, it restarts.
 ///
-/// A download is compared with the checksum of the session, or with the server's (`Repr-Digest`, `Digest`, `Content-Digest`,
-/// `Content-MD5`), unless the session wants no verification. A session that requires checksums fails without one.
+/// A download is compared with the checksum of the session or of the server (`Repr-Digest`, `Digest`, `Content-Digest`, `Content-MD5`), unless the
+/// session disables verification. If the session requires checksums and there is none, the download fails.
 ///
-/// A value holds the configuration. Each queue makes an instance with connections and threads of its own (``makeInstance()``), so several
+/// A transport value is only a configuration. Each queue makes an instance with its own connections and threads (``makeInstance()``), so several
 /// queues can use one value, at the same time or one after the other.
 public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, FileNaming {
     /// `http`
@@ -26,12 +27,12 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// The C libraries in this process, each with its version.
     public static var libraries: [String] { CurlEngine.libraryVersion.split(separator: " ").map(String.init) }
 
-    /// The documentation of the settings of endpoints and sessions, sorted by name.
+    /// The descriptions of the settings of endpoints and sessions, sorted by name.
     public static var settings: [SettingDescription] { HTTPOptions.table.descriptions }
 
-    /// Checks an endpoint without contacting the server: its address, its settings, and its headers.
+    /// Checks an endpoint's address, settings and headers without contacting the server.
     ///
-    /// For programs that let users enter endpoints; on any executor. An attempt checks the same.
+    /// For programs that let users enter endpoints. Call it on any executor. An attempt makes the same checks.
     ///
     /// - Throws: A `TransferError` with the code `invalidEndpoint`.
     public static func validate(_ endpoint: Endpoint) throws(TransferError) {
@@ -39,15 +40,15 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         try EndpointCredentials.check(endpoint)
     }
 
-    /// Checks a session's options without contacting the server: that they are valid, and have an effect at the endpoint.
+    /// Checks that a session's options are valid and have an effect at the endpoint, without contacting the server.
     ///
-    /// For programs that let users enter sessions; on any executor. An attempt checks the same. Another endpoint of the account may
-    /// support what this one does not.
+    /// For programs that let users enter sessions. Call it on any executor. An attempt makes the same checks. Another endpoint of the account may
+    /// support options that this endpoint does not.
     ///
     /// - Parameters:
-    ///   - options: As an attempt gets them.
+    ///   - options: The options as an attempt receives them.
     ///   - direction: The direction of the session.
-    ///   - endpoint: An endpoint of its account.
+    ///   - endpoint: An endpoint of the session's account.
     /// - Throws: A `TransferError` that names the option or the setting.
     public static func validate(
         _ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint
@@ -55,21 +56,21 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         _ = try SessionPlan(endpoint, options, for: direction)
     }
 
-    /// Checks an endpoint when an account is saved. Called by the queue, on its caller's executor.
+    /// Checks an endpoint when an account is saved. The queue calls it on the executor of its caller.
     public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
 
-    /// Checks a session's options when it is enqueued. Called by the queue, on its own and its callers' executors.
+    /// Checks a session's options when the session is enqueued. The queue calls it on its own executor and on those of its callers.
     public func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
         try Self.validate(options, for: direction, at: endpoint)
     }
 
-    /// Returns what happens to two files with one remote name: a `PUT` replaces the first one, and so can a form handler, unless
-    /// `{transfer}` gives each its own address or field.
+    /// Returns what happens to two files with the same remote name. A `PUT` replaces the first file, and a form handler may do the same, unless
+    /// `{transfer}` gives each file its own address or field.
     public static func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash {
         (try? SessionPlan(endpoint, options, for: .upload))?.nameClash ?? .replaced
     }
 
-    /// Returns the same when a session is enqueued. Called by the queue, on its callers' executors.
+    /// Returns what happens to two files with the same remote name, when a session is enqueued. The queue calls it on the executors of its callers.
     public func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash { Self.nameClash(options, at: endpoint) }
 
     private let resources: ClientResources
@@ -77,13 +78,13 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Creates a transport. The first attempt starts its threads and connections.
     ///
-    /// - Parameter headers: Called before each request to a trusted origin for the headers to send. After 401 or 403 it is called for
-    ///   renewed ones, once for all requests that were rejected with the same headers, and the request is sent again.
+    /// - Parameter headers: Called before each request to a trusted origin, for headers to add to it. After a 401 or 403, it is called for renewed
+    ///   headers, once for all requests that were rejected with the same headers. The rejected requests are then sent again.
     public init(headers: HeaderHook? = nil) {
         self.init(headers: headers, wait: { try await Task.sleep(for: $0) })
     }
 
-    /// Creates a transport with the caller's threads and clock.
+    /// Creates a transport that uses the caller's threads and clock.
     package init(
         headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4), wait: @escaping @Sendable (Duration) async throws -> Void
     ) {
@@ -97,15 +98,15 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         self.wait = wait
     }
 
-    /// Returns a transport with the same configuration and with connections, threads and knowledge of servers of its own. Called by each
-    /// queue that opens with this transport.
+    /// Returns a transport with the same configuration, but with its own connections, threads and knowledge of servers. Each queue that opens with
+    /// this transport calls it.
     public func makeInstance() -> HTTPTransport {
         HTTPTransport(resources: resources.makeInstance(), wait: wait)
     }
 
-    /// Uploads or downloads one file in one request.
+    /// Uploads or downloads one file in one request, or in several for a download with segments.
     ///
-    /// Called by the queue, on a task of its own.
+    /// The queue calls it on a task of its own.
     ///
     /// - Throws: A `TransferError`, or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
@@ -121,22 +122,22 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    /// Sends a `HEAD` request to the endpoint's address. Every response means that the server is there, except rejected credentials and a
-    /// failure of the server.
+    /// Checks with a `HEAD` request to the endpoint's address whether the server is available. Any response shows that, except rejected credentials
+    /// and a server error.
     ///
-    /// Called by the queue, on a task of its own.
+    /// The queue calls it on a task of its own.
     ///
     /// - Throws: A `TransferError`, or `CancellationError`.
     public func check(_ endpoint: Endpoint, credentials: any CredentialProvider) async throws -> EndpointReport {
         try await HTTPServer(endpoint, credentials: credentials, resources: resources).report()
     }
 
-    /// Closes all connections and ends the threads; running requests fail.
+    /// Closes all connections and stops the threads. Running requests fail.
     public func shutdown() async {
         await resources.engine.shutdown()
     }
 
-    /// Ends an attempt that exceeds its time limit, as a cancellation would.
+    /// Cancels an attempt that exceeds its time limit.
     private func within(
         _ limit: Duration?, of server: HTTPServer, _ body: @escaping @Sendable () async throws -> TransferReceipt
     ) async throws -> TransferReceipt {

@@ -7,11 +7,12 @@ import TransportSupport
 
 /// One attempt to upload one file, from its first byte.
 struct HTTPUpload {
-    /// A larger body is announced before it is sent: a refusal then costs one round trip instead of the body.
+    /// The maximum size of a body that is sent without `Expect: 100-continue`. With a larger body, a rejection then costs one round trip instead of
+    /// the whole body.
     private static let unaskedContent: Int64 = 256 * 1024
-    /// The number of bytes that a server must process within the stall timeout.
+    /// The maximum number of bytes that any server is expected to process within the stall timeout.
     private static let quickContent: Int64 = 1 << 20
-    /// How often a server may report success for a file that it can't have.
+    /// The number of times that a server may report success for a file before it can have the whole file.
     private static let toleratedEarlySuccesses = 2
 
     private let attempt: FileAttempt
@@ -20,12 +21,12 @@ struct HTTPUpload {
     private let disks: DiskThreads
     private let reporter: AttemptReporter
 
-    /// - Throws: A ``TransferError`` if the endpoint or this transport can't do what is requested.
+    /// - Throws: A ``TransferError`` if the endpoint or this transport does not support the request.
     init(
         _ attempt: FileAttempt, _ source: UploadSource, to server: HTTPServer, on disks: DiskThreads,
         reporting reporter: AttemptReporter
     ) throws(TransferError) {
-        // Some form handlers silently drop a part whose name they can't read.
+        // Some form handlers silently drop a part whose name they can't decode.
         guard server.upload == .put || String(validating: attempt.remotePath.bytes, as: UTF8.self) != nil else {
             throw TransferError(
                 .permanent, .unsafeName,
@@ -51,7 +52,7 @@ struct HTTPUpload {
         if isForm { reporter.reportRecord() }
         let (answer, length) = try await send(file, size, with: companions)
         guard isSuccess(answer) else { throw answer.uploadFailure(isOneTime: server.givenURL != nil) }
-        // A server that responds early has not seen the whole file.
+        // A server that responds early has not received the whole file.
         let taken = answer.response.sent.taken
         guard taken == length else { throw answer.earlySuccess(after: taken, of: length, afterEarlySuccess()) }
         for file in [file] + companions.map(\.reader) { try await file.verifyUnchanged() }
@@ -60,14 +61,14 @@ struct HTTPUpload {
         return TransferReceipt(bytes: size, remoteURL: place(answer), answer: answer.kept)
     }
 
-    /// A `PUT` can be repeated (RFC 9110, section 9.2.2), also at another endpoint. A form may already have created a record, so it must
-    /// not be sent again.
+    /// Returns the class of the error after an early success. A `PUT` can be repeated (RFC 9110, section 9.2.2), even at another endpoint. A form
+    /// must not be sent again, because the server may already have created a record.
     private func afterEarlySuccess() -> FailureClass {
         if isForm { return .permanent }
         return server.client.quirks.noteEarlySuccess(attempt.transferID) > Self.toleratedEarlySuccesses ? .unsupported : .protocolViolation
     }
 
-    /// The size, when the source is complete: it is sent before the first byte.
+    /// Waits until the source is complete, and returns its size, which must be sent before the first byte.
     private func wholeSize() async throws -> Int64 {
         guard let growth = source.growth else { return source.size }
         try await growth.waitUntilComplete()
@@ -99,7 +100,7 @@ struct HTTPUpload {
         let position = Locked((furthest: Int64(0), taken: Int64(0)))
         let answer = try await server.send(
             isForm ? "POST" : "PUT", to: url, headers: headers, body: body,
-            // A server that refuses content may close before its response is read; a later attempt asks first.
+            // A server that rejects the content may close the connection before its response is read, so later attempts always send Expect.
             expectsContinue: prefix + size > (attempt.number > 1 ? 0 : Self.unaskedContent), pacing: { reporter.allowance(upTo: $0) },
             progress: { taken in
                 let (furthest, isOldGround) = position.withLock { position in
@@ -109,7 +110,7 @@ struct HTTPUpload {
                     position = (max(position.furthest, min(taken - prefix, size)), taken)
                     return (position.furthest, isOldGround)
                 }
-                // Bytes before the file, and repeated bytes, are not progress, but activity.
+                // Bytes before the file and repeated bytes count as activity, but not as progress.
                 if isOldGround { reporter.reportActivity() }
                 reporter.report(sent: furthest, confirmed: 0)
                 if taken == length, length > Self.quickContent { reporter.reportWaiting() }

@@ -2,16 +2,16 @@ import TransferCore
 
 /// Media types (RFC 6838) by file extension.
 enum MediaType {
-    /// The type of other names (RFC 2046, section 4.5.1).
+    /// The type for unknown extensions (RFC 2046, section 4.5.1).
     static let unknown = "application/octet-stream"
 
-    /// The type of a file of this name.
+    /// Returns the media type of a file with this name.
     static func ofFile(named name: [UInt8]) -> String {
         guard let dot = name.lastIndex(of: UInt8(ascii: ".")), dot > 0 else { return unknown }
         return types[String(decoding: name[(dot + 1)...], as: UTF8.self).lowercased()] ?? unknown
     }
 
-    /// As registered with IANA, or otherwise as in Debian's `mime.types`.
+    /// The types as registered with IANA; unregistered types as in Debian's `mime.types`.
     private static let types: [String: String] = [
         "7z": "application/x-7z-compressed", "aac": "audio/aac", "aif": "audio/x-aiff", "aiff": "audio/x-aiff", "apng": "image/apng",
         "avi": "video/x-msvideo", "avif": "image/avif", "bmp": "image/bmp", "bz2": "application/x-bzip2", "css": "text/css",

@@ -2,7 +2,7 @@ import CurlEngine
 import HTTPSupport
 import TransferCore
 
-/// The combination of an endpoint and a session's options, checked without contacting the server.
+/// The combined options of an endpoint and a session, checked without contacting the server.
 struct SessionPlan {
     let address: EndpointAddress
     let options: HTTPOptions
@@ -11,7 +11,7 @@ struct SessionPlan {
     /// The media type that the session sets for its files.
     let contentType: String?
 
-    /// How files are uploaded.
+    /// The upload method.
     var upload: EndpointAddress.Upload {
         switch options.upload {
         case .put: .put
@@ -38,9 +38,9 @@ struct SessionPlan {
         }
     }
 
-    /// The consequence for two files with the same remote name.
+    /// What happens to two files with the same remote name.
     ///
-    /// A form handler can distinguish them only by a field that differs.
+    /// A form handler can distinguish the files only by a field with different values.
     var nameClash: NameClash {
         let tellsApart =
             switch upload {
@@ -50,7 +50,7 @@ struct SessionPlan {
         return tellsApart ? .keptApart : .replaced
     }
 
-    /// A session's URL for a name takes precedence over the address.
+    /// Whether each transfer has its own URL. A session's URL for a name takes precedence over the address.
     private var namesTransfers: Bool { options.uploadURLs.isEmpty && address.namesTransfers }
 
     private func checkUpload(_ options: AttemptOptions) throws(TransferError) {

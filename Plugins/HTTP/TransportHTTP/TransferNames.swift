@@ -1,7 +1,7 @@
 import HTTPSupport
 import TransferCore
 
-/// The values of placeholders in one transfer.
+/// The values for the placeholders in a transfer's URL, fields and paths.
 struct TransferNames {
     /// The placeholders in URLs.
     static let places = ["{name}", "{path}", transfer]
@@ -20,8 +20,8 @@ struct TransferNames {
     /// Replaces the placeholders in a text.
     ///
     /// - Parameters:
-    ///   - percentEncoded: Whether the text is part of a URL. Otherwise invalid UTF-8 in names is repaired.
-    ///   - others: Additional placeholders and their values.
+    ///   - percentEncoded: Whether the text is part of a URL. Otherwise, invalid UTF-8 in names is replaced.
+    ///   - others: Additional placeholders with their values.
     func fill(_ text: String, percentEncoded: Bool, with others: [String: String] = [:]) -> String {
         func written(_ bytes: [UInt8]) -> String {
             percentEncoded ? RemotePath.percentEncoded(bytes) : String(decoding: bytes, as: UTF8.self)
@@ -30,7 +30,7 @@ struct TransferNames {
         let values = own.merging(others) { $1 }
         var filled = ""
         var rest = text[...]
-        // In one pass, because a name can contain a placeholder.
+        // Replaces all placeholders in one pass, because a name may contain the text of a placeholder.
         while let start = rest.firstIndex(of: "{") {
             filled += rest[..<start]
             rest = rest[start...]

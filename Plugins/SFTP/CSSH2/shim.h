@@ -1,4 +1,4 @@
-// What Swift can't take from headers as they are: of libssh2 macros with casts, and functions that newer versions replace; and pipe2(2).
+// Wraps C declarations that Swift can't import: macros with casts and functions that newer versions of libssh2 replace, and pipe2(2).
 #ifndef CSSH2_SHIM_H
 #define CSSH2_SHIM_H
 
@@ -46,7 +46,7 @@ static inline int cssh2_has_data(LIBSSH2_CHANNEL *channel, int is_extended) {
 }
 
 #ifdef __linux__
-// glibc declares it for _GNU_SOURCE alone, which Swift does not define.
+// glibc declares pipe2 only with _GNU_SOURCE, which Swift does not define.
 static inline int cssh2_private_pipe(int descriptors[2]) {
     extern int pipe2(int descriptors[2], int flags);
     return pipe2(descriptors, O_CLOEXEC);

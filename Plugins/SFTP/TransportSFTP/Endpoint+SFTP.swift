@@ -1,21 +1,21 @@
 public import TransferCore
 
 extension Endpoint {
-    /// An endpoint for ``SFTPTransport``.
+    /// Makes an endpoint for ``SFTPTransport``.
     ///
     /// - Parameters:
-    ///   - address: `sftp://user@host:port/folder/`. The folder is absolute on the server; a folder that begins with `/~/` is relative to
-    ///     the account's start folder. The user defaults to this process's user, the port to 22.
-    ///   - credentials: A credential of the kind `password` also answers the server's questions (keyboard-interactive). A credential of the
-    ///     kind `keyPassphrase` decrypts the private keys of the options.
-    ///   - options: The keys and trusted servers, the connections, and how files are written.
+    ///   - address: `sftp://user@host:port/folder/`. The folder is absolute on the server; a folder that begins with `/~/` is relative to the
+    ///     account's start folder. The default user is the user of this process, and the default port is 22.
+    ///   - credentials: A credential of the kind `password` also answers the server's prompts (keyboard-interactive). A credential of the kind
+    ///     `keyPassphrase` decrypts the private keys of the options.
+    ///   - options: The settings of keys, trusted servers, connections and files.
     public static func sftp(
         _ address: String, credentials: [CredentialReference], options: SFTPOptions = SFTPOptions()
     ) -> Endpoint {
         Endpoint(transport: .sftp, address: address, credentials: credentials, settings: options.settings)
     }
 
-    /// An endpoint for ``SFTPTransport``; as ``sftp(_:credentials:options:)-(_,[CredentialReference],_)``.
+    /// Makes an endpoint for ``SFTPTransport``. Same as ``sftp(_:credentials:options:)-(_,[CredentialReference],_)``.
     public static func sftp(
         _ address: String, credentials: CredentialReference..., options: SFTPOptions = SFTPOptions()
     ) -> Endpoint {

@@ -1,2 +1,2 @@
-// Apps name these options of connections, so `import TransportSFTP` is enough.
+// Apps use the network options of this module, so `import TransportSFTP` must be enough.
 @_exported public import HTTPSupport

@@ -1,7 +1,7 @@
 import Foundation
 import TransferCore
 
-/// The paths of a file and its part file on the server. Paths are bytes, as on the server's file system.
+/// The paths of a file and its part file on the server. Paths are bytes, like on the server's file system.
 struct RemotePlace: Sendable {
     /// The beginning of URLs, such as `sftp://sftp.example.com`.
     let root: String
@@ -12,18 +12,18 @@ struct RemotePlace: Sendable {
     /// The path of the file.
     var final: [UInt8] { join(path.bytes) }
 
-    /// The path of an entry, if the file is a folder.
+    /// Returns the path of an entry of the folder at the final path.
     func entry(_ name: [UInt8]) -> [UInt8] { final + [Self.slash] + name }
 
     /// The name for messages.
     var name: String { path.description }
 
-    /// The folders between the endpoint's folder and the file, the outermost first.
+    /// The folders between the endpoint's folder and the file, from the outermost to the innermost.
     var parents: [[UInt8]] {
         path.bytes.indices.filter { path.bytes[$0] == Self.slash }.map { join(Array(path.bytes[..<$0])) }
     }
 
-    /// The path of the part file: beside the final name, so that a rename moves it there atomically.
+    /// Returns the path of the part file. It is in the folder of the file, so that a rename moves it to the final name atomically.
     func part(of transferID: String) throws(TransferError) -> [UInt8] {
         guard transferID.utf8.allSatisfy({ Self.isSafe($0) }), (1...64).contains(transferID.utf8.count) else {
             throw TransferError(.permanent, .internalFailure, "The transfer of \(name) has an ID that can't be part of a name.")
@@ -31,7 +31,7 @@ struct RemotePlace: Sendable {
         return sibling(Array(".tq-\(transferID).part".utf8))
     }
 
-    /// The final path with a number, if earlier ones are taken: `reel (1).mov` for `reel.mov`.
+    /// Returns the final path with a number, for use if the paths with lower numbers exist: `reel (1).mov` for `reel.mov`.
     func numbered(_ number: Int) -> [UInt8] {
         guard number > 0 else { return final }
         let name = path.lastComponent
@@ -51,7 +51,7 @@ struct RemotePlace: Sendable {
         return last == Self.slash ? folder + relative : folder + [Self.slash] + relative
     }
 
-    /// Whether a byte is a letter, a digit or a hyphen.
+    /// Returns whether a byte is a letter, a digit or a hyphen.
     static func isSafe(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),

@@ -1,14 +1,14 @@
 import Foundation
 package import TransferCore
 
-/// The parts of an endpoint's address: `sftp://user@host:port/folder/`.
+/// An endpoint's address, split into its parts: `sftp://user@host:port/folder/`.
 ///
 /// The folder is absolute on the server; a folder that begins with `/~/` is relative to the account's start folder.
 package struct SFTPAddress: Hashable, Sendable {
     package var host: String
     package var port: UInt16
     package var user: String
-    /// The folder in bytes, as the server takes it; empty for the account's start folder.
+    /// The folder as the bytes to send to the server; empty for the account's start folder.
     package var folder: [UInt8]
 
     /// - Throws: A ``TransferError`` with the code `invalidEndpoint`.
@@ -41,7 +41,7 @@ package struct SFTPAddress: Hashable, Sendable {
         }
     }
 
-    /// For messages: the host, and the port unless it is 22.
+    /// The name of the server for messages: the host, and the port unless it is 22.
     var serverName: String { (host.contains(":") ? "[\(host)]" : host) + (port == 22 ? "" : ":\(port)") }
 
     private static func decode(_ text: String) -> [UInt8]? {
@@ -69,14 +69,14 @@ extension RemotePlace {
         self.init(root: "sftp://\(address.serverName)", folder: address.folder, path: path)
     }
 
-    /// The URL of a path, without the account's name.
+    /// Returns the URL of a path, without the user name.
     func url(of path: [UInt8]) -> String {
         let encoded = path.map { byte in Self.isPlain(byte) ? String(UnicodeScalar(byte)) : Self.escape(byte) }.joined()
         return root + (path.first == UInt8(ascii: "/") ? "" : "/~/") + encoded
     }
 
     private static func isPlain(_ byte: UInt8) -> Bool {
-        // The characters that a path can contain unencoded (RFC 3986, section 2.3), and the slash.
+        // The unreserved characters of URLs (RFC 3986, section 2.3), and the slash.
         isSafe(byte) || [UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"), UInt8(ascii: "/")].contains(byte)
     }
 

@@ -12,15 +12,15 @@ public struct SFTPOptions: Hashable, Sendable {
     public enum HostKey: Hashable, Sendable {
         /// Only known servers.
         case strict
-        /// Known servers, and unknown ones, which are added to the known ones.
+        /// Known servers, and new servers, which are added to the known ones.
         case acceptNew
-        /// Only a server whose key has this SHA-256, in the form of OpenSSH: `SHA256:` and Base64.
+        /// Only a server with this SHA-256 of its key, in OpenSSH's format: `SHA256:` and Base64.
         case pinned(String)
     }
 
-    /// An SSH agent, whose keys are tried first.
+    /// The SSH agent. Its keys are tried first.
     public enum Agent: Hashable, Sendable {
-        /// The agent whose socket is named by `SSH_AUTH_SOCK`, if any.
+        /// The agent with the socket in `SSH_AUTH_SOCK`, if set.
         case environment
         /// No agent.
         case none
@@ -37,49 +37,49 @@ public struct SFTPOptions: Hashable, Sendable {
     /// The servers to trust.
     public var hostKey: HostKey
 
-    /// A known hosts file (sshd(8)) to use instead of the user's and the system's, which are `~/.ssh/known_hosts`, `~/.ssh/known_hosts2`,
-    /// `/etc/ssh/ssh_known_hosts` and `/etc/ssh/ssh_known_hosts2`; nil for these.
+    /// The known hosts file (sshd(8)); nil for the user's and the system's files, which are `~/.ssh/known_hosts`, `~/.ssh/known_hosts2`,
+    /// `/etc/ssh/ssh_known_hosts` and `/etc/ssh/ssh_known_hosts2`.
     public var knownHosts: String?
 
-    /// Whether host keys and key exchanges with SHA-1 are accepted, for old servers.
+    /// Whether to accept host keys and key exchanges with SHA-1, for old servers.
     public var allowSHA1: Bool
 
-    /// The most connections at the same time, from 1 to 16.
+    /// The maximum number of concurrent connections, from 1 to 16.
     public var maxConnections: Int
 
-    /// The size in bytes from which a file is transferred over several connections, if a session asks for that (`AttemptOptions.parallel`) and
-    /// ``maxConnections`` allows it; 1 or more.
+    /// The minimum size in bytes of a file that is transferred over several connections, if the session (`AttemptOptions.parallel`) and
+    /// ``maxConnections`` allow that; 1 or more.
     public var parallelThreshold: Int64
 
-    /// A shell command whose input and output lead to the server, such as `ssh -W %h:%p jump.example.com`; nil to connect directly. `%h`, `%p` and
-    /// `%r` stand for the host, the port and the user (ssh_config(5), "ProxyCommand"). Not together with ``network``.
+    /// A shell command whose input and output are connected to the server, such as `ssh -W %h:%p jump.example.com`; nil to connect directly. `%h`,
+    /// `%p` and `%r` are replaced by the host, the port and the user (ssh_config(5), "ProxyCommand"). It can't be combined with ``network``.
     public var proxyCommand: String?
 
-    /// How the server is reached.
+    /// The network options: proxy, interface and kind of IP address.
     public var network: NetworkOptions
 
-    /// Whether an uploaded file gets the modification time of its source. A downloaded file always gets the server's.
+    /// Whether an uploaded file gets the modification time of its source. A downloaded file always gets the modification time from the server.
     public var keepTimes: Bool
 
     /// Whether a file gets the permissions of its source, except setuid, setgid and sticky bits. If the server or the system refuses them, the
     /// receipt has a warning.
     ///
-    /// Otherwise a file gets the default permissions for new files, but other users get none that they lack at the source. Until it is
-    /// complete, only its owner can read it.
+    /// If false, a file gets the default permissions for new files, without those that other users lack at the source. In both cases, only its
+    /// owner can read an incomplete file.
     public var keepModes: Bool
 
-    /// Whether an uploaded file is written as a part file, and renamed when complete.
+    /// Whether to upload to a part file that is renamed when it is complete.
     ///
-    /// Without, a file is written under its final name from the start. This saves one round trip per file, which matters for small files on distant
-    /// servers. Incomplete files are then visible, also after the session was cancelled or removed, a replaced file is lost with the first byte, and a link of that name is followed. Only for
-    /// sessions with the overwrite policy `always`; the others depend on existing files.
+    /// If false, a file is written under its final name from the start. This saves one round trip per file, which matters for small files on distant
+    /// servers. Incomplete files are then visible, even after the session was cancelled or removed. A replaced file is lost with the first byte, and
+    /// a link with that name is followed. Only sessions with the overwrite policy `always` do this; the other policies depend on existing files.
     public var partFiles: Bool
 
-    /// Whether the server is asked to sync uploaded files (`fsync@openssh.com`). Without, a file counts as sent when the server has it in memory:
-    /// a server that loses power can then lose files.
+    /// Whether to request a sync of uploaded files (`fsync@openssh.com`). If false, a file counts as sent when the server has it in memory, and a
+    /// server that loses power can lose files.
     public var sync: Bool
 
-    /// Makes options. Each parameter is the property of the same name.
+    /// Creates options. Each parameter sets the property of the same name.
     public init(
         identities: [String] = [], agent: Agent = .environment, hostKey: HostKey = .strict, knownHosts: String? = nil,
         allowSHA1: Bool = false,
@@ -102,7 +102,7 @@ public struct SFTPOptions: Hashable, Sendable {
         self.sync = sync
     }
 
-    /// Reads the options from the settings of an endpoint, which are texts by name.
+    /// Reads the options from an endpoint's settings, a dictionary of strings.
     ///
     /// - Throws: A `TransferError` with the code `invalidEndpoint` that names the invalid setting.
     public init(settings: [String: String]) throws(TransferError) {
@@ -114,7 +114,7 @@ public struct SFTPOptions: Hashable, Sendable {
         }
     }
 
-    /// The options as settings of an endpoint: those with other values than the defaults.
+    /// The options as settings of an endpoint, without those that have their default value.
     public var settings: [String: String] { Self.table.write(self) }
 
     static let table = SettingTable(
@@ -123,7 +123,7 @@ public struct SFTPOptions: Hashable, Sendable {
             Setting(
                 "agent", \.agent, .agent,
                 "the path of an agent's socket, `environment` for the value of `SSH_AUTH_SOCK`, or `none`"),
-            Setting("allowSHA1", \.allowSHA1, .flag, "`true` for old servers without anything better"),
+            Setting("allowSHA1", \.allowSHA1, .flag, "`true` to accept SHA-1 from old servers"),
             Setting(
                 "hostKey", \.hostKey, .hostKey,
                 "`strict` to trust only known servers, `accept-new` to also add new ones, or `SHA256:…` to trust only the server with this key"
@@ -138,7 +138,7 @@ public struct SFTPOptions: Hashable, Sendable {
             Setting("keepTimes", \.keepTimes, .flag, "`true` to keep a file's modification time; not those of folders"),
             Setting(
                 "knownHosts", \.knownHosts, .text("the path of a file"), "a file of known servers", nil: "the user's and the system's"),
-            Setting("maxConnections", \.maxConnections, .number(1...16), "the most connections at the same time, 1 to 16"),
+            Setting("maxConnections", \.maxConnections, .number(1...16), "the maximum number of concurrent connections, 1 to 16"),
             Setting(
                 "parallelThreshold", \.parallelThreshold, .bytes(from: 1),
                 "the minimum size in bytes of a file that uses several connections, 1 or more"),

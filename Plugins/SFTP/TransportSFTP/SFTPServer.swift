@@ -1,6 +1,6 @@
 import TransferCore
 
-/// One endpoint, checked.
+/// The validated address, options and credentials of an endpoint.
 struct SFTPServer: Sendable {
     let address: SFTPAddress
     let options: SFTPOptions
@@ -10,11 +10,11 @@ struct SFTPServer: Sendable {
 
     private static let credentials: Set<CredentialReference.Kind> = [.password, .keyPassphrase, .proxyPassword]
 
-    /// - Throws: A ``TransferError`` with the code `invalidEndpoint`, or of the class `unsupported` for a credential of another kind.
+    /// - Throws: A ``TransferError`` with the code `invalidEndpoint`, or of the class `unsupported` for a credential of an unsupported kind.
     init(_ endpoint: Endpoint) throws(TransferError) {
         for credential in endpoint.credentials where !Self.credentials.contains(credential.kind) {
             throw TransferError(
-                .unsupported, .unsupported, "The SFTP transport has no use for a credential of the kind \(credential.kind.rawValue).")
+                .unsupported, .unsupported, "The SFTP transport does not use credentials of the kind \(credential.kind.rawValue).")
         }
         func credential(_ kind: CredentialReference.Kind) -> CredentialReference? { endpoint.credentials.first { $0.kind == kind } }
         address = try SFTPAddress(endpoint)

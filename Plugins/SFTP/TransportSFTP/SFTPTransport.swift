@@ -3,37 +3,41 @@ import SSHEngine
 public import TransferCore
 public import TransportSupport
 
-/// Transfers files to and from SFTP servers, version 3 (draft-ietf-secsh-filexfer-02), with the OpenSSH extensions that the server offers.
+/// Transfers files to and from SFTP servers with version 3 of the protocol (draft-ietf-secsh-filexfer-02) and the OpenSSH extensions that the server
+/// offers.
 ///
-/// An upload goes into a part file beside its name, `.tq-<transfer>.part`, which is synced and renamed when complete. An interrupted upload
-/// resumes after the last byte that the server synced. If the connection broke, it resumes after the last byte that the server
-/// acknowledged, if the part file is large enough, its end is the same as here, and the server has synced it. If the server can't sync, the
-/// newest bytes of the part file are read back and compared first, unless ``SFTPOptions/sync`` is off. A download resumes if the file on the
-/// server still has its size and modification time.
+/// An upload is written to a part file, `.tq-<transfer>.part`, in the folder of the file. When the part file is complete, it is synced and renamed.
+/// An interrupted upload resumes after the last byte that the server synced. If the connection broke, the upload resumes after the last byte that the
+/// server acknowledged, on three conditions: the part file is large enough, its last bytes equal those of the source, and the server can sync it. If
+/// the server can't sync, the newest bytes of the part file are read back and compared first, unless ``SFTPOptions/sync`` is off.
 ///
-/// Checksums (`Verification.checksum`) are computed by `sha256sum`, `shasum` or `md5sum` if the server lets the account run commands;
-/// otherwise the file is read back and compared, and the receipt has a warning. They are not available for streams. A checksum that a
-/// session names (`AttemptOptions.expectedChecksum`) is verified locally, without asking the server. Make endpoints with `Endpoint.sftp`;
-/// ``SFTPOptions`` are their options.
+/// A download resumes if the file on the server still has its size and modification time.
 ///
-/// A value holds the configuration. Each queue makes an instance with connections and threads of its own (``makeInstance()``), so several
+/// For `Verification.checksum`, the server computes checksums with `sha256sum`, `shasum` or `md5sum` if the account may run commands. Otherwise, the
+/// file is read back and compared, and the receipt has a warning. Checksums are not available for streams. The expected checksum of a session
+/// (`AttemptOptions.expectedChecksum`) is verified locally, without the server.
+///
+/// Make endpoints with `Endpoint.sftp` and ``SFTPOptions``.
+///
+/// A transport value is only a configuration. Each queue makes an instance with its own connections and threads (``makeInstance()``), so several
 /// queues can use one value, at the same time or one after the other.
 public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, PartialDiscarding, FileNaming {
     /// `sftp`
     public let id: TransportID = .sftp
 
-    /// 64: one connection carries the requests of many files in parallel, each of which needs several responses.
+    /// The maximum number of small files in flight. It is 64, because each file needs several responses and one connection carries the requests of
+    /// many files in parallel.
     public let smallFilesInFlight = 64
 
     /// The C libraries in this process, each with its version.
     public static var libraries: [String] { ["libssh2/\(SSHConnection.libraryVersion)"] }
 
-    /// The documentation of the settings of endpoints, sorted by name.
+    /// The descriptions of the settings of endpoints, sorted by name.
     public static var settings: [SettingDescription] { SFTPOptions.table.descriptions }
 
-    /// Checks an endpoint without contacting the server: its address, its settings, and the kinds of its credentials.
+    /// Checks an endpoint's address, settings and kinds of credentials without contacting the server.
     ///
-    /// For programs that let users enter endpoints; on any executor. An attempt checks the same.
+    /// For programs that let users enter endpoints. Call it on any executor. An attempt makes the same checks.
     ///
     /// - Throws: A `TransferError` with the code `invalidEndpoint`, or of the class `unsupported`.
     public static func validate(_ endpoint: Endpoint) throws(TransferError) {
@@ -42,11 +46,11 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Checks a session's options without contacting the server.
     ///
-    /// For programs that let users enter sessions; on any executor. An attempt checks the same. Another endpoint of the account may
-    /// support what this transport does not.
+    /// For programs that let users enter sessions. Call it on any executor. An attempt makes the same checks. Another endpoint of the account may
+    /// support options that this transport does not.
     ///
-    /// - Parameter options: As an attempt gets them.
-    /// - Throws: A `TransferError`: of the class `unsupported`, or for an invalid checksum.
+    /// - Parameter options: The options as an attempt receives them.
+    /// - Throws: A `TransferError`, of the class `unsupported` or for an invalid checksum.
     public static func validate(_ options: AttemptOptions) throws(TransferError) {
         _ = try Checksum(expectedBy: options)
         guard options.settings.isEmpty else {
@@ -54,15 +58,15 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    /// Checks an endpoint when an account is saved. Called by the queue, on its caller's executor.
+    /// Checks an endpoint when an account is saved. The queue calls it on the executor of its caller.
     public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
 
-    /// Checks a session's options when it is enqueued. Called by the queue, on its own and its callers' executors.
+    /// Checks a session's options when the session is enqueued. The queue calls it on its own executor and on those of its callers.
     public func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
         try Self.validate(options)
     }
 
-    /// Returns what happens to two files with one remote name, which depends on the session's overwrite policy.
+    /// Returns what happens to two files with the same remote name. It depends on the session's overwrite policy.
     public static func nameClash(_ options: AttemptOptions) -> NameClash {
         switch options.overwrite {
         case .rename: .keptApart
@@ -72,7 +76,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    /// Returns the same when a session is enqueued. Called by the queue, on its callers' executors.
+    /// Returns what happens to two files with the same remote name, when a session is enqueued. The queue calls it on the executors of its callers.
     public func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash { Self.nameClash(options) }
 
     let pool: ConnectionPool
@@ -86,12 +90,12 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         self.init(policy: PoolPolicy())
     }
 
-    /// Creates a transport that shares its connections by another policy.
+    /// Creates a transport with a policy for its connections.
     package init(policy: PoolPolicy) {
         self.init(makePool: { ConnectionPool(SSHConnector(), policy: policy) }, disks: DiskThreads(limit: 4))
     }
 
-    /// Creates a transport with another connector and the caller's threads.
+    /// Creates a transport that uses the caller's connector and threads.
     package init(connector: any SFTPConnector, policy: PoolPolicy = PoolPolicy(), disks: DiskThreads = DiskThreads(limit: 4)) {
         self.init(makePool: { ConnectionPool(connector, policy: policy) }, disks: disks)
     }
@@ -102,17 +106,16 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         self.disks = disks
     }
 
-    /// Returns a transport with the same configuration and with connections and threads of its own. Called by each queue that opens with
-    /// this transport.
+    /// Returns a transport with the same configuration, but with its own connections and threads. Each queue that opens with this transport calls it.
     public func makeInstance() -> SFTPTransport {
         SFTPTransport(makePool: makePool, disks: disks)
     }
 
-    /// Sends or receives one file.
+    /// Uploads or downloads one file.
     ///
-    /// Called by the queue, on a task of its own.
+    /// The queue calls it on a task of its own.
     ///
-    /// - Throws: A `TransferError`, after a checkpoint was saved for the received or sent bytes; or `CancellationError`.
+    /// - Throws: A `TransferError`, after the sent or received bytes were saved in a checkpoint; or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         do {
             let receipt = try await move(attempt, reporting: reporter)
@@ -141,10 +144,10 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
                 throw TransferError(.unsupported, .unsupported, "An expected checksum is only for downloads.")
             }
             guard source.growth == nil || attempt.options.verification != .checksum else {
-                // The confirmed bytes may be gone from the disk when the checksum is computed.
+                // The confirmed bytes may no longer be available when the checksum is computed.
                 throw TransferError(.unsupported, .unsupported, "The SFTP transport can't compare checksums of streams.")
             }
-            // Checked before a connection is made, which can take a while.
+            // The source is checked before connecting, which may take long.
             let threads = disks.threads(for: source)
             let file = try await FileReader.open(source, on: threads)
             return try await use(attempt, server, reporter) { connection, features in
@@ -170,7 +173,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
             attempt.endpoint, atMost: server.options.maxConnections, preferringUnused: prefersUnused, credentials: attempt.credentials,
             logger: attempt.logger, waiting: { reporter.reportActivity() }
         ) { connection in
-            // An older connection shows nothing about the current state of the server.
+            // Only a new connection shows the current state of the server.
             let isNew = !connection.client.isReady
             var features = try await connection.client.features()
             if isNew { reporter.reportAnswer() }
@@ -179,9 +182,9 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    /// Connects, asks the server for the account's start folder, and checks that the endpoint's folder exists.
+    /// Connects to the server, requests the account's start folder, and checks that the endpoint's folder exists.
     ///
-    /// Called by the queue, on a task of its own.
+    /// The queue calls it on a task of its own.
     ///
     /// - Throws: A `TransferError`, with the code `noSuchRemoteFile` if the folder does not exist; or `CancellationError`.
     public func check(_ endpoint: Endpoint, credentials: any CredentialProvider) async throws -> EndpointReport {
@@ -208,30 +211,31 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    /// A server that does not report on the folder may still allow writing there.
+    /// Checks that the endpoint's folder exists, if the server reports that. A server that does not report it may still allow writing to the folder.
     private func checkFolder(_ address: SFTPAddress, _ client: SFTPClient) async throws {
         guard !address.folder.isEmpty else { return }
         let name = String(decoding: address.folder, as: UTF8.self)
         switch try await client.answer(to: .stat(address.folder)) {
         case .attributes(let found) where found.kind.map { $0 != .folder } ?? false:
             throw TransferError(
-                .permanent, .noSuchRemoteFile, "\(name) at \(client.serverName) is not a folder, but files of this account go there.")
+                .permanent, .noSuchRemoteFile,
+                "\(name) at \(client.serverName) is not a folder; correct the folder in the account's address.")
         case .status(let status) where status.code.meansMissing:
             throw TransferError(
                 .permanent, .noSuchRemoteFile,
-                "There is no folder \(name) at \(client.serverName), where files of this account go; create it, or correct the address.")
+                "There is no folder \(name) at \(client.serverName), the folder of this account; create it, or correct the address.")
         default: return
         }
     }
 
-    /// Removes the part file of an unfinished upload. A file under its final name stays: a later attempt, perhaps at another endpoint with
-    /// the same storage, may have completed it since.
+    /// Removes the part file of an unfinished upload. A file under its final name stays, because a later attempt may have completed it, perhaps at
+    /// another endpoint with the same storage.
     ///
-    /// Called by the queue, on a task of its own.
+    /// The queue calls it on a task of its own.
     ///
     /// - Throws: A `TransferError`, or `CancellationError`.
     public func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
-        // The checkpoint of a download refers to nothing on the server.
+        // The checkpoint of a download does not refer to a file on the server that could be removed.
         guard let stored = UploadCheckpoint(checkpoint), stored.part != stored.final else { return }
         let server = try SFTPServer(endpoint)
         try await pool.use(endpoint, atMost: server.options.maxConnections, credentials: credentials, logger: Self.logger) { connection in
@@ -246,7 +250,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    /// Closes all connections; running attempts fail.
+    /// Closes all connections. Running attempts fail.
     public func shutdown() async {
         await pool.shutdown()
     }

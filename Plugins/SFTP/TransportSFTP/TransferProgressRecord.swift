@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// The progress of an attempt, reported in order and never backwards, from any thread.
+/// Reports the progress of an attempt in order, and never backwards. Can be used from any thread.
 final class TransferProgressRecord: Sendable {
     private let reporter: AttemptReporter
     private let state: Locked<(sent: Int64, confirmed: Int64)>
@@ -13,7 +13,7 @@ final class TransferProgressRecord: Sendable {
 
     var confirmed: Int64 { state.withLock { $0.confirmed } }
 
-    /// - Parameter position: The position up to which the network took or delivered bytes.
+    /// - Parameter position: The position up to which the network accepted or delivered bytes.
     func note(sent position: Int64) {
         state.withLock { state in
             state.sent = max(state.sent, position)
@@ -32,14 +32,14 @@ final class TransferProgressRecord: Sendable {
 }
 
 extension AttemptReporter {
-    /// The number of bytes that can be moved next, as soon as any can.
+    /// Waits until the rate limits allow at least one byte, and returns the number of allowed bytes.
     ///
     /// - Throws: `CancellationError`.
     func awaitAllowance(upTo limit: Int64) async throws -> Int64 {
         while true {
             let answer = allowance(upTo: Int(clamping: limit))
             if answer.bytes > 0 { return min(Int64(answer.bytes), limit) }
-            // A wait of zero would keep a thread busy asking.
+            // With a wait of zero, the thread would ask continuously.
             try await Task.sleep(for: max(answer.retryAfter, .milliseconds(1)))
         }
     }

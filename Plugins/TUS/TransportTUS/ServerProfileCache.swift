@@ -2,14 +2,15 @@ import HTTPSupport
 import Locking
 import TransferCore
 
-/// The behaviour of endpoints that requests have shown, by address. Kept while the transport lives, and never stored.
+/// Caches the features and quirks of servers, by the address of their endpoint. The cache lives as long as the transport and is never stored.
 final class ServerProfileCache: Sendable {
-    /// How long a server's own description is valid.
+    /// How long the features that a server reports are valid.
     static let lifetime = Duration.seconds(24 * 60 * 60)
-    /// The maximum number of interrupted uploads that are kept. Beyond that, all are dropped, and none of them is treated as unverified.
+    /// The maximum number of interrupted uploads in the cache. At the limit, the cache forgets all of them; it then treats none of them as
+    /// unverified.
     private static let maximumCuts = 1_000
 
-    /// Deviations of one endpoint that requests have shown.
+    /// The deviations of one endpoint from the protocol, as observed in its responses.
     struct Quirks: Sendable {
         /// The endpoint, or a proxy in front of it, requires `PATCH` to be sent as `POST`.
         var needsMethodOverride = false
@@ -17,10 +18,10 @@ final class ServerProfileCache: Sendable {
         var refusesContentInCreation = false
         /// The number of consecutive `OPTIONS` requests without a response.
         var unansweredQuestions = 0
-        /// The maximum number of bytes of one request, as far as known.
+        /// The maximum number of bytes of one request; nil if no limit is known.
         var chunkLimit: Int64?
 
-        /// Notes a limit for the bytes of one request.
+        /// Lowers the limit for the bytes of one request.
         mutating func limitChunks(to limit: Int64) { chunkLimit = min(chunkLimit ?? .max, limit) }
     }
 
@@ -28,7 +29,7 @@ final class ServerProfileCache: Sendable {
         var features: [String: (value: TUSFeatures, until: ContinuousClock.Instant)] = [:]
         var quirks: [String: Quirks] = [:]
         var cuts: [String: (request: UnansweredRequest, wasFollowedByOutage: Bool)] = [:]
-        /// Whether trailers reach a server, by the path to it.
+        /// Whether trailers arrive at a server, by account, endpoint address and origin.
         var trailers: [String: (arrive: Bool, until: ContinuousClock.Instant)] = [:]
     }
 
@@ -41,9 +42,9 @@ final class ServerProfileCache: Sendable {
         self.now = now
     }
 
-    /// Returns the server's features: cached, or asked for once on behalf of all waiting callers.
+    /// Returns the server's features from the cache. If they are missing, sends one request for all waiting callers.
     ///
-    /// - Parameter ask: Also returns how long the response is valid; nil for this call only.
+    /// - Parameter ask: Requests the features. Also returns how long they are valid; nil to use them for this call only.
     func features(
         of address: String, asking ask: @escaping @Sendable () async throws -> (TUSFeatures, lifetime: Duration?)
     ) async throws -> TUSFeatures {
@@ -60,9 +61,10 @@ final class ServerProfileCache: Sendable {
         state.withLock { $0.features[address] = (features, until) }
     }
 
-    /// Returns whether trailers reach a server: cached, or tried once on behalf of all waiting callers.
+    /// Returns from the cache whether trailers arrive at a server. If this is unknown, makes one trial for all waiting callers.
     ///
-    /// - Parameter attempt: Nil for an unknown result, which counts as false this time.
+    /// - Parameter attempt: Makes the trial. Returns nil if the result is inconclusive; this call then returns false, and the next one makes another
+    ///   trial.
     func trailersArrive(by way: String, trying attempt: @escaping @Sendable () async throws -> Bool?) async throws -> Bool {
         if let known = state.withLock({ $0.trailers[way] }), known.until > now() { return known.arrive }
         return try await trailerTrials.value(for: way) {
@@ -81,7 +83,7 @@ final class ServerProfileCache: Sendable {
         state.withLock { change(&$0.quirks[address, default: Quirks()]) }
     }
 
-    /// Remembers how an upload was interrupted, for when it resumes.
+    /// Stores the interrupted request of an upload until the upload resumes.
     func note(_ cut: UnansweredRequest, of upload: String) {
         state.withLock { state in
             if state.cuts.count >= Self.maximumCuts { state.cuts.removeAll() }
@@ -89,19 +91,20 @@ final class ServerProfileCache: Sendable {
         }
     }
 
-    /// Notes that the server of an upload refused the connection when it was asked for the offset.
+    /// Notes that the server refused a connection after the upload was interrupted.
     func noteOutage(of upload: String) {
         state.withLock { $0.cuts[upload]?.wasFollowedByOutage = true }
     }
 
-    /// The last request of an upload, if it was interrupted while it sent bytes, and the server then refused connections.
+    /// Returns the interrupted request of an upload if the network accepted some of its bytes and the server refused connections afterwards;
+    /// otherwise nil.
     func requestBeforeOutage(of upload: String) -> UnansweredRequest? {
         state.withLock { state in
             state.cuts[upload].flatMap { $0.wasFollowedByOutage && $0.request.taken > 0 ? $0.request : nil }
         }
     }
 
-    /// Forgets the interruption of an upload that resumes.
+    /// Forgets the interrupted request of an upload that resumes.
     func forgetCut(of upload: String) {
         state.withLock { _ = $0.cuts.removeValue(forKey: upload) }
     }

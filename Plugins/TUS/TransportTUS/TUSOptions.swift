@@ -9,22 +9,22 @@ import TransportSupport
 /// let endpoint = Endpoint.tus("https://upload.example.com/files/", options: TUSOptions(chunkSize: 50 << 20))
 /// ```
 public struct TUSOptions: Hashable, Sendable {
-    /// The most bytes of one `PATCH`, 1 or more; nil for the rest of the file. A session's own chunk size takes precedence.
+    /// The maximum number of bytes of one `PATCH`, 1 or more; nil for the rest of the file. A session's chunk size takes precedence.
     public var chunkSize: Int64?
 
-    /// The number of bytes that all chunks but the last are a multiple of, from 1 to ``chunkSize``.
+    /// The size of every chunk except the last is a multiple of this number of bytes, from 1 to ``chunkSize``.
     public var chunkMultiple: Int64
 
-    /// The size in bytes up to which a file is sent with the request that creates the upload, if the server supports that; 0 for never.
+    /// The maximum size in bytes of a file that is sent with the request that creates its upload, if the server supports that; 0 for never.
     public var singleRequestSize: Int64
 
-    /// Whether `PATCH` is always sent as `POST` with `X-HTTP-Method-Override`. Without it, only after a 405 or 501.
+    /// Whether to always send `PATCH` as `POST` with `X-HTTP-Method-Override`. If false, the transport does so only after a 405 or 501 response.
     public var methodOverride: Bool
 
     /// The options for all requests.
     public var requests: RequestOptions
 
-    /// Makes options. Each parameter is the property of the same name.
+    /// Creates options. Each parameter sets the property of the same name.
     public init(
         chunkSize: Int64? = nil, chunkMultiple: Int64 = 1, singleRequestSize: Int64 = 1 << 20, methodOverride: Bool = false,
         requests: RequestOptions = RequestOptions()
@@ -36,7 +36,7 @@ public struct TUSOptions: Hashable, Sendable {
         self.requests = requests
     }
 
-    /// Reads the options from the settings of an endpoint, which are texts by name.
+    /// Reads the options from an endpoint's settings, a dictionary of strings.
     ///
     /// - Throws: A `TransferError` with the code `invalidEndpoint` that names the invalid setting.
     public init(settings: [String: String]) throws(TransferError) {
@@ -45,14 +45,14 @@ public struct TUSOptions: Hashable, Sendable {
         if let problem = chunkSize.flatMap(problem(ofChunksOf:)) { throw .invalidEndpoint(problem) }
     }
 
-    /// The options as settings of an endpoint: those with other values than the defaults.
+    /// The options as settings of an endpoint, without those that have their default value.
     public var settings: [String: String] { Self.table.write(self) }
 
-    /// Why chunks of this size can't be a multiple of ``chunkMultiple``; nil if they can.
+    /// Explains why chunks of this size can't be a multiple of ``chunkMultiple``; nil if they can.
     func problem(ofChunksOf chunkSize: Int64) -> String? {
         guard chunkSize < chunkMultiple else { return nil }
         return
-            "Chunks of at most \(chunkSize) bytes can't be a multiple of the setting chunkMultiple, \(chunkMultiple); use at least that size."
+            "Chunks of at most \(chunkSize) bytes can't be multiples of \(chunkMultiple) bytes (chunkMultiple); use a chunk size of at least that."
     }
 
     static let table = SettingTable(
@@ -61,7 +61,9 @@ public struct TUSOptions: Hashable, Sendable {
             Setting(
                 "chunkMultiple", \.chunkMultiple, .bytes(from: 1), "all chunks except the last are a multiple of this many bytes, 1 or more"
             ),
-            Setting("chunkSize", \.chunkSize, .bytes(from: 1), "the most bytes of one `PATCH`, 1 or more", nil: "the rest of the file"),
+            Setting(
+                "chunkSize", \.chunkSize, .bytes(from: 1), "the maximum number of bytes of one `PATCH`, 1 or more",
+                nil: "the rest of the file"),
             Setting(
                 "methodOverride", \.methodOverride, .flag, "`true` to always send `PATCH` as `POST` with `X-HTTP-Method-Override`"),
             Setting(

@@ -5,37 +5,38 @@ public import TransportSupport
 
 /// Uploads files to tus 1.0.0 servers (https://tus.io/protocols/resumable-upload), with the extensions that the server offers.
 ///
-/// An interrupted upload resumes at the server's offset; bytes count as confirmed only when the server has reported them. A growing source
-/// is sent as it grows; its length is sent with the last request if the server allows that (*creation-defer-length*), otherwise the upload
-/// starts when the source is complete. Make endpoints with `Endpoint.tus`; ``TUSOptions`` are their options.
+/// An interrupted upload resumes at the server's offset. Bytes count as confirmed only after the server has reported them. A growing source is sent
+/// while it grows, and its length follows with the last request if the server supports *creation-defer-length*. Otherwise, the upload starts when the
+/// source is complete. Make endpoints with `Endpoint.tus` and ``TUSOptions``.
 ///
-/// Downloads, which the protocol does not have, are `GET` requests for a name below the endpoint's address (RFC 9110). A download resumes
-/// if the server still has the same version of the file, by a strong `ETag` or `Last-Modified`, and otherwise starts again.
+/// The protocol has no downloads. The transport downloads a file with a `GET` request for its name below the endpoint's address (RFC 9110). A
+/// download resumes if the server still has the same version of the file, identified by a strong `ETag` or by `Last-Modified`. Otherwise, it
+/// restarts.
 ///
 /// ## Failed PATCH requests
 ///
-/// After a failed `PATCH`, the transport asks for the server's offset with `HEAD`. If the server asks to back off for a time (429 and 503 with
-/// `Retry-After`), a later attempt asks. If the server has everything, the upload is complete. Otherwise the attempt fails,
-/// and a later one starts with `HEAD`; but in these cases the same attempt continues at once from the server's offset:
+/// After a failed `PATCH`, the transport requests the server's offset with `HEAD`. If the server asks to back off (429 or 503 with `Retry-After`), a
+/// later attempt sends the `HEAD` instead. If the server has all bytes, the upload is complete. Otherwise the attempt fails, and a later attempt
+/// starts with `HEAD`. In the following cases, however, the same attempt continues immediately from the server's offset:
 ///
 /// | result of the `PATCH` | after `HEAD` |
 /// | --- | --- |
-/// | The connection broke before all of the content was sent, and the server has none of it. | The same content, once, with `Expect: 100-continue`: a server that refuses content may close the connection without reading it, so that its response is lost. |
+/// | The connection broke before all of the content was sent, and the server has none of it. | The same content, once, with `Expect: 100-continue`. Without it, a server that rejects the content may close the connection without reading it, and its response is lost. |
 /// | 400, and the server does not know the length of a stream | When the stream is complete, the request with `Upload-Length`. |
 /// | 401 or 403, and the app has a header hook | The request, once, with renewed headers. |
-/// | 405 or 501 | The request as `POST` with `X-HTTP-Method-Override`, and so all later ones to this endpoint. |
+/// | 405 or 501 | The request as `POST` with `X-HTTP-Method-Override`. All later `PATCH` requests to this endpoint are sent like this. |
 /// | 409, and the server has another offset | The content from that offset, up to three times. |
-/// | 413 | At most half as many bytes, and so on down to 256 KiB; the size is remembered for the endpoint. |
-/// | 460 | The same content, up to three times in all. |
+/// | 413 | At most half as many bytes, repeatedly, down to 256 KiB. The limit applies to later requests to this endpoint, too. |
+/// | 460 | The same content, up to three times in total. |
 ///
-/// If `HEAD` shows that nothing of the last `PATCH` arrived, although it was interrupted after more than 1 MiB had left, the next one also
-/// has at most half as many bytes: a proxy holds requests back until they are complete. The checkpoint stores the interruption and the
-/// size, for a process that follows a killed one.
+/// If more than 1 MiB of the last `PATCH` had left this machine and `HEAD` shows that none of it arrived, a proxy holds requests back until they are
+/// complete. The next `PATCH` then has at most half as many bytes. The checkpoint stores the interruption and the size, so they survive a killed
+/// process.
 ///
-/// An attempt that starts with `HEAD` also sends `Expect` with its first `PATCH`. A server that closes the connection because of it, or
-/// answers 417, gets it no more.
+/// An attempt that starts with `HEAD` also sends `Expect` with its first `PATCH`. The transport stops sending `Expect` to a server that closes the
+/// connection because of it or responds with 417.
 ///
-/// A value holds the configuration. Each queue makes an instance with connections and threads of its own (``makeInstance()``), so several
+/// A transport value is only a configuration. Each queue makes an instance with its own connections and threads (``makeInstance()``), so several
 /// queues can use one value, at the same time or one after the other.
 public struct TUSTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, PartialDiscarding {
     /// `tus`
@@ -44,12 +45,12 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     /// The C libraries in this process, each with its version.
     public static var libraries: [String] { CurlEngine.libraryVersion.split(separator: " ").map(String.init) }
 
-    /// The documentation of the settings of endpoints, sorted by name.
+    /// The descriptions of the settings of endpoints, sorted by name.
     public static var settings: [SettingDescription] { TUSOptions.table.descriptions }
 
-    /// Checks an endpoint without contacting the server: its address, its settings, and its headers.
+    /// Checks an endpoint's address, settings and headers without contacting the server.
     ///
-    /// For programs that let users enter endpoints; on any executor. An attempt checks the same.
+    /// For programs that let users enter endpoints. Call it on any executor. An attempt makes the same checks.
     ///
     /// - Throws: A `TransferError` with the code `invalidEndpoint`.
     public static func validate(_ endpoint: Endpoint) throws(TransferError) {
@@ -61,15 +62,15 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         try EndpointCredentials.check(endpoint)
     }
 
-    /// Checks a session's options without contacting the server: that they are valid and can be sent.
+    /// Checks that a session's options are valid and can be sent, without contacting the server.
     ///
-    /// For programs that let users enter sessions; on any executor. An attempt checks the same. Another endpoint of the account may
-    /// support what this transport does not.
+    /// For programs that let users enter sessions. Call it on any executor. An attempt makes the same checks. Another endpoint of the account may
+    /// support options that this transport does not.
     ///
     /// - Parameters:
-    ///   - options: As an attempt gets them.
+    ///   - options: The options as an attempt receives them.
     ///   - direction: The direction of the session.
-    /// - Throws: A `TransferError` that names the option: of the class `unsupported` if another transport may support it.
+    /// - Throws: A `TransferError` that names the option. Its class is `unsupported` if another transport may support the option.
     public static func validate(_ options: AttemptOptions, for direction: TransferDirection) throws(TransferError) {
         guard options.settings.isEmpty else {
             throw TransferError(.unsupported, .unsupported, "The TUS transport has no settings for sessions.")
@@ -77,7 +78,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         guard direction == .download || options.expectedChecksum == nil else {
             throw TransferError(
                 .unsupported, .unsupported,
-                "An expected checksum is only for downloads; choose the verification by checksums instead.")
+                "An expected checksum is only for downloads; use verification by checksum for uploads.")
         }
         _ = try ReservedHeaders.tus.sessionHeaders(options.headers)
         guard direction == .upload else { return }
@@ -85,15 +86,15 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         if let url = options.uploadURL { try UploadPlace.check(url) }
     }
 
-    /// Checks an endpoint when an account is saved. Called by the queue, on its caller's executor.
+    /// Checks an endpoint when an account is saved. The queue calls it on the executor of its caller.
     public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
 
-    /// Checks a session's options when it is enqueued. Called by the queue, on its own and its callers' executors.
+    /// Checks a session's options when the session is enqueued. The queue calls it on its own executor and on those of its callers.
     public func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
         try Self.validate(options, for: direction, at: endpoint)
     }
 
-    /// Checks the same, and what depends on the endpoint; as ``validate(_:for:)``.
+    /// Checks a session's options like ``validate(_:for:)``, and also against the settings of the endpoint.
     public static func validate(
         _ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint
     ) throws(TransferError) {
@@ -104,7 +105,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         }
     }
 
-    /// Six, in addition to those that wait for responses.
+    /// The number of small files that are prepared in addition to those that wait for responses: six.
     public let smallFilesAhead = 6
 
     private let resources: TransportResources
@@ -115,12 +116,12 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
 
     /// Creates a transport. The first attempt starts its threads and connections.
     ///
-    /// - Parameter headers: Called before each request for the headers to send.
+    /// - Parameter headers: Called before each request for headers to add to it.
     public init(headers: HeaderHook? = nil) {
         self.init(headers: headers, now: { .now })
     }
 
-    /// Creates a transport with the caller's threads and clock, for a version of the protocol other than tus 1.0.0.
+    /// Creates a transport that uses the caller's threads, clock and protocol version.
     package init(
         headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4), dialect: Dialect = .tus,
         now: @escaping @Sendable () -> ContinuousClock.Instant
@@ -131,8 +132,8 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
                 profiles: ServerProfileCache(now: now), dialect: dialect))
     }
 
-    /// Returns a transport with the same configuration and with connections, threads and knowledge of servers of its own. Called by each
-    /// queue that opens with this transport.
+    /// Returns a transport with the same configuration, but with its own connections, threads and cache of server features. Each queue that opens
+    /// with this transport calls it.
     public func makeInstance() -> TUSTransport {
         TUSTransport(
             resources: TransportResources(
@@ -140,13 +141,15 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
                 dialect: resources.dialect))
     }
 
-    /// Uploads one file in as few requests as the server allows: one for a small file, otherwise a `POST` and a `PATCH`, if nothing fails.
-    /// In addition, sends one `OPTIONS` a day per endpoint, and one `PATCH` that tries whether trailers arrive, if checksums are sent after
-    /// content. Or downloads one file, in one request.
+    /// Uploads or downloads one file.
     ///
-    /// Called by the queue, on a task of its own.
+    /// An upload takes as few requests as the server allows: one for a small file, otherwise a `POST` and a `PATCH`, if nothing fails. In addition,
+    /// the transport sends one `OPTIONS` request a day per endpoint. If it sends checksums as trailers, it also sends one `PATCH` that finds out
+    /// whether trailers arrive. A download takes one request.
     ///
-    /// - Throws: A `TransferError`, after the server was asked how much of the file it has; or `CancellationError`.
+    /// The queue calls it on a task of its own.
+    ///
+    /// - Throws: A `TransferError`, after the transport has asked the server for its offset; or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         if case .download = attempt.payload {
             try Self.validate(attempt.options, for: .download)
@@ -160,30 +163,31 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         return try await TUSUpload(attempt, server: server, file: file, threads: threads, reporter: reporter).run()
     }
 
-    /// Downloads a file from below the endpoint's folder, where many tus servers offer complete uploads.
+    /// Downloads a file from below the endpoint's address, where many tus servers offer complete uploads.
     private func download(_ attempt: FileAttempt, _ reporter: AttemptReporter) async throws -> TransferReceipt {
         let server = try TUSServer(attempt.endpoint, credentials: attempt.credentials, resources: resources, attempt: attempt)
         let threads = resources.client.disks.threads(for: try attempt.destination)
         return try await HTTPDownload(attempt, from: server.source(attempt), on: threads, reporting: reporter).run()
     }
 
-    /// Asks for the server's features with an `OPTIONS` request, and, without a useful response, whether it is a tus server at all. Creates
-    /// no upload. The report for a server that does not name its features is empty: an upload shows what it supports.
+    /// Checks the server and returns its features, which it requests with `OPTIONS`. Without a useful response, it checks whether the server is a tus
+    /// server at all. It creates no upload. The report is empty for a tus server that does not list its features; an upload then shows which it
+    /// supports.
     ///
-    /// Called by the queue, on a task of its own.
+    /// The queue calls it on a task of its own.
     ///
     /// - Throws: A `TransferError`, or `CancellationError`.
     public func check(_ endpoint: Endpoint, credentials: any CredentialProvider) async throws -> EndpointReport {
         try await TUSServer(endpoint, credentials: credentials, resources: resources).report()
     }
 
-    /// Removes an unfinished upload, with a `DELETE` request (extension *termination*). An upload that the app created stays
-    /// (`AttemptOptions.uploadURL`): a later attempt may have completed it since.
+    /// Removes an unfinished upload with a `DELETE` request (extension *termination*). An upload that the app created (`AttemptOptions.uploadURL`)
+    /// stays, because a later attempt may have completed it.
     ///
-    /// Called by the queue, on a task of its own.
+    /// The queue calls it on a task of its own.
     ///
-    /// - Throws: A `TransferError`, of the class `unsupported` if the upload stays until it expires, because the server does not remove
-    ///   uploads, does not allow it, or is no longer a tus server; or `CancellationError`.
+    /// - Throws: A `TransferError`, or `CancellationError`. The class is `unsupported` if the upload stays until it expires: the server does not
+    ///   remove uploads, does not allow this account to remove it, or is no longer a tus server.
     public func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
         // Without a URL, the upload can't be found: the server never sent it.
         guard let urls = TUSCheckpoint(checkpoint)?.ownURLs, !urls.isEmpty else { return }
@@ -195,11 +199,11 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
                 if error.asksToBackOff { break }
             }
         }
-        // A failure that may pass is more important than a final one.
+        // A failure that a retry may resolve takes precedence over a permanent one.
         if let failure = failures.first(where: { $0.failureClass != .unsupported }) ?? failures.first { throw failure }
     }
 
-    /// Closes all connections and ends the threads; running requests fail.
+    /// Closes all connections and stops the threads. Running requests fail.
     public func shutdown() async {
         await resources.client.engine.shutdown()
     }

@@ -139,7 +139,7 @@ import TransportTUS
         // A pinned key does not make a certificate trusted. This certificate is its own issuer's.
         #expect(
             error?.message
-                == "The certificate of https://127.0.0.1:\(site.proxy.port) is not trusted, or is for another name. If it is right, name a file with its issuer's certificate, or with a self-signed certificate itself, in the setting caFile (transferq: --ca-file). A key in pinnedPublicKeys does not make a certificate trusted."
+                == "The certificate of https://127.0.0.1:\(site.proxy.port) is not trusted, or is for another name. If it is right, set caFile (transferq: --ca-file) to a file with the certificate of its issuer, or, if it is self-signed, with the certificate itself. A key in pinnedPublicKeys does not make a certificate trusted."
         )
         #expect(try await session.status.state == .waiting)
         #expect(site.server.statistics.requests.isEmpty)

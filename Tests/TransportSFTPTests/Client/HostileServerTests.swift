@@ -130,7 +130,7 @@ struct HostileServerTests {
             ScriptedPeer.data(id, [UInt8](repeating: 1, count: count))
         }
         #expect(error?.failureClass == .protocolViolation && received == nil)
-        #expect(error?.message.contains("no file has") == true, "\(error?.description ?? "")")
+        #expect(error?.message.contains("which is implausible") == true, "\(error?.description ?? "")")
     }
 
     @Test func reportsRefusalDuringDownload() async throws {

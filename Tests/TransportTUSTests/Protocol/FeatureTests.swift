@@ -125,7 +125,7 @@ import TransportTUS
         let error = await upload.failure()
         #expect(error?.failureClass == .unsupported)
         #expect(error?.code == .tooLarge)
-        #expect(error?.message.contains("up to 10 bytes; this one has 11") == true)
+        #expect(error?.message.contains("up to 10 bytes; this file has 11") == true)
         #expect(upload.methods.isEmpty)
         await upload.end()
     }

@@ -5,15 +5,15 @@ enum BodySource {
     case file(FileBody)
     /// `remaining` is nil for an unknown length.
     case stream(StreamBody, remaining: Int64?)
-    /// The remaining sources; the first is never exhausted.
+    /// The remaining sources. The first one is never exhausted.
     case sequence([BodySource])
 
-    /// The number of bytes, at most `limit`, that can be requested now.
+    /// Returns how many bytes, at most `limit`, can be read now.
     func availability(upTo limit: Int) -> StreamBody.Availability {
         switch self {
         case .none: return .end
         case .bytes(let bytes, let position): return position < bytes.count ? .bytes(min(limit, bytes.count - position)) : .end
-        // Only reading shows whether the bytes are in memory.
+        // Only a read shows whether the bytes are in memory.
         case .file(let body): return body.remaining > 0 ? .bytes(Int(min(Int64(limit), body.remaining))) : .end
         case .stream(let body, let remaining):
             if remaining == 0 { return .end }
@@ -28,7 +28,7 @@ enum BodySource {
         }
     }
 
-    /// Fills a buffer that is not larger than ``availability(upTo:)`` returned.
+    /// Fills a buffer. Its size must not exceed the number of bytes that ``availability(upTo:)`` returned.
     mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> FileBody.Read {
         switch self {
         case .none:
@@ -45,7 +45,7 @@ enum BodySource {
             self = .stream(body, remaining: remaining.map { $0 - Int64(buffer.count) })
             return .bytes(buffer.count)
         case .sequence(var parts):
-            // Allows changing the part in place, without a copy.
+            // Lets the next line change the source in place, without a copy.
             self = .none
             let read = unsafe parts[0].read(into: buffer)
             if case .end = parts[0].availability(upTo: 1) { parts.removeFirst() }

@@ -1,11 +1,11 @@
 import TransferCore
 import TransportSupport
 
-/// Moves bodies between transfers and files, through threads that can block. Used by the loop's thread.
+/// Moves bodies between transfers and files on threads that may block. Used by the loop's thread.
 struct BodyThreads {
     let mailbox: LoopMailbox
     let readers: ReaderThreads
-    /// The threads for sinks whose download passes no threads.
+    /// The threads that write downloads for which the caller passes no threads.
     let writers: WorkerThreads
     private let extraChunks = ChunkAllowance()
 
@@ -20,7 +20,7 @@ struct BodyThreads {
         try source(pending.request.body, of: pending.id, showing: pending.request.observeBody)
     }
 
-    /// - Parameter observe: Called on reader threads, so it sees all bytes only if nothing is read on the loop's thread.
+    /// - Parameter observe: Called on reader threads. It sees all bytes only if no bytes are read on the loop's thread.
     private func source(
         _ body: HTTPBody, of id: PendingRequest.ID, showing observe: (@Sendable (RawSpan) -> Void)?
     ) throws(CurlEngineError) -> BodySource {
@@ -61,7 +61,7 @@ struct BodyThreads {
         _ queue: WriteQueue, to sink: any HTTPResponseSink, on threads: WorkerThreads, callLoop: @escaping @Sendable () -> Void
     ) throws(TransferError) {
         try threads.submit {
-            // This thread already runs, so submitting to it again does not fail.
+            // This thread is already running, so submitting work to it again does not fail.
             if queue.write(to: sink, callLoop: callLoop) { try? write(queue, to: sink, on: threads, callLoop: callLoop) }
         }
     }

@@ -9,32 +9,32 @@ import TransportSupport
     import Darwin
 #endif
 
-/// A piece of a file that a reader thread has read, or will read.
+/// A chunk of a file, before or after a reader thread has read it.
 struct FileChunk: Sendable {
-    /// Where the piece begins in the file.
+    /// The position of the chunk in the file.
     var offset: Int64
     let storage: TransferBuffer
     /// The number of bytes to read.
     let limit: Int
-    /// The number of bytes of the storage that hold the piece.
+    /// The number of bytes of the storage that the chunk fills.
     var count = 0
-    /// The system's error, or 0.
+    /// The error number of a failed read, or 0.
     var errorNumber: CInt = 0
 }
 
-/// Reads a part of a file for libcurl: directly from the page cache, otherwise through a reader thread. Confined to the loop's thread.
+/// Reads a range of a file for libcurl: cached bytes directly from the page cache, others on a reader thread. Confined to the loop's thread.
 final class FileBody {
     /// The result of a read.
     enum Read {
         case bytes(Int)
-        /// A reader thread is reading; ``receive(_:)`` follows.
+        /// A reader thread is reading. It then calls ``receive(_:)``.
         case later
         case failed(TransferError)
     }
 
-    /// Small enough for many transfers in parallel.
+    /// Small enough to have many transfers in parallel.
     private static let chunkSize = 256 * 1024
-    /// How much the system should read ahead of a piece that was not cached.
+    /// The number of bytes that the system should read ahead after a chunk that was not cached.
     private static let readAheadSize = 8 * 1024 * 1024
 
     private let file: FileReader
@@ -42,7 +42,7 @@ final class FileBody {
     private let end: Int64
     /// Reads a chunk on a reader thread and sends it back to the loop.
     private let readElsewhere: (FileChunk) throws(TransferError) -> Void
-    /// Chunks from reader threads that are not used up, in file order; bytes before `position` are used.
+    /// Chunks from reader threads with unused bytes, in file order. Bytes before `position` are used.
     private var delivered: [FileChunk] = []
     private var spare: TransferBuffer?
     private var isReadingElsewhere = false
@@ -62,13 +62,13 @@ final class FileBody {
 
     var remaining: Int64 { end - position }
 
-    /// Fills a buffer that is not larger than the remaining bytes, as far as possible without waiting.
+    /// Fills as much of a buffer as possible without waiting. The buffer must not be larger than the remaining bytes.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Read {
         if let chunk = delivered.first {
             if chunk.errorNumber != 0 { return .failed(.sourceUnavailable(file.source.path, errno: chunk.errorNumber)) }
             guard chunk.count > 0 else { return .failed(file.endedEarly(at: position)) }
             let count = unsafe take(from: chunk, into: buffer)
-            // Without cached reads, a reader thread is always one piece ahead.
+            // Without cached reads, a reader thread always reads one chunk ahead.
             if !canReadCached, delivered.count < 2 {
                 do { try readNext() } catch { return .failed(error) }
             }
@@ -80,7 +80,7 @@ final class FileBody {
         return .later
     }
 
-    /// Takes a chunk from a reader thread.
+    /// Stores a chunk from a reader thread.
     func receive(_ chunk: FileChunk) {
         isReadingElsewhere = false
         delivered.append(chunk)
@@ -103,7 +103,7 @@ final class FileBody {
                 return .bytes(count)
             }
             if count == 0 { return .failed(file.endedEarly(at: position)) }
-            // EAGAIN: not in memory now. Other errors, usually EOPNOTSUPP, mean that this file system does not support the flag.
+            // EAGAIN means that the bytes are not in memory. Other errors, usually EOPNOTSUPP, mean that this file system does not support the flag.
             if errno != EAGAIN { canReadCached = false }
         #else
             canReadCached = false
@@ -111,7 +111,7 @@ final class FileBody {
         return nil
     }
 
-    /// Makes a reader thread read the bytes after the last chunk, if there are any.
+    /// Lets a reader thread read the bytes after the last chunk, if any are left.
     private func readNext() throws(TransferError) {
         let offset = delivered.last.map { $0.offset + Int64($0.count) } ?? position
         guard !isReadingElsewhere, offset < end, delivered.last?.errorNumber ?? 0 == 0, delivered.last?.count != 0 else { return }
@@ -122,7 +122,7 @@ final class FileBody {
         try readElsewhere(FileChunk(offset: offset, storage: storage, limit: limit))
     }
 
-    /// Fills a chunk, waiting for the disk, and passes it to the observer. Called on a reader thread.
+    /// Fills a chunk from the disk, and passes it to the observer. Called on a reader thread, because it blocks.
     static func fill(_ chunk: FileChunk, from file: FileReader, showing observe: (@Sendable (RawSpan) -> Void)?) -> FileChunk {
         var chunk = chunk
         let bytes = unsafe chunk.storage.bytes
@@ -134,7 +134,7 @@ final class FileBody {
         chunk.count = max(0, count)
         if chunk.count > 0 { observe?(unsafe UnsafeRawBufferPointer(rebasing: bytes[..<chunk.count]).bytes) }
         #if os(Linux)
-            // Only advice: a failure is harmless.
+            // This is only advice, so a failure is harmless.
             _ = posix_fadvise(file.descriptor.rawValue, off_t(chunk.offset + Int64(chunk.count)), off_t(readAheadSize), POSIX_FADV_WILLNEED)
         #endif
         return chunk

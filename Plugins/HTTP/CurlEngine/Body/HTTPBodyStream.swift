@@ -1,15 +1,15 @@
 import Locking
 import TransferCore
 
-/// A request's body that is produced while it is sent. One side writes and the engine sends; the transfer pauses while there is nothing to
-/// send.
+/// A request's body that the app produces while it is sent. The app writes bytes and the engine sends them. The transfer pauses while no bytes are
+/// available.
 ///
-/// Serves one request. Sent bytes are not kept.
+/// A stream serves one request. Sent bytes are not kept.
 public final class HTTPBodyStream: Sendable {
-    /// The result of the engine's look for bytes.
+    /// The result when the engine asks for bytes.
     enum Supply {
         case pieces([[UInt8]])
-        /// Nothing now; the wake-up follows when there is more.
+        /// No bytes are available yet. The wake-up function is called when bytes arrive.
         case later
         case end
         case failed(any Error)
@@ -20,7 +20,7 @@ public final class HTTPBodyStream: Sendable {
         var count = 0
         var isFinished = false
         var failure: (any Error)?
-        /// Whether a request took the stream.
+        /// Whether the stream belongs to a request.
         var isTaken = false
         /// Whether that request has ended.
         var isAbandoned = false
@@ -35,16 +35,16 @@ public final class HTTPBodyStream: Sendable {
 
     /// Creates an empty stream.
     ///
-    /// - Parameter capacity: How many unsent bytes can wait before ``write(_:)`` waits, too; twice as many can be in memory.
+    /// - Parameter capacity: The maximum number of unsent bytes before ``write(_:)`` waits. Up to twice as many can be in memory.
     public init(capacity: Int = 1024 * 1024) {
         self.capacity = max(1, capacity)
     }
 
-    /// Adds bytes, and waits while too many are unsent. Can be called from any task, also before the request is made, but not after
+    /// Adds bytes, and waits while too many bytes are unsent. Can be called from any task, even before the request is made, but not after
     /// ``finish()`` or ``fail(_:)``.
     ///
-    /// - Throws: A ``CurlEngineError`` of the kind ``CurlEngineError/Kind/requestEnded`` if the request has ended, or `CancellationError`,
-    ///   after which the bytes may still be sent.
+    /// - Throws: A ``CurlEngineError`` of the kind ``CurlEngineError/Kind/requestEnded`` if the request has ended; or `CancellationError`, after
+    ///   which the bytes may still be sent.
     public func write(_ bytes: [UInt8]) async throws {
         let (id, wake) = try state.withLock { state in
             guard !state.isAbandoned else { throw Self.ended }
@@ -59,7 +59,7 @@ public final class HTTPBodyStream: Sendable {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let outcome = state.withLock { state -> Result<Void, any Error>? in
-                    // Checked first, because the request can have ended with exactly these bytes.
+                    // Checked first, because the request may have ended after exactly these bytes.
                     if state.count <= capacity { return .success(()) }
                     if state.isAbandoned { return .failure(Self.ended) }
                     if Task.isCancelled { return .failure(CancellationError()) }
@@ -73,12 +73,12 @@ public final class HTTPBodyStream: Sendable {
         }
     }
 
-    /// Ends the body. Called once, from any thread.
+    /// Ends the body. Call it once, from any thread.
     public func finish() {
         end { $0.isFinished = true }
     }
 
-    /// Ends the request with an error, because the body can't be completed. Called from any thread.
+    /// Ends the request with an error because the body can't be completed. Call it from any thread.
     public func fail(_ error: any Error) {
         end { $0.failure = error }
     }
@@ -102,8 +102,8 @@ public final class HTTPBodyStream: Sendable {
 extension HTTPBodyStream {
     /// Binds the stream to a request.
     ///
-    /// - Parameter wake: Called from any thread when there are bytes after ``take()`` found none.
-    /// - Returns: Whether the stream was free.
+    /// - Parameter wake: Called from any thread when bytes are available after ``take()`` found none.
+    /// - Returns: Whether the stream could be bound; false if it already belongs to a request.
     func attach(wake: @escaping @Sendable () -> Void) -> Bool {
         state.withLock { state in
             guard !state.isTaken else { return false }
@@ -113,7 +113,7 @@ extension HTTPBodyStream {
         }
     }
 
-    /// Takes all waiting bytes and resumes writers.
+    /// Removes and returns all waiting bytes, and resumes the writers.
     func take() -> Supply {
         let (supply, writers) = state.withLock { state -> (Supply, [CheckedContinuation<Void, any Error>]) in
             if let failure = state.failure { return (.failed(failure), []) }
@@ -133,7 +133,7 @@ extension HTTPBodyStream {
         return supply
     }
 
-    /// Resumes writers with an error, because the request has ended.
+    /// Resumes the writers with an error because the request has ended.
     func abandon() {
         let writers = state.withLock { state in
             defer {

@@ -1,14 +1,16 @@
 package import TransportSupport
 
-/// The threads that read files outside the page cache: separate ones for each device, so a disk that hangs does not delay files on another.
+/// The threads that read bytes outside the page cache. Each device has its own, so a disk that hangs does not delay files on another one.
 package struct ReaderThreads: Sendable {
-    /// Whether the engine's thread reads cached files itself. The system can cache a file at any time, even because of the check.
+    /// Whether the engine's thread reads cached bytes itself. The system may cache bytes at any time, even as a result of the check.
     let skipsCachedFiles: Bool
     private let find: @Sendable (FileReader) -> WorkerThreads
 
-    /// Creates reader threads from a rule, which is called on the engine's thread.
+    /// Creates reader threads.
     ///
-    /// - Parameter skipsCachedFiles: Whether the engine's thread reads cached files itself.
+    /// - Parameters:
+    ///   - skipsCachedFiles: Whether the engine's thread reads cached bytes itself.
+    ///   - find: Returns the threads for a file. Called on the engine's thread.
     package init(skipsCachedFiles: Bool = true, _ find: @escaping @Sendable (FileReader) -> WorkerThreads) {
         self.skipsCachedFiles = skipsCachedFiles
         self.find = find

@@ -1,9 +1,9 @@
-/// Passes the bytes of a stream to libcurl. Confined to the loop's thread.
+/// Passes the bytes of an ``HTTPBodyStream`` to libcurl. Confined to the loop's thread.
 final class StreamBody {
     /// The number of bytes that can be read now.
     enum Availability {
         case bytes(Int)
-        /// No bytes yet. The stream wakes the loop when there are more.
+        /// No bytes are available yet. The stream wakes the loop when bytes arrive.
         case later
         case end
         case failed(any Error)
@@ -18,7 +18,7 @@ final class StreamBody {
         self.stream = stream
     }
 
-    /// Checks for bytes without waiting.
+    /// Returns the number of available bytes without waiting.
     func availability() -> Availability {
         if piece < pieces.count { return .bytes(pieces[piece].count - position) }
         switch stream.take() {
@@ -39,7 +39,7 @@ final class StreamBody {
         }
         position += buffer.count
         guard position == pieces[piece].count else { return }
-        // Frees the sent bytes.
+        // Frees the memory of the sent bytes.
         pieces[piece] = []
         piece += 1
         position = 0

@@ -1,11 +1,11 @@
 import TransferCore
 
-/// The data that a transfer must still send, and its rate. Confined to the loop's thread.
+/// The unsent part of a request's body, and its rate limit. Confined to the loop's thread.
 struct UploadState {
-    /// The result of libcurl's request for bytes.
+    /// The result when libcurl asks for bytes.
     enum Read {
         case bytes(Int)
-        /// Nothing now: the transfer pauses.
+        /// No bytes are available yet, so the transfer pauses.
         case pause
         case failed(any Error)
     }
@@ -14,7 +14,7 @@ struct UploadState {
     private let isChunked: Bool
     private var pace: Pace
     private let progress: (@Sendable (Int64) -> Void)?
-    /// The number of bytes that libcurl sent as the framing of chunks, not as the body.
+    /// The number of bytes that libcurl sent as the framing of HTTP chunks rather than as the body.
     private var framing: Int64 = 0
     private(set) var sent = SentBytes()
     private(set) var isPaused = false
@@ -26,7 +26,7 @@ struct UploadState {
         progress = pending.isDownload ? nil : pending.progress
     }
 
-    /// When to ask the rate limits again; nil unless they pause the transfer.
+    /// The time to ask the rate limits again; nil unless they pause the transfer.
     var resumesAt: ContinuousClock.Instant? { pace.resumesAt }
 
     mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> Read {
@@ -43,7 +43,7 @@ struct UploadState {
         case .bytes(let count):
             pace.use(count)
             sent.limit += Int64(count)
-            // The length in hexadecimal and two line breaks (RFC 9112, section 7.1).
+            // The framing is the length in hexadecimal and two line breaks (RFC 9112, section 7.1).
             if isChunked { framing += Int64(String(count, radix: 16).utf8.count + 4) }
             return .bytes(count)
         case .later:
@@ -62,9 +62,9 @@ struct UploadState {
         pace.resumesAt = nil
     }
 
-    /// Takes libcurl's count of the bytes that the socket took.
+    /// Updates the number of sent bytes from libcurl's count of the bytes that the socket accepted.
     mutating func report(_ uploaded: Int64) {
-        // The framing of the last chunk, which is empty, may be counted too.
+        // The count may include the framing of the last HTTP chunk, which is empty.
         let taken = min(uploaded - framing, sent.limit)
         guard taken > sent.taken else { return }
         sent.taken = taken

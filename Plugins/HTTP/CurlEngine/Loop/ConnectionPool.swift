@@ -1,9 +1,9 @@
 import CCurl
 import TransferCore
 
-/// The options that requests must have in common to share a connection: all of them, including secrets.
+/// The options that must be equal for requests to share a connection: all of them, including secrets.
 ///
-/// libcurl compares most options itself, but not all. In 7.88, a request without an interface reuses a connection that is bound to one, a
+/// libcurl itself compares most options, but not all. In version 7.88, a request without an interface reuses a connection that is bound to one, a
 /// request for HTTP/2 reuses an HTTP/1.1 connection, and the key of a client certificate is ignored.
 struct ConnectionKey: Hashable {
     private let texts: [String?]
@@ -31,9 +31,9 @@ struct ConnectionKey: Hashable {
 
 /// Connections and TLS sessions that requests with the same options share. Confined to the loop's thread.
 @safe final class ConnectionPool {
-    /// libcurl's share object; its connections close with it.
+    /// libcurl's share object. Its connections close when it is freed.
     let share: UnsafeMutableRawPointer
-    /// The number of the last use, counted over all pools of the engine.
+    /// The number of the last use. Uses are counted over all pools of the engine.
     fileprivate var lastUse: UInt64 = 0
     /// The number of transfers that use the pool.
     fileprivate var users = 0
@@ -55,13 +55,13 @@ struct ConnectionKey: Hashable {
 
 /// The pools of one engine.
 struct ConnectionPools {
-    /// The maximum number of unused pools. The least recently used one is dropped first, with its connections.
+    /// The maximum number of unused pools. Beyond it, the least recently used pool is dropped with its connections.
     static let maximumIdle = 8
 
     private var pools: [ConnectionKey: ConnectionPool] = [:]
     private var uses: UInt64 = 0
 
-    /// Returns the pool for some options. Give it back with ``giveBack(_:)``.
+    /// Returns the pool for a key. After use, give it back with ``giveBack(_:)``.
     mutating func take(_ key: ConnectionKey) throws(CurlEngineError) -> ConnectionPool {
         let pool: ConnectionPool
         if let existing = pools[key] { pool = existing } else { pool = try ConnectionPool() }
@@ -72,7 +72,7 @@ struct ConnectionPools {
         return pool
     }
 
-    /// Takes a pool back. Call it when the transfer's handle no longer uses the pool.
+    /// Gives a pool back, after the transfer's handle has stopped using it.
     mutating func giveBack(_ pool: ConnectionPool) {
         pool.users -= 1
         let idle = pools.filter { $0.value.users == 0 }

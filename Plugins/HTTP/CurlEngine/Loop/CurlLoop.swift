@@ -4,9 +4,9 @@ import SystemPackage
 import TransferCore
 import TransportSupport
 
-/// The thread that owns libcurl: in a loop, takes commands, moves bytes, and waits for sockets.
+/// The loop that runs libcurl on a dedicated thread. It executes commands, moves bytes, and waits for sockets.
 ///
-/// Made on its thread and never leaves it, so nothing here needs a lock.
+/// It is created on its thread and never leaves it, so its properties need no lock.
 @safe final class CurlLoop {
     private let multi: UnsafeMutableRawPointer
     private let mailbox: LoopMailbox
@@ -14,18 +14,18 @@ import TransportSupport
     private let bodies: BodyThreads
     private var handles: EasyHandles
     private var pools = ConnectionPools()
-    /// Requests beyond the limit of connections. They wait here and not in libcurl, which wakes one at a time, whether or not it can use
-    /// the freed connection.
+    /// Requests beyond the maximum number of connections. They wait here rather than in libcurl, which wakes one request at a time even if that
+    /// request can't use the freed connection.
     private var waiting = PendingRequests()
     private var transfers: [PendingRequest.ID: Transfer] = [:]
-    /// Transfers that libcurl has completed, and whose sinks have not.
+    /// Transfers that libcurl has completed while their sinks still write.
     private var draining: [PendingRequest.ID: Transfer] = [:]
     private var isStopping = false
 
-    /// How long unsolicited progress of writes can go unnoticed, in milliseconds.
+    /// The interval, in milliseconds, at which the loop checks the progress of writes that do not wake it.
     private static let progressInterval: CInt = 50
 
-    /// libcurl's one-time setup for the process; repeated calls do nothing (curl_global_init(3)).
+    /// Sets libcurl up once for the process. Repeated calls do nothing (curl_global_init(3)).
     private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
     /// Starts a thread with a loop on it.
@@ -51,7 +51,7 @@ import TransportSupport
         handles = EasyHandles(limit: configuration.maximumConnections)
         // Both limits apply to each pool.
         unsafe ccurl_multi_setopt_long(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, configuration.maximumConnections)
-        // The number of idle connections.
+        // This limits the idle connections.
         unsafe ccurl_multi_setopt_long(multi, CURLMOPT_MAXCONNECTS, configuration.maximumConnections)
     }
 
@@ -129,7 +129,7 @@ import TransportSupport
         }
     }
 
-    /// Removes a transfer from libcurl; the caller then completes it.
+    /// Removes a transfer from libcurl. The caller must then complete it.
     private func remove(_ id: PendingRequest.ID) -> Transfer? {
         guard let transfer = transfers.removeValue(forKey: id) else { return nil }
         unsafe curl_multi_remove_handle(multi, transfer.handle.pointer)
@@ -144,7 +144,7 @@ import TransportSupport
     }
 
     private func release(_ handle: EasyHandle, _ pool: ConnectionPool, isClean: Bool) {
-        // The handle releases the pool.
+        // The handle stops using the pool when it is given back, so it comes first.
         handles.giveBack(handle, isClean: isClean)
         pools.giveBack(pool)
     }
@@ -161,9 +161,9 @@ import TransportSupport
         transfer.applyPauses()
     }
 
-    /// Resumes transfers whose rate limits are due.
+    /// Resumes the transfers that the rate limits allow again.
     ///
-    /// - Returns: Milliseconds until the next of them is due; a long time without one.
+    /// - Returns: The number of milliseconds until the next paused transfer may resume; 10 seconds if there is none.
     private func resumePaced() -> CInt {
         var wait = Duration.seconds(10)
         let now = ContinuousClock.now
@@ -178,9 +178,9 @@ import TransportSupport
         return CInt((wait / .milliseconds(1)).rounded(.up))
     }
 
-    /// Takes back written chunks, passes on gathered ones, and resumes a transfer that waited for that.
+    /// Collects written chunks, passes the gathered bytes to the writer, and resumes a transfer that waited for a free chunk.
     ///
-    /// - Returns: Whether the transfer continues; false if the sink can't write.
+    /// - Returns: Whether the transfer continues; false if the sink failed.
     @discardableResult private func settle(_ transfer: Transfer, isEnd: Bool = false) -> Bool {
         do {
             let wasStarved = transfer.download?.isStarved
@@ -202,14 +202,14 @@ import TransportSupport
             var context: UnsafeMutableRawPointer?
             unsafe ccurl_getinfo_pointer(message.pointee.easy_handle, CURLINFO_PRIVATE, &context)
             guard let id = unsafe Transfer.from(context)?.pending.id, let transfer = transfers.removeValue(forKey: id) else { continue }
-            // Before the handle is removed, which closes a requested socket.
+            // Taken before the handle is removed, which closes its socket.
             let result = transfer.pending.isSocket ? transfer.result(code) : nil
             unsafe curl_multi_remove_handle(multi, transfer.handle.pointer)
             if let result { complete(transfer, result) } else { finish(transfer, code) }
         }
     }
 
-    /// Completes a transfer that libcurl has finished as soon as its sink has all bytes.
+    /// Completes a transfer that libcurl has finished, as soon as its sink has written all bytes.
     private func finish(_ transfer: Transfer, _ code: CURLcode) {
         guard settle(transfer, isEnd: true) else { return }
         guard transfer.download?.isWritten ?? true else {

@@ -17,7 +17,7 @@ extension EasyHandle {
         case .http1: set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         case .http2:
             set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
-            // Wait for a connection to share rather than open another.
+            // Waits for a connection that can be shared instead of opening another one.
             set(CURLOPT_PIPEWAIT, 1)
         }
         try applyTrust(options)
@@ -43,7 +43,7 @@ extension EasyHandle {
         if let certificate = options.clientCertificate {
             try set(CURLOPT_SSLCERT, certificate.certificateFile)
             try set(CURLOPT_SSLKEY, certificate.keyFile ?? certificate.certificateFile)
-            // Always set, because without a passphrase OpenSSL prompts for one on the terminal, which blocks all transfers.
+            // Always set. Without a passphrase, OpenSSL would prompt for one on the terminal, which blocks all transfers.
             try set(CURLOPT_KEYPASSWD, certificate.passphrase?.reveal() ?? "")
         }
     }
@@ -53,7 +53,7 @@ extension EasyHandle {
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         switch proxy.choice {
         case .environment: break
-        // With an empty string, libcurl also ignores the environment (CURLOPT_PROXY(3)).
+        // An empty string makes libcurl ignore the environment, too (CURLOPT_PROXY(3)).
         case .direct: try set(CURLOPT_PROXY, "")
         case .url(let url), .variable(let url):
             try set(CURLOPT_PROXY, url)

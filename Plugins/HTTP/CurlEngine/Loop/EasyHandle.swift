@@ -1,12 +1,12 @@
 import CCurl
 
-/// A libcurl handle for one transfer at a time, with its buffer for error text. Confined to the loop's thread.
+/// A libcurl easy handle, with a buffer for its error text. It serves one transfer at a time. Confined to the loop's thread.
 @safe final class EasyHandle {
     let pointer: UnsafeMutableRawPointer
     private let errorText: UnsafeMutablePointer<CChar>
     private let socketFailure: UnsafeMutablePointer<CInt>
-    /// The number of bytes to read from a socket in one call. Below the size at which the C library asks the system for each allocation
-    /// (mallopt(3)).
+    /// The number of bytes to read from a socket in one call. It is below the size at which the C library requests memory from the system for each
+    /// allocation (mallopt(3)).
     private static let readBufferSize = 100 * 1024
 
     init() throws(CurlEngineError) {
@@ -30,7 +30,7 @@ import CCurl
     /// Resets the handle for the next transfer.
     func reset() {
         unsafe ccurl_setopt_pointer(pointer, CURLOPT_SHARE, nil)
-        // Frees the buffer; each transfer with a body sets its own size.
+        // Frees the buffer. Each transfer with a body sets its own size.
         set(CURLOPT_UPLOAD_BUFFERSIZE, 16 * 1024)
         unsafe curl_easy_reset(pointer)
         unsafe errorText[0] = 0
@@ -41,20 +41,20 @@ import CCurl
     private func setDefaults() {
         unsafe ccurl_setopt_pointer(pointer, CURLOPT_ERRORBUFFER, errorText)
         unsafe ccurl_setopt_open_socket(pointer, socketFailure)
-        // The same for all transfers, because libcurl keeps the buffer of the first one.
+        // All transfers use the same size, because libcurl keeps the buffer of the first one.
         set(CURLOPT_BUFFERSIZE, Self.readBufferSize)
     }
 
-    /// Whether no socket could be opened since the last reset because too few file descriptors are free.
+    /// Whether a socket could not be opened since the last reset because too few file descriptors were free.
     var lacksDescriptors: Bool { unsafe socketFailure.pointee != 0 }
 
-    /// libcurl's description of how the transfer ended.
+    /// Returns libcurl's description of the transfer's result.
     func describe(_ code: CURLcode) -> String {
         unsafe String(cString: errorText[0] == 0 ? curl_easy_strerror(code) : UnsafePointer(errorText))
     }
 
     func set(_ option: CURLoption, _ value: Int) {
-        // Fails only for options that libcurl was built without; all builds have those used here.
+        // This fails only for options that libcurl was built without. All builds have the options used here.
         unsafe ccurl_setopt_long(pointer, option, value)
     }
 
@@ -76,9 +76,9 @@ import CCurl
     }
 }
 
-/// Handles for later transfers: making a handle costs several allocations and its caches.
+/// A cache of idle handles. Creating a handle costs several allocations and loses libcurl's caches.
 struct EasyHandles {
-    /// The number of handles to keep.
+    /// The maximum number of idle handles.
     let limit: Int
     private var idle: [EasyHandle] = []
 
@@ -91,9 +91,11 @@ struct EasyHandles {
         return try EasyHandle()
     }
 
-    /// - Parameter isClean: Whether its transfer succeeded and had no trailers. A reset does not undo everything: in libcurl 7.88, the next
-    ///   transfer of a handle that failed in its trailers waits forever, and the next one with trailers of a handle that sent some uses
-    ///   freed memory.
+    /// Puts a handle back into the cache, or drops it.
+    ///
+    /// - Parameter isClean: Whether its transfer succeeded and had no trailers. Otherwise the handle is dropped, because a reset does not undo
+    ///   everything. In libcurl 7.88, after a transfer that failed in its trailers, the handle's next transfer waits forever. After a transfer with
+    ///   trailers, the next one with trailers uses freed memory.
     mutating func giveBack(_ handle: EasyHandle, isClean: Bool) {
         handle.reset()
         if isClean, idle.count < limit { idle.append(handle) }

@@ -2,7 +2,7 @@ import CCurl
 import Locking
 import TransferCore
 
-/// A request of another thread to the loop's thread.
+/// A command from another thread to the loop's thread.
 enum LoopCommand: Sendable {
     case start(PendingRequest)
     case cancel(PendingRequest.ID)
@@ -17,7 +17,7 @@ enum LoopCommand: Sendable {
     private struct State {
         var commands: [LoopCommand] = []
         var lastID: PendingRequest.ID = 0
-        /// Whether the loop waits, or is about to, without commands, and was not woken.
+        /// Whether the loop waits, or is about to wait, without commands, and was not woken yet.
         var isLoopWaiting = false
         var isClosed = false
         var hasEnded = false
@@ -25,8 +25,8 @@ enum LoopCommand: Sendable {
     }
 
     private let state = Locked(State())
-    /// Used by the loop's thread, which frees it after closing the mailbox; and here, under the lock of the open mailbox, to wake that
-    /// thread.
+    /// libcurl's multi handle. The loop's thread uses it, and frees it after closing the mailbox. This class uses it only to wake that thread, under
+    /// the lock and while the mailbox is open.
     nonisolated(unsafe) let multi: UnsafeMutableRawPointer  // Any thread may call curl_multi_wakeup(3), the only call made here.
 
     init(multi: UnsafeMutableRawPointer) {
@@ -40,9 +40,9 @@ enum LoopCommand: Sendable {
         }
     }
 
-    /// Adds a command and wakes the loop if it waits.
+    /// Adds a command, and wakes the loop if it waits.
     ///
-    /// - Returns: Whether the loop will see it; false once it has ended.
+    /// - Returns: Whether the loop will receive the command; false after the mailbox was closed.
     @discardableResult
     func post(_ command: LoopCommand) -> Bool {
         state.withLock { state in
@@ -54,7 +54,7 @@ enum LoopCommand: Sendable {
         }
     }
 
-    /// Called by the loop's thread only.
+    /// Removes and returns all commands. Called only on the loop's thread.
     func takeCommands() -> [LoopCommand] {
         state.withLock { state in
             defer { state.commands = [] }
@@ -63,9 +63,9 @@ enum LoopCommand: Sendable {
         }
     }
 
-    /// Makes the next command wake the loop. Called by the loop's thread only, before it waits.
+    /// Prepares the loop to wait, so that the next command wakes it. Called only on the loop's thread.
     ///
-    /// - Returns: Whether the loop can wait: false if there are commands.
+    /// - Returns: Whether the loop may wait; false if there are commands.
     func beginWaiting() -> Bool {
         state.withLock { state in
             state.isLoopWaiting = state.commands.isEmpty
@@ -73,9 +73,9 @@ enum LoopCommand: Sendable {
         }
     }
 
-    /// Takes no further commands. Called by the loop's thread only, before it frees what commands refer to.
+    /// Rejects further commands. Called only on the loop's thread, before it frees the objects that commands use.
     ///
-    /// - Returns: The commands that came too late.
+    /// - Returns: The commands that the loop has not executed.
     func close() -> [LoopCommand] {
         state.withLock { state in
             defer { state.commands = [] }
@@ -84,7 +84,7 @@ enum LoopCommand: Sendable {
         }
     }
 
-    /// Lets ``waitUntilClosed()`` return; the last action of the loop's thread.
+    /// Resumes ``waitUntilClosed()``. This is the last action of the loop's thread.
     func noteClosed() {
         let waiters = state.withLock { state in
             defer { state.closeWaiters = [] }

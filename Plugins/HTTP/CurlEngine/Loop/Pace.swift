@@ -1,27 +1,27 @@
 import TransferCore
 
-/// The allowance of the rate limits for one direction of a transfer. Confined to the loop's thread.
+/// Applies the rate limits to one direction of a transfer. Confined to the loop's thread.
 struct Pace {
     private let allowance: (@Sendable (Int) -> Allowance)?
     /// The number of allowed bytes that were not moved yet.
     private var credit = 0
-    /// When to ask again, after nothing was allowed.
+    /// The time to ask the rate limits again after they allowed no bytes.
     var resumesAt: ContinuousClock.Instant?
 
     init(_ allowance: (@Sendable (Int) -> Allowance)?) {
         self.allowance = allowance
     }
 
-    /// The number of bytes, at most `limit`, that can be moved now; asks the rate limits if none are left.
+    /// Returns how many bytes, at most `limit`, can be moved now. Asks the rate limits if no credit is left.
     mutating func credit(upTo limit: Int) -> Int {
         guard allowance != nil else { return limit }
         if credit <= 0 { ask(upTo: limit) }
         return credit
     }
 
-    /// Asks until all of `count` bytes are allowed, or no more are for now.
+    /// Asks the rate limits until `count` bytes are allowed, or no more bytes are allowed for now.
     ///
-    /// - Returns: Whether all are allowed.
+    /// - Returns: Whether all `count` bytes are allowed.
     mutating func cover(_ count: Int) -> Bool {
         guard allowance != nil else { return true }
         while credit < count {
@@ -40,7 +40,7 @@ struct Pace {
         guard let answer = allowance?(limit) else { return 0 }
         let bytes = max(0, min(answer.bytes, limit))
         credit += bytes
-        // A wait of zero would keep the thread busy asking.
+        // With a wait of zero, the thread would ask continuously.
         if bytes == 0 { resumesAt = .now + max(answer.retryAfter, .milliseconds(1)) }
         return bytes
     }

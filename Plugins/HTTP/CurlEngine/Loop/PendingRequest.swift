@@ -3,11 +3,11 @@ import SystemPackage
 import TransferCore
 import TransportSupport
 
-/// A request for the loop, and where its result goes.
+/// A request for the loop, with the destination of its result.
 struct PendingRequest: Sendable {
     typealias ID = UInt64
 
-    /// The result that the caller wants.
+    /// The kind of result that the caller needs.
     enum Purpose: Sendable {
         case response
         case download(any HTTPResponseSink, writers: WorkerThreads?)
@@ -19,7 +19,7 @@ struct PendingRequest: Sendable {
         case response(HTTPResponse)
         case socket(FileDescriptor)
 
-        /// The response. Throws for a request with another purpose.
+        /// The response. Throws if the request has another purpose.
         var response: HTTPResponse {
             get throws(CurlEngineError) {
                 guard case .response(let response) = self else { throw .wrongOutcome }
@@ -27,7 +27,7 @@ struct PendingRequest: Sendable {
             }
         }
 
-        /// The socket. Throws for a request with another purpose.
+        /// The socket. Throws if the request has another purpose.
         var socket: FileDescriptor {
             get throws(CurlEngineError) {
                 guard case .socket(let socket) = self else { throw .wrongOutcome }
@@ -41,9 +41,9 @@ struct PendingRequest: Sendable {
     let purpose: Purpose
     let pacing: (@Sendable (Int) -> Allowance)?
     let progress: (@Sendable (Int64) -> Void)?
-    /// Set before the cancellation is posted, which may be before the request itself is posted.
+    /// Set before the cancellation command is posted, which can happen before the request itself is posted.
     let isCancelled: Locked<Bool>
-    /// The lane that carries the request; nil for the shared loop.
+    /// The lane of the request; nil for the shared loop.
     let lane: (lane: DownloadLane, turn: DownloadLane.Turn)?
     let outcome: Once<Outcome>
 

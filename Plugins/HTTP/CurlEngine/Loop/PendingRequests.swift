@@ -1,7 +1,7 @@
-/// Requests that wait for a connection, in the order of their arrival.
+/// A first-in, first-out queue of requests that wait for a connection.
 struct PendingRequests {
     private var requests: [PendingRequest.ID: PendingRequest] = [:]
-    /// Also contains removed ones.
+    /// The IDs in the order of their arrival, including those of removed requests.
     private var queue: [PendingRequest.ID] = []
     private var first = 0
 

@@ -2,7 +2,7 @@ import CCurl
 import TransferCore
 
 extension Transfer {
-    /// Points libcurl's callbacks at this transfer. None of them allocates on the path of a request's body.
+    /// Sets libcurl's callbacks to this transfer. The callbacks do not allocate while a request's body is sent.
     func setCallbacks() {
         let easy = unsafe handle.pointer
         let context = unsafe Unmanaged.passUnretained(self).toOpaque()
@@ -54,7 +54,7 @@ extension Transfer {
         }
     }
 
-    /// - Returns: How many bytes were taken. Any number other than all of them ends or pauses the transfer (CURLOPT_WRITEFUNCTION(3)).
+    /// - Returns: The number of accepted bytes. If it is not the number of all bytes, the transfer ends or pauses (CURLOPT_WRITEFUNCTION(3)).
     private func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
         guard download?.isAccepted == true else { return unsafe response.addBody(bytes) ? bytes.count : 0 }
         switch unsafe download?.take(bytes) {
@@ -66,7 +66,7 @@ extension Transfer {
         }
     }
 
-    /// - Returns: Whether to continue.
+    /// - Returns: Whether the transfer continues.
     private func takeHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool {
         guard unsafe response.addHeaderLine(line) else {
             failure = CurlEngineError(.badAnswer, "The server's response has too many headers.")
@@ -82,8 +82,8 @@ extension Transfer {
         return true
     }
 
-    /// libcurl silently sends a request again when a reused connection closes before the first byte of the response, although the server
-    /// may have acted on the first one; and when the server answers 417.
+    /// Decides whether libcurl may send the request. libcurl silently repeats a request when a reused connection closes before the first byte of the
+    /// response, although the server may have acted on the request. It also repeats a request after a 417.
     private func mayBeginRequest() -> Bool {
         requestsBegun += 1
         if requestsBegun == 1 || isRepeatable { return true }
@@ -95,7 +95,7 @@ extension Transfer {
         return false
     }
 
-    /// Adds the fields after the body to libcurl's list, which libcurl frees (CURLOPT_TRAILERFUNCTION(3)).
+    /// Adds the trailers to a list that libcurl frees (CURLOPT_TRAILERFUNCTION(3)).
     private func appendTrailers(to list: inout UnsafeMutablePointer<curl_slist>?) -> Bool {
         do {
             let trailers = try pending.request.trailers?() ?? HTTPHeaders()

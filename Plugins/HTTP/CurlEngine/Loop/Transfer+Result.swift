@@ -8,7 +8,8 @@ import SystemPackage
 #endif
 
 extension Transfer {
-    /// The caller's result, after libcurl has finished and the sink, if any, has all bytes. Called once, before the handle is reset.
+    /// Returns the result for the caller, after libcurl has finished and the sink, if any, has written all bytes. Called once, before the handle is
+    /// reset.
     func result(_ code: CURLcode) -> Result<PendingRequest.Outcome, any Error> {
         var taken: curl_off_t = 0
         unsafe ccurl_getinfo_offset(handle.pointer, CURLINFO_SIZE_UPLOAD_T, &taken)
@@ -22,7 +23,7 @@ extension Transfer {
         }
     }
 
-    /// Adds to an error how much of the request's body was sent.
+    /// Adds to an error the amount of the request's body that was sent.
     func withSent(_ error: any Error) -> any Error {
         guard var failure = error as? CurlEngineError else { return error }
         failure.sent = upload.sent
@@ -41,13 +42,13 @@ extension Transfer {
             effectiveURL: handle.getString(CURLINFO_EFFECTIVE_URL) ?? pending.request.url, sent: upload.sent)
     }
 
-    /// Whether the whole response arrived before the connection broke, while the request's body was still being sent. Then the response
-    /// counts, and the number of sent bytes shows what the server can have.
+    /// Whether the whole response arrived before the connection broke, while the request's body was still being sent. The response is then valid, and
+    /// the number of sent bytes limits what the server can have.
     private var hasAnswerBeforeEnd: Bool {
         !pending.request.body.isNone && download == nil && response.isWhole
     }
 
-    /// Duplicates the descriptor of the connected socket, because libcurl closes its own.
+    /// Duplicates the descriptor of the connected socket, because libcurl closes the original.
     private func takeSocket(_ code: CURLcode) throws(CurlEngineError) -> FileDescriptor {
         guard code == CURLE_OK else { throw error(code) }
         var socket = curl_socket_t(-1)
@@ -62,7 +63,7 @@ extension Transfer {
     private func error(_ code: CURLcode) -> CurlEngineError {
         let error = plainError(code)
         guard requestsBegun > 0, !isRepeatable, error.isOfConnecting else { return error }
-        // libcurl sent the request, lost the connection, and made or tried another one automatically.
+        // libcurl sent the request, lost the connection, and automatically opened or tried another one.
         var unknown = CurlEngineError(
             .outcomeUnknown, "The connection broke after the request was sent and before any response.", cause: error.cause)
         unknown.wasServerGone = code == CURLE_COULDNT_CONNECT && error.kind == .refused
@@ -82,7 +83,7 @@ extension Transfer {
                 .outOfResources, "This process has too many open files and connections. Raise the limit (ulimit -n).",
                 cause: handle.describe(code))
         }
-        // For a response line that is longer than its limit (100 KiB), libcurl reports a lack of memory, or CURLE_TOO_LARGE (8.6).
+        // For a response line that exceeds its limit (100 KiB), libcurl reports a lack of memory or, since 8.6, CURLE_TOO_LARGE.
         if code == CURLE_OUT_OF_MEMORY || code.rawValue == 100, requestsBegun > 0 {
             return CurlEngineError(.badAnswer, "The server's response has a line that is too long.", cause: handle.describe(code))
         }
@@ -91,7 +92,7 @@ extension Transfer {
 }
 
 extension CurlEngineError {
-    /// Whether no connection was made over which a request could have been sent.
+    /// Whether the error is about connecting, so no request could be sent over that connection.
     fileprivate var isOfConnecting: Bool {
         [.hostNotFound, .refused, .timedOut, .tlsNotTrusted, .tlsFailed, .proxyRefused, .outOfResources].contains(kind)
     }

@@ -10,9 +10,9 @@ import TransferCore
     var upload: UploadState
     var download: DownloadState?
     var response: ResponseCollector
-    /// Why a callback ended the transfer, which is more precise than libcurl's code.
+    /// The error with which a callback ended the transfer. It is more precise than libcurl's code.
     var failure: (any Error)?
-    /// How often libcurl was about to send the request.
+    /// The number of times that libcurl was about to send the request.
     var requestsBegun = 0
     let isRepeatable: Bool
     /// libcurl's result; nil while the transfer runs.
@@ -39,16 +39,16 @@ import TransferCore
         unsafe curl_slist_free_all(headerList)
     }
 
-    /// Whether fields follow the body.
+    /// Whether fields follow the body of the request.
     var hasTrailers: Bool { pending.request.trailers != nil }
 
-    /// The transfer that libcurl passed back to a callback. Valid as long as the loop holds it, until its handle is reset.
+    /// Returns the transfer that libcurl passed to a callback. It is valid while the loop retains it, until its handle is reset.
     static func from(_ context: UnsafeMutableRawPointer?) -> Transfer? {
         guard let context = unsafe context else { return nil }
         return unsafe Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
     }
 
-    /// Pauses and resumes the directions of the transfer. Can call back at once.
+    /// Applies the paused directions of the transfer to libcurl, which may call back before this method returns.
     func applyPauses() {
         let sending = upload.isPaused ? CURLPAUSE_SEND : CURLPAUSE_SEND_CONT
         let receiving = download?.isPaused == true ? CURLPAUSE_RECV : CURLPAUSE_RECV_CONT
@@ -58,7 +58,7 @@ import TransferCore
     private func configure(_ configuration: CurlEngine.Configuration) throws(CurlEngineError) {
         let request = pending.request
         handle.set(CURLOPT_NOSIGNAL, 1)
-        // Without this, removing a handle would wait for its DNS lookup, and stop all transfers.
+        // Otherwise, removing a handle would wait for its DNS lookup, which stops all transfers.
         handle.set(CURLOPT_QUICK_EXIT, 1)
         handle.set(CURLOPT_DISALLOW_USERNAME_IN_URL, 1)
         handle.set(CURLOPT_EXPECT_100_TIMEOUT_MS, 300)
@@ -80,7 +80,7 @@ import TransferCore
     private func setMethodAndBody(_ request: HTTPRequest, uploadBufferSize: Int) throws(CurlEngineError) {
         if request.method == "HEAD" { handle.set(CURLOPT_NOBODY, 1) }
         if !request.body.isNone {
-            // libcurl's "upload" is any request with a body; the method is replaced below.
+            // libcurl calls any request with a body an "upload". The method is set below.
             handle.set(CURLOPT_UPLOAD, 1)
             // libcurl sends a body of unknown length chunked.
             let length = request.isChunked ? -1 : request.body.length ?? -1
@@ -93,10 +93,10 @@ import TransferCore
 
     private func setHeaders(_ request: HTTPRequest) throws(CurlEngineError) {
         for header in request.headers {
-            // libcurl takes a header without value with a semicolon, and would remove it otherwise (CURLOPT_HTTPHEADER(3)).
+            // With a semicolon, libcurl sends a header without a value; without it, libcurl removes the header (CURLOPT_HTTPHEADER(3)).
             try appendHeader(header.value.isEmpty ? "\(header.name);" : "\(header.name): \(header.value)")
         }
-        // Otherwise libcurl decides by the size of the body.
+        // Set in both cases. Otherwise, libcurl decides by the size of the body.
         try appendHeader(request.expectsContinue ? "Expect: 100-continue" : "Expect:")
         unsafe ccurl_setopt_list(handle.pointer, CURLOPT_HTTPHEADER, headerList)
     }

@@ -1,4 +1,4 @@
-/// Storage for bytes that moves between the loop's thread and one that can block, so that it is allocated once per transfer.
+/// A buffer that moves between the loop's thread and a thread that may block, so that it is allocated only once per transfer.
 @safe final class TransferBuffer: Sendable {
     nonisolated(unsafe) let bytes: UnsafeMutableRawBufferPointer  // Owned by the last receiver; each hand-over takes a lock.
 

@@ -7,7 +7,7 @@ import TransferCore
 #endif
 
 extension ConnectionOptions {
-    /// Rejects values that libcurl would interpret differently than intended.
+    /// Rejects values that libcurl would interpret in another way.
     package func validate() throws(CurlEngineError) {
         for key in pinnedPublicKeys {
             guard key.utf8.count == 44, key.hasSuffix("="), key.utf8.allSatisfy(isBase64Byte) else {
@@ -25,7 +25,7 @@ extension ConnectionOptions {
         }
     }
 
-    /// The interface in libcurl's form. Without a prefix, libcurl would look up an unknown name in the DNS, which stops all transfers.
+    /// The interface in the syntax of libcurl. Without a prefix, libcurl would look up an unknown name in the DNS, which stops all transfers.
     var libcurlInterface: String? {
         localInterface.map { (isIPAddress($0) ? "host!" : "if!") + $0 }
     }

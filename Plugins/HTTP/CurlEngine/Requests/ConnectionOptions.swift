@@ -1,6 +1,6 @@
 public import TransferCore
 
-/// How connections for a request are made. Requests share a connection only if all options are the same.
+/// The options for the connection of a request. Requests share a connection only if all options are equal.
 public struct ConnectionOptions: Sendable {
     /// A file with the certificates (PEM) to trust instead of the system's.
     public var certificateAuthorityFile: String?
@@ -8,14 +8,14 @@ public struct ConnectionOptions: Sendable {
     /// The client certificate, for servers that authenticate clients by TLS.
     public var clientCertificate: ClientCertificate?
 
-    /// The only public keys that the server may have, each as the SHA-256 of its subject public key info in base64 (RFC 7469,
-    /// section 2.4); empty for any key. Certificates are verified in addition.
+    /// The only accepted public keys of the server; empty to accept any key. Each is the SHA-256 of a key's subject public key info in base64 (RFC
+    /// 7469, section 2.4). Certificates must be valid in addition.
     public var pinnedPublicKeys: [String] = []
 
-    /// The proxy through which the server is reached.
+    /// The proxy to use.
     public var proxy = Proxy.environment
 
-    /// The name of the network interface, or the local IP address, that connections leave from; nil to let the system choose.
+    /// The network interface or local IP address of outgoing connections; nil to let the system choose.
     public var localInterface: String?
 
     /// The kind of IP address to use.
@@ -30,7 +30,7 @@ public struct ConnectionOptions: Sendable {
     /// The time limit for establishing a connection, including TLS; nil for ``CurlEngine/Configuration/connectTimeout``.
     public var connectTimeout: Duration?
 
-    /// Creates the default options: verified TLS 1.2 or later, HTTP/1.1, the proxy of the environment.
+    /// Creates the default options: TLS 1.2 or later with verification, HTTP/1.1, and the proxy of the environment.
     public init() {}
 
     /// A kind of IP address.
@@ -47,14 +47,14 @@ public struct ConnectionOptions: Sendable {
     public enum HTTPVersion: Hashable, Sendable {
         /// HTTP/1.1, one request at a time on each connection.
         case http1
-        /// HTTP/2 if a TLS server supports it, else HTTP/1.1. Requests to one server then share a connection.
+        /// HTTP/2 if a TLS server supports it, otherwise HTTP/1.1. With HTTP/2, requests to one server share a connection.
         case http2
     }
 }
 
 /// A certificate that authenticates the client to a server, with its private key.
 public struct ClientCertificate: Sendable {
-    /// The file with the certificate (PEM), followed by those of its issuers if the server needs them.
+    /// The file with the certificate (PEM), followed by the certificates of its issuers if the server needs them.
     public var certificateFile: String
 
     /// The file with the private key (PEM), or nil if it is in ``certificateFile``.
@@ -71,14 +71,14 @@ public struct ClientCertificate: Sendable {
     }
 }
 
-/// Whether a server must prove its identity.
+/// The verification of a server's certificate.
 public struct ServerVerification: Sendable {
     /// The certificate must be valid, trusted, and issued for the server's name.
     public static let required = ServerVerification(warn: nil)
 
-    /// Accepts any certificate, so anyone on the path can read and change the data. ``ConnectionOptions/pinnedPublicKeys`` still apply.
+    /// Accepts any certificate, so anyone on the network path can read and change the data. ``ConnectionOptions/pinnedPublicKeys`` still apply.
     ///
-    /// - Parameter warn: Called with a warning for each request, on the caller's executor; must show it to the user.
+    /// - Parameter warn: Called with a warning for each request, on the caller's executor. Show the warning to the user.
     public static func insecure(warn: @escaping @Sendable (_ message: String) -> Void) -> ServerVerification {
         ServerVerification(warn: warn)
     }
@@ -88,13 +88,13 @@ public struct ServerVerification: Sendable {
     var isRequired: Bool { warn == nil }
 }
 
-/// The proxy through which servers are reached.
+/// The proxy for connections to servers.
 public struct Proxy: Sendable {
     enum Choice: Hashable {
         case environment
         case direct
         case url(String)
-        /// The value of an environment variable, which can lack a scheme and contain a password.
+        /// The value of an environment variable. It may lack a scheme and contain a password.
         case variable(String)
     }
 
@@ -106,10 +106,10 @@ public struct Proxy: Sendable {
     /// The proxy in `http_proxy`, `HTTPS_PROXY` or `ALL_PROXY`, if set, except for hosts in `NO_PROXY` (libcurl-env(3)).
     public static let environment = Proxy(choice: .environment)
 
-    /// No proxy, whatever the environment says.
+    /// No proxy, even if the environment names one.
     public static let direct = Proxy(choice: .direct)
 
-    /// The name for errors; nil if there is no proxy.
+    /// The name of the proxy for errors; nil if there is no proxy.
     package var name: String? {
         switch choice {
         case .environment, .variable: "from the environment"
@@ -119,13 +119,13 @@ public struct Proxy: Sendable {
         }
     }
 
-    /// A given proxy.
+    /// Returns a proxy with a URL.
     ///
     /// - Parameters:
-    ///   - url: Its URL: `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h` (which lets the proxy resolve names), without user name.
-    ///   - userName: The user name at the proxy.
+    ///   - url: The URL of the proxy, without a user name: `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h` (the proxy resolves names).
+    ///   - userName: The user name for the proxy.
     ///   - password: The password of the user.
-    ///   - exceptions: Names of hosts and domains, IP addresses and networks (CIDR) that are reached without the proxy; nil for those in
+    ///   - exceptions: The hosts, domains, IP addresses and networks (CIDR) to connect to without the proxy; nil for those in
     ///     `NO_PROXY`.
     public static func url(_ url: String, userName: String? = nil, password: Secret? = nil, exceptions: [String]? = nil) -> Proxy {
         Proxy(choice: .url(url), userName: userName, password: password, exceptions: exceptions)

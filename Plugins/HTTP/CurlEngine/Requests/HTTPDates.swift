@@ -4,7 +4,7 @@ extension HTTPHeaders {
     /// A date is compared with the server's own `Date`, because the clocks of the machines can differ.
     package func retryAfter(now: Int) -> Duration? {
         guard let value = self["Retry-After"] else { return nil }
-        // Only digits are a number of seconds, however long.
+        // A value of digits only is a number of seconds, however large.
         if !value.isEmpty, value.utf8.allSatisfy({ (0x30...0x39).contains($0) }) { return .seconds(UInt32(value) ?? .max) }
         guard let date = secondsSince1970(ofHTTPDate: value) else { return nil }
         let serverNow = self["Date"].flatMap(secondsSince1970(ofHTTPDate:)) ?? now
@@ -12,7 +12,7 @@ extension HTTPHeaders {
     }
 }
 
-/// Parses the one date format that servers must send, for example `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7).
+/// Parses the only date format that servers may send, for example `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7).
 package func secondsSince1970(ofHTTPDate text: String) -> Int? {
     let parts = text.split(whereSeparator: { $0 == " " || $0 == ":" })
     let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -21,7 +21,7 @@ package func secondsSince1970(ofHTTPDate text: String) -> Int? {
     guard numbers.count == 5, (1...31).contains(numbers[0]), (1970...9999).contains(numbers[1]),
         (0...23).contains(numbers[2]), (0...59).contains(numbers[3]), (0...60).contains(numbers[4])
     else { return nil }
-    // A year that begins in March has the leap day at its end, so the days before a month do not depend on the year.
+    // In a year that begins in March, the leap day is last. The number of days before a month then does not depend on the year.
     let year = month < 2 ? numbers[1] - 1 : numbers[1]
     let monthFromMarch = (month + 10) % 12
     let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * monthFromMarch + 2) / 5 + numbers[0] - 719_469

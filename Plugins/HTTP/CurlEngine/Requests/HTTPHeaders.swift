@@ -1,8 +1,8 @@
-/// Header fields in order. Names are compared case-insensitively (RFC 9110, section 5.1).
+/// An ordered list of header fields. Names are case-insensitive (RFC 9110, section 5.1).
 public struct HTTPHeaders: Sendable, RandomAccessCollection, ExpressibleByDictionaryLiteral {
     /// One field.
     public struct Field: Hashable, Sendable {
-        /// The name as written.
+        /// The name in its original case.
         public var name: String
         /// The value without surrounding white space.
         public var value: String
@@ -18,7 +18,7 @@ public struct HTTPHeaders: Sendable, RandomAccessCollection, ExpressibleByDictio
         fields = elements.map { Field(name: $0.0, value: $0.1) }
     }
 
-    /// The first value of a name. Setting it replaces all fields of that name; setting nil removes them.
+    /// The first value of a header. Setting it replaces all fields of that name; setting nil removes them.
     public subscript(name: String) -> String? {
         get { fields.first { $0.name.equalsIgnoringCase(name) }?.value }
         set {
@@ -27,7 +27,7 @@ public struct HTTPHeaders: Sendable, RandomAccessCollection, ExpressibleByDictio
         }
     }
 
-    /// Adds a field at the end, in addition to others of its name.
+    /// Adds a field at the end. It keeps existing fields of the same name.
     public mutating func append(_ name: String, _ value: String) {
         fields.append(Field(name: name, value: value))
     }

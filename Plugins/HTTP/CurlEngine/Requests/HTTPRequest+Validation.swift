@@ -1,5 +1,5 @@
 extension HTTPRequest {
-    /// Refuses values that could smuggle a second header or request into the stream.
+    /// Rejects values that could insert another header or request into the connection.
     func validate() throws(CurlEngineError) {
         guard !method.isEmpty, method.utf8.allSatisfy(isTokenByte) else {
             throw CurlEngineError(.invalidRequest, "The HTTP method is empty or contains an invalid character.")
@@ -26,7 +26,7 @@ extension HTTPBody {
         if case .file = self { true } else { false }
     }
 
-    /// Whether a sequence has only bodies whose bytes already exist.
+    /// Whether the body can be sent: a sequence must not contain a stream or a missing body.
     fileprivate var isSendable: Bool {
         guard case .sequence(let parts) = self else { return true }
         return parts.allSatisfy { part in
@@ -53,7 +53,7 @@ extension HTTPHeaders {
     }
 }
 
-/// RFC 9110, section 5.6.2.
+/// Whether a byte can occur in a token (RFC 9110, section 5.6.2).
 private func isTokenByte(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true

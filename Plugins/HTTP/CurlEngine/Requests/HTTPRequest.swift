@@ -1,4 +1,4 @@
-/// One request, as it is sent. Redirects are never followed and nothing is repeated.
+/// One HTTP request. The engine does not follow redirects and does not retry it.
 public struct HTTPRequest: Sendable {
     /// The method, in upper case, for example `PATCH`.
     public var method: String
@@ -6,37 +6,37 @@ public struct HTTPRequest: Sendable {
     /// An absolute `http` or `https` URL without user name, password or fragment.
     public var url: String
 
-    /// Headers in the order in which they are sent. Only `Host`, and `Content-Length` or `Transfer-Encoding`, are added.
+    /// The headers in the order in which they are sent. The engine adds only `Host`, and `Content-Length` or `Transfer-Encoding`.
     public var headers: HTTPHeaders
 
     /// The content to send after the headers.
     public var body: HTTPBody
 
-    /// How the connection to the server is made.
+    /// The connection options.
     public var connection: ConnectionOptions
 
-    /// Whether to send `Expect: 100-continue` and wait before sending the body (RFC 9110, section 10.1.1), at most 0.3 s.
+    /// Whether to send `Expect: 100-continue` and to wait up to 0.3 s for the response before the body is sent (RFC 9110, section 10.1.1).
     public var expectsContinue: Bool
 
     /// Whether to open a connection for this request even if an idle one is available.
     package var needsNewConnection = false
 
-    /// Returns the fields that follow the body, which is then sent chunked, over HTTP/1.1. The headers announce them (`Trailer`, RFC 9110,
-    /// section 6.6.2). Called once, on the engine's thread; must not block. Its error ends the request.
+    /// Returns the trailers, the fields that follow the body. With trailers, the body is sent chunked over HTTP/1.1. The headers must announce the
+    /// fields (`Trailer`, RFC 9110, section 6.6.2). Called once, on the engine's thread. Must not block. An error ends the request.
     public var trailers: (@Sendable () throws -> HTTPHeaders)?
 
-    /// Observes the file that is the body, piece by piece in order, when it was read to be sent: to hash it without reading it twice.
-    /// Called on a reader thread, so other transfers do not wait. Has seen the whole file before the body's end is sent; for a request that
-    /// ends early, it can have seen more than was sent.
+    /// Observes the bytes of a file while they are sent, for example to hash them without a second read. Called for each chunk in order, on a reader
+    /// thread, so it does not delay other transfers. It has seen the whole file before the end of the body is sent. If the request ends early, it may
+    /// have seen more bytes than were sent.
     public var observeBody: (@Sendable (_ bytes: RawSpan) -> Void)?
 
-    /// A file with the certificates (PEM) to trust instead of the system's, of ``connection``.
+    /// A file with the certificates (PEM) to trust instead of the system's. The property of the same name in ``connection``.
     public var certificateAuthorityFile: String? {
         get { connection.certificateAuthorityFile }
         set { connection.certificateAuthorityFile = newValue }
     }
 
-    /// Creates a request. A `certificateAuthorityFile` overrides that of the connection's options.
+    /// Creates a request. `certificateAuthorityFile` overrides the same option of `connection`.
     public init(
         method: String, url: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none,
         certificateAuthorityFile: String? = nil, expectsContinue: Bool = false, connection: ConnectionOptions = ConnectionOptions(),
@@ -53,19 +53,19 @@ public struct HTTPRequest: Sendable {
         if let certificateAuthorityFile { self.certificateAuthorityFile = certificateAuthorityFile }
     }
 
-    /// Whether the body is sent in chunks, each with its length before it (RFC 9112, section 7.1).
+    /// Whether the body is sent in HTTP chunks, each preceded by its length (RFC 9112, section 7.1).
     var isChunked: Bool {
         !body.isNone && connection.httpVersion == .http1 && (trailers != nil || body.length == nil)
     }
 
-    /// Whether the request can be sent twice with the same effect (RFC 9110, section 9.2.2).
+    /// Whether sending the request twice has the same effect as sending it once (RFC 9110, section 9.2.2).
     ///
-    /// `PUT` is not counted: its body was consumed.
+    /// `PUT` is excluded because its body was consumed.
     var isRepeatable: Bool {
         ["GET", "HEAD", "OPTIONS", "DELETE"].contains(method)
     }
 
-    /// The scheme, host and port of the URL, without anything secret, for messages.
+    /// The scheme, host and port of the URL for messages, without any secret.
     var origin: String {
         let parts = url.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count > 2 else { return "of a request" }

@@ -6,19 +6,19 @@ public struct HTTPResponse: Sendable {
     /// The headers of the final response, without those of interim responses (1xx).
     public var headers: HTTPHeaders
 
-    /// The body's first bytes, at most ``CurlEngine/Configuration/maximumResponseBody``; empty if an ``HTTPResponseSink`` took it.
+    /// The first bytes of the body, at most ``CurlEngine/Configuration/maximumResponseBody``. Empty if an ``HTTPResponseSink`` accepted the body.
     public var body: [UInt8]
 
-    /// Whether the body was longer than ``body``; the connection is then not reused.
+    /// Whether the body was longer than ``body``. The connection is then not reused.
     public var isBodyTruncated: Bool
 
     /// The HTTP version of the response.
     public var version: ConnectionOptions.HTTPVersion
 
-    /// The requested URL, as normalized by libcurl.
+    /// The URL of the request, as normalized by libcurl.
     public var effectiveURL: String
 
-    /// The amount of the request's body that was sent: less than all of it if the server responded early.
+    /// The amount of the request's body that was sent. It is less than the whole body if the server responded early.
     public var sent: SentBytes
 }
 
@@ -27,7 +27,7 @@ public struct SentBytes: Hashable, Sendable {
     /// The number of bytes that the socket accepted.
     public var taken: Int64 = 0
 
-    /// The number of bytes that were read for sending: the server can't have more. libcurl resets its own count, of bytes that the socket
-    /// accepted, when it sends a request again.
+    /// The number of bytes that were read for sending; the server can't have more. It can exceed ``taken``, because libcurl resets its count of
+    /// accepted bytes when it repeats a request.
     public var limit: Int64 = 0
 }

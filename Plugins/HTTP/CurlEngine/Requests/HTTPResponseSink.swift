@@ -1,26 +1,26 @@
-/// Takes the body of a response, piece by piece. See ``CurlEngine/download(_:into:writingOn:pacing:progress:)``.
+/// Receives the body of a response in chunks. See ``CurlEngine/download(_:into:writingOn:pacing:progress:)``.
 public protocol HTTPResponseSink: Sendable {
-    /// Decides by the status and the headers of the final response, before any of its body. Called at most once, on the engine's thread:
-    /// must not block.
+    /// Decides from the status and the headers of the final response whether to receive its body. Called at most once, before any byte of the body,
+    /// on the engine's thread. Must not block.
     ///
-    /// - Returns: Whether to write the body. If not, up to ``CurlEngine/Configuration/maximumResponseBody`` bytes of it are kept in memory,
-    ///   for an error's text.
-    /// - Throws: Any error; it ends the request.
+    /// - Returns: Whether to write the body. If not, the engine keeps up to ``CurlEngine/Configuration/maximumResponseBody`` bytes of it in memory,
+    ///   for the text of an error.
+    /// - Throws: Any error. It ends the request.
     func accepts(_ head: HTTPResponseHead) throws -> Bool
 
-    /// Writes the next bytes of the body. Called on a thread that can block, one call at a time. A call can still be running after the
-    /// request was cancelled.
+    /// Writes the next bytes of the body. Called on a thread that may block, one call at a time. A call may still be running after the request was
+    /// cancelled.
     ///
-    /// - Throws: Any error; it ends the request.
+    /// - Throws: Any error. It ends the request.
     func write(_ bytes: RawSpan) throws
 
-    /// The position in a file where the next bytes go, so that they can be passed in pieces that end at whole pages; 0, the default, if
-    /// that does not matter. Called before each piece, as ``write(_:)`` is.
+    /// The position in a file of the next bytes, so that chunks can end at whole pages; 0, the default, if the position does not matter. Called
+    /// before each chunk, on the same thread as ``write(_:)``.
     var offset: Int64 { get }
 }
 
 extension HTTPResponseSink {
-    /// Returns 0: the position does not matter.
+    /// 0, because the position does not matter.
     public var offset: Int64 { 0 }
 }
 

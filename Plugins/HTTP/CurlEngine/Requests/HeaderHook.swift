@@ -1,30 +1,29 @@
 public import Foundation
 public import TransferCore
 
-/// The request that an app's header hook is asked about. Made by the transports that have such a hook.
+/// The request for which an app's header hook is called.
 public struct RequestInfo: Sendable {
-    /// Why the hook is asked.
+    /// Why the hook is called.
     public enum Reason: Hashable, Sendable {
         /// A request is about to be sent.
         case request
-        /// The server answered with 401 or 403. Replace the rejected headers, for example with a new token; the request is then sent once
-        /// more.
+        /// The server responded with 401 or 403. Replace the rejected headers, for example with a new token. The request is then sent once more.
         case rejected
     }
 
-    /// The method as sent.
+    /// The method, as it will be sent.
     public var method: String
-    /// The absolute URL. The URL of an upload is a capability: do not log it.
+    /// The absolute URL. The URL of an upload may be secret: do not log it.
     public var url: String
     /// The ID of the session that the file belongs to; empty for requests outside a session, such as the removal of an upload.
     public var session: String
     /// The position of the item in its session, from 0.
     public var item: Int64
-    /// The app's own value of the session, as JSON.
+    /// The app's value for the session, as JSON.
     public var context: Data?
     /// The number of the attempt at the file, from 1.
     public var attempt: Int
-    /// Why the hook is asked.
+    /// Why the hook is called.
     public var reason: Reason
 
     package init(method: String, url: String, origin: AttemptOrigin, attempt: Int) {
@@ -38,20 +37,20 @@ public struct RequestInfo: Sendable {
     }
 }
 
-/// An app's function that adds, changes or removes headers of a request before it is sent, for example to sign it or add a fresh token.
+/// An app's function that adds, changes or removes headers of a request before it is sent, for example to sign it or to add a fresh token.
 ///
-/// Called from a task of the transport before every request to the endpoint's origin or to an origin in its setting `origins`, with the
-/// headers of the request, including credentials; returns the headers to send. Cancelling the attempt cancels the hook's task and does not
-/// wait for it.
+/// A transport calls it from one of its tasks, before every request to the endpoint's origin or to an origin in the setting `origins`. It receives
+/// the headers of the request, including credentials, and returns the headers to send. When the attempt is cancelled, the hook's task is cancelled,
+/// and the attempt does not wait for it.
 ///
-/// The headers `Content-Length`, `Content-Type`, `Host`, `Expect`, `Connection`, `Transfer-Encoding`, `Trailer` and `TE` are reserved; so
-/// are, for tus, `Upload-…`, `Tus-…` and `X-HTTP-Method-Override`, and, for plain HTTP, `Range`, `If-Range` and `Content-Range`. Changing
-/// one ends the attempt with an error.
+/// The headers `Content-Length`, `Content-Type`, `Host`, `Expect`, `Connection`, `Transfer-Encoding`, `Trailer` and `TE` are reserved. With tus,
+/// `Upload-…`, `Tus-…` and `X-HTTP-Method-Override` are also reserved; with plain HTTP, `Range`, `If-Range` and `Content-Range`. Changing a reserved
+/// header ends the attempt with an error.
 ///
-/// An error that the hook throws ends the attempt: a `TransferError` as it is, any other as a transient failure.
+/// An error from the hook ends the attempt. A `TransferError` is kept as it is; any other error becomes a transient failure.
 public typealias HeaderHook = @Sendable (_ request: RequestInfo, _ headers: HTTPHeaders) async throws -> HTTPHeaders
 
 extension TransferError.Code {
-    /// An app set a header that it can't set.
+    /// An app set a reserved header.
     public static let invalidHeader = Self(rawValue: "invalidHeader")
 }

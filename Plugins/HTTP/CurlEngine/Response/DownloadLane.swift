@@ -2,25 +2,25 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// A loop that carries one download at a time, whose sink writes on the loop's own thread, without waking another. A sink that hangs blocks
-/// only this thread.
+/// A loop for one download at a time. The sink writes on the loop's own thread, so no other thread must be woken. A sink that hangs blocks only this
+/// thread.
 final class DownloadLane: Sendable {
-    /// A download's use of a lane.
+    /// One download's use of a lane.
     final class Turn: Sendable {
         private struct State {
-            /// Why the caller no longer waits.
+            /// Why the caller no longer waits; nil while it waits.
             var end: (any Error)?
             var isWriting = false
         }
 
         private let state = Locked(State())
 
-        /// Whether the caller no longer waits.
+        /// Whether the caller no longer waits for the download.
         var isOver: Bool { state.withLock { $0.end != nil } }
 
-        /// Called before the sink writes.
+        /// Notes that the sink starts to write.
         ///
-        /// - Throws: The reason, after the caller stopped waiting.
+        /// - Throws: The reason why the caller no longer waits, if it does not.
         func beginWriting() throws {
             try state.withLock { state in
                 if let end = state.end { throw end }
@@ -30,7 +30,7 @@ final class DownloadLane: Sendable {
 
         func endWriting() { state.withLock { $0.isWriting = false } }
 
-        /// Keeps the sink from starting another write.
+        /// Prevents the sink from starting another write.
         ///
         /// - Returns: Whether a write is running.
         @discardableResult func end(with error: any Error) -> Bool {
@@ -48,7 +48,7 @@ final class DownloadLane: Sendable {
         self.mailbox = mailbox
     }
 
-    /// - Returns: Nil if the lane carries another download.
+    /// - Returns: nil if the lane has another download.
     func take(for outcome: Once<PendingRequest.Outcome>) -> Turn? {
         turn.withLock { present in
             guard present == nil else { return nil }
@@ -60,7 +60,7 @@ final class DownloadLane: Sendable {
 
     func giveBack() { turn.withLock { $0 = nil } }
 
-    /// Ends the download and the thread: at once, or after the running write of the sink, which may never return.
+    /// Ends the download and the thread. If the sink is writing, returns without waiting for it, because the write may never return.
     func shutdown() async {
         let isWriting = turn.withLock { present in
             guard let present, present.turn.end(with: CurlEngineError.shutDown) else { return false }

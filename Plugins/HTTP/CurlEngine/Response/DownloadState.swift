@@ -1,28 +1,28 @@
 import CCurl
 import TransferCore
 
-/// A piece of a response's body on its way to the sink, or back.
+/// A chunk of a response's body that moves between the loop and the sink.
 struct WriteChunk: Sendable {
     let storage: TransferBuffer
-    /// The number of bytes of the storage that hold the piece.
+    /// The number of bytes of the storage that the chunk fills.
     var count = 0
-    /// The sink's error.
+    /// The error of the sink; nil if there was none.
     var failure: (any Error)?
 }
 
-/// Passes the body of a response to a sink. On a lane, writes on the loop's own thread. Otherwise a writer thread writes pieces while the
-/// next ones are gathered, so neither thread waits for the other while both are about as fast. Confined to the loop's thread.
+/// Passes the body of a response to a sink. On a lane, it writes on the loop's own thread. Otherwise, a writer thread writes chunks while the loop
+/// gathers the next ones, so neither thread waits for the other if both are about equally fast. Confined to the loop's thread.
 struct DownloadState {
-    /// The result of libcurl's offer of bytes.
+    /// The result when libcurl offers bytes.
     enum Take {
         case taken
-        /// Not now: the transfer pauses, and libcurl offers the same bytes again.
+        /// No bytes can be accepted now. The transfer pauses, and libcurl offers the same bytes again.
         case pause
         case failed(any Error)
     }
 
     private static let chunkSize = 256 * 1024
-    /// On a lane, gathered bytes are written after this time.
+    /// The time after which gathered bytes are written on a lane.
     private static let longestGathering = Duration.milliseconds(50)
     /// The number of chunks that each transfer always has: one to gather and one to write.
     private static let ownChunks = 2
@@ -31,16 +31,17 @@ struct DownloadState {
     private static let maximumOffer = Int(CURL_MAX_WRITE_SIZE)
 
     private let sink: any HTTPResponseSink
-    /// Set on a lane.
+    /// The download's use of a lane; nil without a lane.
     private let turn: DownloadLane.Turn?
     private let queue = WriteQueue()
-    /// Makes a writer thread write the queue.
+    /// Lets a writer thread write the chunks in the queue.
     private let writeElsewhere: (WriteQueue) throws(TransferError) -> Void
     private let extraChunks: ChunkAllowance
     private var pace: Pace
     private let progress: (@Sendable (Int64) -> Void)?
     private var gathering: WriteChunk?
-    /// On a lane, the limit of the current chunk. It ends at a multiple of its size in the file, because whole pages cost the system less.
+    /// On a lane, the size limit of the current chunk. Chunks end at multiples of their maximum size in the file, because the system writes whole
+    /// pages faster.
     private var laneLimit = 0
     /// On a lane, the time of the last write.
     private var wroteAt = ContinuousClock.now
@@ -52,9 +53,9 @@ struct DownloadState {
     private var written: Int64 = 0
     private var reported: Int64 = 0
     private(set) var isPaused = false
-    /// Whether the transfer is paused until there is a free chunk.
+    /// Whether the transfer is paused because no chunk is free.
     private(set) var isStarved = false
-    /// Whether the sink wants the body; nil before it was asked.
+    /// Whether the sink accepts the body; nil before it was asked.
     private(set) var isAccepted: Bool?
 
     init(
@@ -70,13 +71,13 @@ struct DownloadState {
         pace = Pace(pacing)
     }
 
-    /// When to ask the rate limits again; nil unless they pause the transfer.
+    /// The time to ask the rate limits again; nil unless they pause the transfer.
     var resumesAt: ContinuousClock.Instant? { pace.resumesAt }
 
-    /// Whether there will be something to take back or write soon, without a wake-up of the loop.
+    /// Whether chunks must be collected or written soon, without a command that wakes the loop.
     var isWriting: Bool { writing > 0 || turn != nil && gathering?.count ?? 0 > 0 }
 
-    /// Whether the sink has all bytes that arrived so far.
+    /// Whether the sink has written all bytes that arrived so far.
     var isWritten: Bool { writing == 0 && gathering?.count ?? 0 == 0 }
 
     /// Passes the head of the final response to the sink.
@@ -146,13 +147,13 @@ struct DownloadState {
         gathering?.count = 0
     }
 
-    /// Takes back written chunks, and passes on the gathered one if the writer is idle. Called when libcurl has nothing more to offer at
-    /// the moment, so that as much as possible is written in one call.
+    /// Collects written chunks, and passes the gathered chunk to the writer if it is idle. Called when libcurl has no more bytes at the moment, so
+    /// that each call writes as many bytes as possible.
     ///
-    /// - Parameter isEnd: Whether the body is complete; the loop is called when all is written.
+    /// - Parameter isEnd: Whether the body is complete. The loop is then notified when all bytes are written.
     /// - Throws: The sink's error.
     mutating func settle(isEnd: Bool = false) throws {
-        // Bytes that arrive slowly are not held back for long.
+        // Limits the delay of bytes that arrive slowly.
         if let turn, isEnd || ContinuousClock.now - wroteAt >= Self.longestGathering { try writeGathered(turn) }
         var hasChanged = turn == nil
         while hasChanged {
@@ -163,7 +164,7 @@ struct DownloadState {
                 spares.append(chunk.storage)
             }
             if isEnd || writing == 0 { try handOver() }
-            // Half of them together, because a call for each one would cost more than it gains.
+            // Waits until half of the chunks are written, because a notification for each one would cost more than it gains.
             let least = isEnd ? 0 : chunks / 2
             if writing <= least { isStarved = false }
             hasChanged = (isEnd || isStarved) && writing > least && queue.isWritten(downTo: least)
@@ -202,7 +203,7 @@ struct DownloadState {
         if queue.append(chunk) { try writeElsewhere(queue) }
     }
 
-    /// Lets the sink write a chunk. Called on a writer thread.
+    /// Writes a chunk to the sink. Called on a writer thread.
     static func write(_ chunk: WriteChunk, to sink: any HTTPResponseSink) -> WriteChunk {
         var chunk = chunk
         do {

@@ -1,4 +1,4 @@
-/// Keeps the server's response, up to its limits.
+/// Collects the headers and the body of a server's response, up to their limits.
 struct ResponseCollector {
     private let maximumHeaders: Int
     private let maximumBody: Int
@@ -6,7 +6,7 @@ struct ResponseCollector {
     private var totalHeaderBytes = 0
     private(set) var body: [UInt8] = []
     private(set) var isBodyTruncated = false
-    /// Whether the empty line after the headers arrived. libcurl calls a truncated section complete.
+    /// Whether the empty line after the headers arrived. libcurl treats a truncated header section as complete.
     private(set) var areHeadersComplete = false
 
     init(maximumHeaders: Int, maximumBody: Int) {
@@ -14,7 +14,7 @@ struct ResponseCollector {
         self.maximumBody = maximumBody
     }
 
-    /// Takes one header line. libcurl also passes those of interim responses, and trailers, which are ignored.
+    /// Adds one header line. libcurl also passes the headers of interim responses, and trailers; both are ignored.
     ///
     /// - Returns: Whether the line is within the limit.
     mutating func addHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool {
@@ -31,9 +31,9 @@ struct ResponseCollector {
         return true
     }
 
-    /// Takes a piece of the body.
+    /// Adds bytes of the body.
     ///
-    /// - Returns: Whether there is room for more.
+    /// - Returns: Whether all bytes were within the limit.
     mutating func addBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
         let room = maximumBody - body.count
         unsafe body.append(contentsOf: bytes.prefix(room))
@@ -41,7 +41,7 @@ struct ResponseCollector {
         return !isBodyTruncated
     }
 
-    /// Whether the headers of the final answer are complete.
+    /// Whether the headers of the final response are complete.
     var isFinal: Bool { areHeadersComplete && status >= 200 }
 
     /// Whether the final response has the length that its headers declare (RFC 9112, section 6.3).

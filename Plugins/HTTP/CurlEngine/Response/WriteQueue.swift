@@ -1,18 +1,18 @@
 import Locking
 import TransferCore
 
-/// The pieces of a response's body on their way to the sink, in order: filled by the loop's thread, and emptied by one writer thread at a
-/// time.
+/// A first-in, first-out queue of chunks of a response's body. The loop's thread adds chunks, and one writer thread at a time writes them to the
+/// sink.
 final class WriteQueue: Sendable {
     private struct State {
         var chunks: [WriteChunk] = []
-        /// Chunks that were written, or failed, and that the loop has not taken back.
+        /// Chunks that were written or failed, and that the loop has not collected yet.
         var written: [WriteChunk] = []
         /// The number of unwritten chunks, including the one being written.
         var unwritten = 0
-        /// The loop is called when at most this many are unwritten.
+        /// The number of unwritten chunks at which to notify the loop; nil to not notify it.
         var callsAt: Int?
-        /// Whether a writer thread serves the queue, or was requested.
+        /// Whether a writer thread serves the queue or has been requested.
         var isServed = false
         var isClosed = false
     }
@@ -30,7 +30,7 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// Keeps further chunks from being written.
+    /// Drops the chunks that are not written yet, and rejects further ones.
     func close() {
         state.withLock { state in
             state.isClosed = true
@@ -38,7 +38,7 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// Takes back written chunks.
+    /// Returns the written chunks to the loop.
     func takeWritten() -> [WriteChunk] {
         state.withLock { state in
             defer { state.written = [] }
@@ -46,9 +46,9 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// Requests a call when at most `count` chunks are unwritten, or one has failed.
+    /// Requests a notification of the loop when at most `count` chunks are unwritten, or one has failed.
     ///
-    /// - Returns: Whether that is already so, and no call follows.
+    /// - Returns: Whether this is already the case. Then no notification follows.
     func isWritten(downTo count: Int) -> Bool {
         state.withLock { state in
             let isSo = state.unwritten <= count || state.isClosed
@@ -57,10 +57,10 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// Writes the chunks to the sink, also those that arrive during that, until none is left or one fails. Called on a writer thread, and
-    /// returns after a while to let others use the thread.
+    /// Writes chunks to the sink, including those that arrive in the process, until none is left or one fails. After some chunks, it returns so that
+    /// others can use the thread. Called on a writer thread.
     ///
-    /// - Parameter callLoop: Called when the loop requested it.
+    /// - Parameter callLoop: Called to notify the loop, if it requested that.
     /// - Returns: Whether to request a writer thread again.
     func write(to sink: any HTTPResponseSink, callLoop: () -> Void) -> Bool {
         for _ in 0..<Self.chunksAtOnce {
@@ -80,7 +80,7 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// - Returns: Whether to call the loop.
+    /// - Returns: Whether to notify the loop.
     private func handBack(_ chunk: WriteChunk) -> Bool {
         state.withLock { state in
             state.written.append(chunk)
@@ -97,8 +97,8 @@ final class WriteQueue: Sendable {
     }
 }
 
-/// The number of chunks that the transfers of a loop can have in total beyond those that each one needs. Confined to the loop's thread.
+/// The number of additional chunks that all transfers of a loop may have together, beyond those that each one needs. Confined to the loop's thread.
 final class ChunkAllowance {
-    /// Memory of 4 MiB in all.
+    /// 16 chunks of 256 KiB are 4 MiB of memory.
     var left = 16
 }

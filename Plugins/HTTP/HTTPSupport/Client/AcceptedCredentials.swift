@@ -1,13 +1,12 @@
 import CurlEngine
 import Locking
 
-/// Remembers which credentials an origin has accepted, to distinguish a forbidden file from wrong credentials after a 403.
+/// Remembers which credentials each origin has accepted. After a 403, this distinguishes a forbidden file from wrong credentials.
 ///
-/// An account's credentials are the secrets that its endpoint names. Headers that an app's hook adds are not among them: the hook may sign each
-/// request differently, and renews rejected headers before a response counts, so a 403 says nothing about them. A server that rejects them answers
-/// with 401.
+/// An account's credentials are the secrets that its endpoint references. Headers from the app's hook do not count: the hook may sign each request
+/// differently, and it renews rejected headers before a response counts. A server rejects wrong headers with 401, so a 403 says nothing about them.
 ///
-/// Holds hashes with a seed of this process, and never a secret. The endpoint's address identifies the account.
+/// Stores hashes with a seed of this process, never secrets. The endpoint's address identifies the account.
 final class AcceptedCredentials: Sendable {
     private struct Case: Hashable {
         var account: String

@@ -19,9 +19,9 @@ package struct ClientResources: Sendable {
         self.hook = hook
     }
 
-    /// Returns whether a warning is logged for the first time.
+    /// Returns whether a warning is new, so that it is logged only once.
     func isFirst(_ warning: String) -> Bool { warnings.withLock { $0.insert(warning).inserted } }
 
-    /// Returns the same configuration with connections and knowledge of servers of its own.
+    /// Returns resources with the same configuration, but with their own connections and knowledge of servers.
     package func makeInstance() -> ClientResources { ClientResources(disks: disks, hook: hook) }
 }

@@ -2,7 +2,7 @@ package import CurlEngine
 package import TransferCore
 
 extension CurlEngineError {
-    /// Whether the request can't have reached the server, so that there is no need to ask the server about it.
+    /// Whether the request can't have reached the server. There is then no need to ask the server what happened to it.
     package var neverArrived: Bool {
         [
             .invalidRequest, .hostNotFound, .refused, .timedOut, .tlsNotTrusted, .tlsFailed, .certificateFileUnusable,
@@ -14,7 +14,7 @@ extension CurlEngineError {
     /// Converts the error of a request that got no response.
     ///
     /// - Parameters:
-    ///   - network: How the origin is reached. The message names this if it can be the cause.
+    ///   - network: The network options. The message names those that can be the cause.
     ///   - isEndpoint: Whether the request went to the endpoint's address. If the server there does not speak HTTP, the address is wrong.
     package func transferError(at origin: Origin, by network: NetworkOptions, isEndpoint: Bool) -> TransferError {
         var failure = transferError(at: origin, isEndpoint: isEndpoint)
@@ -51,7 +51,7 @@ extension CurlEngineError {
         case .tlsNotTrusted:
             error(
                 .trust, .serverNotTrusted,
-                "The certificate of \(origin) is not trusted, or is for another name. If it is right, name a file with its issuer's certificate, or with a self-signed certificate itself, in the setting caFile (transferq: --ca-file). A key in pinnedPublicKeys does not make a certificate trusted."
+                "The certificate of \(origin) is not trusted, or is for another name. If it is right, set caFile (transferq: --ca-file) to a file with the certificate of its issuer, or, if it is self-signed, with the certificate itself. A key in pinnedPublicKeys does not make a certificate trusted."
             )
         case .certificateFileUnusable:
             error(.trust, .serverNotTrusted, "The setting caFile of \(origin) names a file without usable certificates.")
@@ -90,13 +90,14 @@ extension CurlEngineError {
     /// The proxy whose name libcurl could not resolve.
     private var unresolvedProxy: Substring? { cause?.firstMatch(of: /Could not resolve proxy: (\S+)/)?.1 }
 
-    /// The host and port that libcurl could not connect to, if they differ from the origin's: those of a proxy, or of a redirect's target.
+    /// The host and port that libcurl could not connect to, if they differ from those of the origin. They belong to a proxy or to the target of a
+    /// redirect.
     private func otherAddress(than origin: Origin) -> String? {
         guard let (host, port) = unreachableAddress, !origin.isProbably(host: host, port: port) else { return nil }
         return "\(host):\(port)"
     }
 
-    /// Whether the origin itself, and not a proxy in front of it, refused the connection.
+    /// Returns whether the origin itself refused the connection, rather than a proxy in front of it.
     package func isRefused(by origin: Origin) -> Bool {
         guard kind == .refused, let (host, port) = unreachableAddress else { return false }
         return origin.isProbably(host: host, port: port)
@@ -106,10 +107,10 @@ extension CurlEngineError {
         cause?.firstMatch(of: /Failed to connect to (\S+) port ([0-9]+)/).map { ($0.1, $0.2) }
     }
 
-    /// Whether libcurl reports that the certificate's key is not pinned.
+    /// Whether libcurl reports that the certificate has no pinned key.
     private var isOtherKey: Bool { cause?.contains("pinned public key") == true }
 
-    /// Whether OpenSSL reports a response that is not TLS, as from a server with plain HTTP.
+    /// Whether OpenSSL reports a response without TLS, for example from a server with plain HTTP.
     private var isAnsweredWithoutTLS: Bool {
         ["wrong version number", "packet length too long", "http request", "unknown protocol"].contains { cause?.contains($0) == true }
     }
@@ -120,7 +121,8 @@ extension CurlEngineError {
 }
 
 extension Origin {
-    /// Whether a host and port in libcurl's form, without a trailing dot and in ASCII, can be those of this origin.
+    /// Returns whether a host and port from a message of libcurl can be those of this origin. libcurl writes hosts in ASCII and without a trailing
+    /// dot.
     fileprivate func isProbably(host other: Substring, port otherPort: Substring) -> Bool {
         guard String(port) == otherPort else { return false }
         let own = host.hasSuffix(".") ? String(host.dropLast()) : host

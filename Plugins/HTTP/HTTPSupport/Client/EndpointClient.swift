@@ -5,15 +5,15 @@ package import TransferCore
 
 /// Sends the requests of one attempt to one endpoint.
 ///
-/// Adds the headers of the endpoint, the session, the credentials and the app's hook to each request for a trusted origin. Follows the redirects
-/// that keep the method and lead to a trusted origin (RFC 9110, section 15.4). Sends a request a second time after rejected credentials if the app
-/// has a header hook, and after a 400 that a broken connection can have caused.
+/// Adds the headers of the endpoint, the session, the credentials and the app's hook to each request for a trusted origin. Follows redirects that
+/// keep the method and lead to a trusted origin (RFC 9110, section 15.4). Sends a request a second time in two cases: after rejected credentials if
+/// the app has a header hook, and after a 400 that a broken connection may have caused.
 package struct EndpointClient: Sendable {
     private static let maximumRedirects = 5
 
     /// The origin of the endpoint's address.
     package let origin: Origin
-    /// The endpoint's address, which stands for the account where credentials are renewed or remembered.
+    /// The endpoint's address. It identifies the account when credentials are renewed or remembered.
     package let account: String
     let options: RequestOptions
     /// The headers of the endpoint and the session.
@@ -22,7 +22,7 @@ package struct EndpointClient: Sendable {
     private let resources: ClientResources
     private let attempt: (origin: AttemptOrigin, number: Int)
     private let logger: Logger
-    /// The origins that get credentials and configured headers.
+    /// The origins to which credentials and configured headers are sent.
     private let trustedOrigins: Set<Origin>
 
     /// - Parameters:
@@ -32,7 +32,7 @@ package struct EndpointClient: Sendable {
     ///   - options: The endpoint's options for requests.
     ///   - sessionHeaders: The headers of the session.
     ///   - provider: Supplies the secrets of the endpoint's credentials.
-    ///   - resources: Shared by the attempts of one transport.
+    ///   - resources: The resources that the attempts of one transport share.
     ///   - attempt: The attempt that the requests belong to; nil for requests outside a session.
     package init(
         _ endpoint: Endpoint, origin: Origin, userName: String?, options: RequestOptions, sessionHeaders: HTTPHeaders,
@@ -50,18 +50,18 @@ package struct EndpointClient: Sendable {
         if let warning = credentials.cleartextWarning, resources.isFirst(warning) { logger.warning("\(warning)") }
     }
 
-    /// The quirks of servers that earlier requests showed.
+    /// The quirks that servers showed in responses to earlier requests.
     package var quirks: ServerQuirks { resources.quirks }
 
     /// Whether the app has a header hook.
     package var hasHeaderHook: Bool { resources.hook != nil }
 
-    /// How often the app's hook has renewed this account's credentials.
+    /// The number of times that the app's hook has renewed this account's credentials.
     package var renewals: Int { resources.hook?.renewals(of: account) ?? 0 }
 
     /// Sends a request and returns the final response, whatever its status.
     ///
-    /// - Parameter sending: The request. Afterwards, also after an error, its URL is the last requested one.
+    /// - Parameter sending: The request. After the call, even after an error, it contains the last requested URL.
     /// - Throws: A ``CurlEngineError`` if there is no response, a `TransferError`, or `CancellationError`.
     package func send(_ sending: inout EndpointRequest) async throws -> EndpointResponse {
         guard let first = URL(string: sending.request.url).flatMap(Origin.init) else {
@@ -82,7 +82,7 @@ package struct EndpointClient: Sendable {
                 quirks.noteRefusedExpectation(target)
                 throw error
             }
-            // The server can answer 417 after the content was sent, because the client waits only briefly for 100.
+            // The server can respond with 417 after the content was sent, because the client waits only briefly for 100.
             if sending.request.expectsContinue, response.status == 417 { quirks.noteRefusedExpectation(target) }
             if response.status == 401 || response.status == 403, isTrusted, hasHeaderHook, sending.repeatsAfterRejection,
                 sending.rejectedSince == nil
@@ -109,7 +109,7 @@ package struct EndpointClient: Sendable {
     private func sendOnce(_ sending: EndpointRequest, to target: Origin, isTrusted: Bool) async throws -> EndpointResponse {
         var request = sending.request
         let fields = isTrusted ? try await credentials.headers() : []
-        // The credentials, and the headers that the hook makes of them.
+        // The credentials, and the headers that the hook adds or changes.
         var identity = fields
         if isTrusted {
             for field in Array(configuredHeaders) + fields { request.headers.append(field.name, field.value) }
@@ -132,7 +132,7 @@ package struct EndpointClient: Sendable {
                 try await resources.engine.perform(request, pacing: sending.pacing, progress: sending.progress)
             }
         let latency = ContinuousClock.now - start
-        // Without the path, which can be a capability, as an upload's URL is.
+        // Omits the path, which can be secret, for example in an upload's URL.
         logger.debug("\(request.method) \(target)", metadata: ["status": "\(response.status)", "latency": "\(latency)"])
         return EndpointResponse(
             response: response, method: request.method, origin: target, latency: latency,

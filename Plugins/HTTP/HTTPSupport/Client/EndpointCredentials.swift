@@ -2,7 +2,7 @@ package import CurlEngine
 import Foundation
 package import TransferCore
 
-/// The secrets of an endpoint's credentials, and the headers that carry them.
+/// Reads the secrets of an endpoint's credentials, and makes the headers that contain them.
 package struct EndpointCredentials {
     private let references: [CredentialReference]
     private let userName: String?
@@ -37,7 +37,7 @@ package struct EndpointCredentials {
     /// Whether there are credentials for the server itself, rather than only for connections.
     package var areForServer: Bool { references.contains { !Self.connectionKinds.contains($0.kind) } }
 
-    /// The warning before credentials are sent without encryption; nil if they are encrypted.
+    /// The warning to log before credentials are sent without encryption; nil if they are encrypted or absent.
     package var cleartextWarning: String? {
         guard areForServer, origin.scheme == "http", !origin.isLoopback else { return nil }
         return
@@ -57,7 +57,7 @@ package struct EndpointCredentials {
         return secrets
     }
 
-    /// Reads the secrets for the server. Each call reads them again, because they may have been replaced.
+    /// Reads the secrets for the server, and returns the headers for them. Each call reads the secrets again, because they may have been replaced.
     package func headers() async throws -> [HTTPHeaders.Field] {
         var fields = HTTPHeaders()
         for reference in references where !Self.connectionKinds.contains(reference.kind) {

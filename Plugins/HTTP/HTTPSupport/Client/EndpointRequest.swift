@@ -13,24 +13,24 @@ package struct EndpointRequest {
     private(set) var pacing: (@Sendable (Int) -> Allowance)?
     private(set) var progress: (@Sendable (Int64) -> Void)?
 
-    /// Changes the request each time before it is sent, to observe its body from the first byte.
+    /// Changes the request each time before it is sent, for example to observe its body from the first byte.
     package var prepare: ((inout HTTPRequest) -> Void)?
-    /// Whether the request is sent a second time, with renewed headers, after 401 or 403.
+    /// Whether to send the request again with renewed headers after a 401 or 403.
     package var repeatsAfterRejection = true
-    /// For a request that is sent again after its credentials were rejected: ``EndpointClient/renewals`` from before it was sent first.
+    /// For a request that is sent again after its credentials were rejected: the value of ``EndpointClient/renewals`` before the first time.
     package var rejectedSince: Int?
-    /// Whether a response may be due to a connection that broke within the request, which is then sent on a new connection, once.
+    /// Returns whether a broken connection may have caused the response. The request is then sent once more, on a new connection.
     package var mayBeCut: (HTTPResponse) -> Bool = { $0.mayBeOfCutRequest }
     /// The class of the error for too many redirects.
     package var redirectLoopClass = FailureClass.unreachable
 
     /// - Parameters:
-    ///   - request: The request. `expectsContinue` has no effect for servers known to reject that.
+    ///   - request: The request. `expectsContinue` has no effect for servers that are known to reject `Expect`.
     ///   - secrets: Values that errors and receipts must not repeat.
-    ///   - sink: Takes the body of the response; nil to keep its first bytes in memory.
-    ///   - threads: The threads that the sink writes on.
-    ///   - pacing: Returns how many bytes are allowed now. Called before each read or write of the body, on an engine's thread; must not block.
-    ///   - progress: Called with the number of bytes transferred. Called on an engine's thread; must not block.
+    ///   - sink: Receives the body of the response; nil to keep its first bytes in memory.
+    ///   - threads: The threads on which the sink writes.
+    ///   - pacing: Returns how many bytes are allowed now. Called before each read or write of the body, on a thread of the engine. Must not block.
+    ///   - progress: Called with the number of transferred bytes, on a thread of the engine. Must not block.
     package init(
         _ request: HTTPRequest, secrets: [String], sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,
         pacing: (@Sendable (Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil
@@ -43,7 +43,7 @@ package struct EndpointRequest {
         self.progress = progress
     }
 
-    /// Returns the values in a URL's query that may be secret: all with at least 8 characters, as shorter ones are flags and numbers.
+    /// Returns the values in a URL's query that may be secret: all with at least 8 characters. Shorter values are flags and numbers.
     package static func signatures(in url: String) -> [String] {
         url.split(separator: "?", maxSplits: 1).dropFirst().flatMap { $0.split(separator: "&") }.flatMap { field in
             let value = field.split(separator: "=", maxSplits: 1).last.map(String.init) ?? ""

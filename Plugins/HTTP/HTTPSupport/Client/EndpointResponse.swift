@@ -7,7 +7,7 @@ package import TransferCore
     import Darwin
 #endif
 
-/// A server's final response, with the facts about the request that give its status a meaning.
+/// A server's final response, together with the facts about the request that are needed to interpret its status.
 package struct EndpointResponse: Sendable {
     package let response: HTTPResponse
     /// The method of the request.
@@ -21,7 +21,7 @@ package struct EndpointResponse: Sendable {
     package let sentCredentials: Bool
     /// Whether the account has credentials that the request did not carry, because its origin is not trusted.
     package let withheldCredentials: Bool
-    /// Whether the server accepted the same credentials before.
+    /// Whether the server accepted the same credentials before this request.
     package let credentialsWereAccepted: Bool
     /// The name of the proxy, which may have sent the response; nil if there is no proxy.
     package let proxyName: String?
@@ -46,23 +46,23 @@ package struct EndpointResponse: Sendable {
 
     package var status: Int { response.status }
 
-    /// The error for a status with the same meaning in all requests; nil for any other status.
+    /// The error for a status that means the same in response to all requests; nil for any other status.
     package var commonFailure: TransferError? {
         switch status {
         case 407:
-            // For an http address, a proxy responds instead of the server.
+            // For an http address, the proxy itself sends this response.
             error(
                 .credentials, .credentialsRejected, by: proxyName.map { "The proxy \($0)" },
                 "requires credentials, or rejected the given ones, for requests to \(origin)")
         case 408, 423, 425, 429: error(.transient, .serverError, "is busy")
         case 417: error(.transient, .rejected, "rejects \"Expect: 100-continue\"")
-        case 502...504: error(.transient, .serverUnavailable, "is not available now")
+        case 502...504: error(.transient, .serverUnavailable, "is currently unavailable")
         case 500...: error(.transient, .serverError, "failed")
         default: nil
         }
     }
 
-    /// The error for a server that refuses the client's certificate, or requires one.
+    /// The error for a server that rejects the client's certificate, or requires one.
     package var certificateRefused: TransferError {
         error(.credentials, .credentialsRejected, "does not accept the client certificate, or requires one")
     }

@@ -2,7 +2,7 @@ package import CurlEngine
 package import Foundation
 
 extension HTTPResponse {
-    /// The URL in `Location`, resolved against the requested one (RFC 9110, section 10.2.2); nil unless it is an `http` or `https` URL.
+    /// The URL in `Location`, resolved against the URL of the request (RFC 9110, section 10.2.2); nil unless it is an `http` or `https` URL.
     package var location: URL? {
         guard let text = headers["Location"],
             let url = URL(string: text, relativeTo: URL(string: effectiveURL))?.absoluteURL, Origin(url) != nil
@@ -10,10 +10,10 @@ extension HTTPResponse {
         return url
     }
 
-    /// The target of a redirect to follow; nil if the response is not one.
+    /// The target of a redirect to follow; nil if the response is not a redirect to follow.
     ///
     /// - Parameters:
-    ///   - isGet: Whether the request was a `GET`, for which all redirects are followed, and not only 307 and 308 (RFC 9110, section 15.4).
+    ///   - isGet: Whether the request was a `GET`. All redirects of a `GET` are followed; otherwise, only 307 and 308 (RFC 9110, section 15.4).
     ///   - origin: The origin of the request.
     ///   - others: Other trusted origins.
     package func redirection(ofGet isGet: Bool, from origin: Origin, or others: Set<Origin>) -> (url: String, origin: Origin)? {
@@ -24,23 +24,24 @@ extension HTTPResponse {
         return (url.absoluteString, target)
     }
 
-    /// Whether this is the page with which nginx refuses all requests of a client without a valid certificate.
+    /// Whether this is the page with which nginx rejects all requests of a client that has no valid certificate.
     package var refusesClientCertificate: Bool {
         status == 400 && String(decoding: body, as: UTF8.self).contains("SSL certificate")
     }
 
-    /// Whether this is the page with which nginx, Apache or Go refuses a request without TLS to a port for TLS.
+    /// Whether this is the page with which nginx, Apache or Go rejects a request without TLS to a port for TLS.
     package var wantsTLS: Bool {
         let signs = ["HTTP request was sent to HTTPS port", "speaking plain HTTP to an SSL-enabled", "HTTP request to an HTTPS server"]
         let text = String(decoding: body, as: UTF8.self)
         return status == 400 && signs.contains { text.contains($0) }
     }
 
-    /// Whether the response can be due to a connection that was closed in one direction before the whole request had arrived: servers on
-    /// SwiftNIO, Node and HAProxy call such a request malformed. Repeating it on another connection shows whether it is.
+    /// Whether a broken connection may have caused the response. If a connection closes in one direction before the whole request has arrived,
+    /// servers on SwiftNIO, Node and HAProxy call the request malformed. Repeating the request on another connection shows whether it really is.
     package var mayBeOfCutRequest: Bool { status == 400 && !refusesClientCertificate && !wantsTLS }
 
-    /// The server's text about a refusal: one short line, or the text of a page; nil if there is no text, or if it repeats a secret.
+    /// The server's explanation of a rejection: the first line of a text, or the text of a page. nil if there is no explanation, or if it repeats a
+    /// secret.
     package func words(without secrets: [String]) -> String? {
         let type = headers["Content-Type"]?.lowercased() ?? "text/plain"
         let isText = ["text/plain", "application/json", "application/problem+json"].contains { type.hasPrefix($0) }
@@ -55,14 +56,14 @@ extension HTTPResponse {
         return shown.isEmpty ? nil : String(String.UnicodeScalarView(shown))
     }
 
-    /// Whether the body or its media type repeats a secret of the request, which must not get into a log or a store.
+    /// Whether the body or its media type repeats a secret of the request. Such a secret must not get into a log or a storage folder.
     package func repeats(_ secrets: [String]) -> Bool {
         String(decoding: body, as: UTF8.self).repeats(secrets) || headers["Content-Type"]?.repeats(secrets) == true
     }
 }
 
 extension String {
-    /// The text between the tags of HTML or XML, in one line, without a page's head and scripts.
+    /// The text between the tags of HTML or XML, on one line, without the head and scripts of the page.
     fileprivate var withoutMarkup: String {
         var words: [Substring] = []
         var hidden: Substring?
@@ -87,8 +88,8 @@ extension String {
         return text.replacingOccurrences(of: "&amp;", with: "&")
     }
 
-    /// Whether the text contains a secret of a header: a part of its value, or the password in HTTP Basic. Compares bytes, because a
-    /// combining mark after the secret makes another character of its last one.
+    /// Whether the text contains a secret of a header: a part of its value, or the password in HTTP Basic. Compares bytes, because a combining mark
+    /// after the secret would change its last character.
     package func repeats(_ secrets: [String]) -> Bool {
         secrets.contains { secret in
             let parts = secret.split(separator: " ")
@@ -100,7 +101,7 @@ extension String {
         }
     }
 
-    /// The password in the credentials of HTTP Basic (RFC 7617, section 2).
+    /// Returns the password from the credentials of HTTP Basic (RFC 7617, section 2).
     private static func password(inBasic text: String) -> [UInt8]? {
         guard let data = Data(base64Encoded: text) else { return nil }
         let password = data.drop { $0 != UInt8(ascii: ":") }.dropFirst()

@@ -2,7 +2,7 @@ package import CurlEngine
 import Locking
 import TransferCore
 
-/// Calls an app's header hook, and renews rejected credentials once for all requests that were rejected with them.
+/// Calls an app's header hook. After a rejection, it renews the credentials once for all requests that carried them.
 package final class HeaderSource: Sendable {
     private enum Work: Hashable {
         case renewal(account: String)
@@ -10,12 +10,12 @@ package final class HeaderSource: Sendable {
     }
 
     private struct State {
-        /// How often an account's credentials were renewed.
+        /// The number of renewals of each account's credentials.
         var renewals: [String: Int] = [:]
         var lastRequest = 0
     }
 
-    /// The owner of an unneeded renewal; requests are counted from 1.
+    /// The owner of a renewal that turned out to be unneeded. The numbers of requests start at 1.
     private static let noOwner = 0
 
     private let hook: HeaderHook
@@ -29,7 +29,7 @@ package final class HeaderSource: Sendable {
         self.reserved = reserved
     }
 
-    /// How often an account's credentials were renewed; to be read before a request is sent.
+    /// The number of renewals of an account's credentials. Read it before a request is sent.
     package func renewals(of account: String) -> Int {
         state.withLock { $0.renewals[account, default: 0] }
     }
@@ -40,18 +40,18 @@ package final class HeaderSource: Sendable {
         return try await work.value(for: .request(number)) { (number, try await self.ask(request, headers)) }.headers
     }
 
-    /// Returns the headers to send with a rejected request the second time.
+    /// Returns the headers with which to repeat a rejected request.
     ///
-    /// - Parameter renewals: The value of ``renewals(of:)`` before the request was sent. If another request renewed the credentials since,
+    /// - Parameter renewals: The value of ``renewals(of:)`` before the request was sent. If another request has renewed the credentials since then,
     ///   the hook is called as for a new request.
     package func headersAfterRejection(
         for request: RequestInfo, _ headers: HTTPHeaders, account: String, since renewals: Int
     ) async throws -> HTTPHeaders {
-        // Repeated if the joined renewal was not needed for its own request, and did nothing.
+        // Repeats if this call joined a renewal that turned out to be unneeded and did nothing.
         while self.renewals(of: account) == renewals {
             let number = nextNumber()
             let renewal = try await work.value(for: .renewal(account: account)) {
-                // Another renewal may have ended just before this one.
+                // Another renewal may have ended just before this one started.
                 guard self.renewals(of: account) == renewals else { return (Self.noOwner, headers) }
                 var request = request
                 request.reason = .rejected

@@ -1,6 +1,6 @@
 package import Foundation
 
-/// Scheme, host and port, which credentials belong to (RFC 6454, section 4).
+/// The scheme, host and port of a URL. Credentials belong to one origin (RFC 6454, section 4).
 package struct Origin: Hashable, CustomStringConvertible {
     package let scheme: String
     package let host: String
@@ -20,14 +20,14 @@ package struct Origin: Hashable, CustomStringConvertible {
         self.host = host
     }
 
-    /// Whether the host is this machine, by its address or its reserved name (RFC 6761, section 6.3).
+    /// Whether the host is this machine, according to its address or its reserved name (RFC 6761, section 6.3).
     package var isLoopback: Bool {
         if host == "localhost" || host.hasSuffix(".localhost") || host == "[::1]" || host == "::1" { return true }
         let numbers = host.split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
         return numbers.count == 4 && numbers.first == 127 && !numbers.contains(nil)
     }
 
-    /// The form for errors, without a path, which may be a capability.
+    /// The text for errors. It omits the path, which may be secret.
     package var description: String {
         let isUsual = scheme == "https" ? port == 443 : port == 80
         return isUsual ? "\(scheme)://\(host)" : "\(scheme)://\(host):\(port)"

@@ -1,9 +1,9 @@
 import Locking
 package import TransferCore
 
-/// Deviations of servers that requests have shown. Kept while the transport lives, and never stored.
+/// Remembers the deviations of servers that their responses showed. It lives as long as the transport and is never stored.
 package final class ServerQuirks: Sendable {
-    /// A file of an endpoint. Its URL would not do: the query can have a signature that differs each time.
+    /// A file of an endpoint. Its URL can't identify it, because the query may contain a signature that differs each time.
     package struct File: Hashable, Sendable {
         let endpoint: String
         let path: RemotePath
@@ -17,12 +17,12 @@ package final class ServerQuirks: Sendable {
         }
     }
 
-    /// The maximum number of entries of each kind. Beyond that, all are dropped and detected again.
+    /// The maximum number of entries of each kind. At the limit, all entries are dropped, and the quirks are detected again.
     private static let maximumCount = 1_000
 
     private struct State {
         var refusesExpectation: Set<Origin> = []
-        /// By file, because a server can generate some files for each request and support ranges of others.
+        /// Stored by file, because a server may generate some files for each request but support ranges of others.
         var ignoresRanges: Set<File> = []
         var changing: Set<File> = []
         var earlySuccesses: [String: Int] = [:]
@@ -37,22 +37,22 @@ package final class ServerQuirks: Sendable {
 
     func noteRefusedExpectation(_ origin: Origin) { state.withLock { Self.insert(origin, into: &$0.refusesExpectation) } }
 
-    /// Returns whether the server sends a file from its start when a range of it is requested.
+    /// Returns whether the server sends the whole file in response to a request for a range of it.
     func ignoresRanges(_ file: File) -> Bool { state.withLock { $0.ignoresRanges.contains(file) } }
 
     func noteIgnoredRange(_ file: File) { state.withLock { Self.insert(file, into: &$0.ignoresRanges) } }
 
-    /// Returns whether a file changed between two requests for ranges of it, and was not received since.
+    /// Returns whether a file changed between two requests for ranges of it and has not been downloaded since.
     func isChanging(_ file: File) -> Bool { state.withLock { $0.changing.contains(file) } }
 
     func noteChange(_ file: File) { state.withLock { Self.insert(file, into: &$0.changing) } }
 
-    /// Notes that a file was received, so it no longer changes.
+    /// Notes that a file was downloaded, so it no longer counts as changing.
     func noteCompletion(_ file: File) { state.withLock { _ = $0.changing.remove(file) } }
 
     /// Notes that the server reported success before it had the whole file.
     ///
-    /// - Returns: How often it has done so for this transfer.
+    /// - Returns: The number of times that the server has done so for this transfer.
     package func noteEarlySuccess(_ transferID: String) -> Int {
         state.withLock { state in
             if state.earlySuccesses.count >= Self.maximumCount { state.earlySuccesses.removeAll() }

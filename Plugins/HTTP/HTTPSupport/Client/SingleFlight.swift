@@ -1,9 +1,9 @@
 import Locking
 import TransferCore
 
-/// Shares one task among all callers that need the same result at the same time.
+/// Runs one task for all callers that need the same result at the same time.
 ///
-/// The task is cancelled when its last caller is.
+/// When all callers of a task are cancelled, the task is cancelled.
 package final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct Flight {
         let number: Int
@@ -25,9 +25,9 @@ package final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sen
 
     package init() {}
 
-    /// Returns the result of the running task for a key; starts one if there is none.
+    /// Returns the result of the running task for a key. If there is none, starts one.
     ///
-    /// - Throws: The task's error; `CancellationError` at once when the caller's task is cancelled.
+    /// - Throws: The task's error. If the caller's task is cancelled, throws `CancellationError` immediately.
     package func value(for key: Key, _ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
         let isCancelled = Locked(false)
         let waiter = state.withLock { $0.nextNumber() }
@@ -46,7 +46,7 @@ package final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sen
         _ work: @escaping @Sendable () async throws -> Value
     ) {
         let hasJoined = state.withLock { state in
-            // A cancellation sets this before it takes the lock held here.
+            // A cancellation sets this flag before it acquires the lock that is held here.
             guard !isCancelled.withLock({ $0 }) else { return false }
             if state.flights[key] == nil {
                 let number = state.nextNumber()

@@ -1,4 +1,4 @@
-/// A set of a file's bytes: ranges in order, none adjacent or empty.
+/// A set of byte positions in a file, stored as ordered ranges. No range is empty or adjacent to another.
 struct ByteRanges: Sendable, Hashable {
     private(set) var ranges: [Range<Int64>] = []
 
@@ -19,7 +19,7 @@ struct ByteRanges: Sendable, Hashable {
     mutating func insert(_ range: Range<Int64>) {
         guard !range.isEmpty else { return }
         if let last = ranges.last, last.upperBound == range.lowerBound {
-            // The usual case, which allocates nothing.
+            // The usual case. It allocates nothing.
             ranges[ranges.count - 1] = last.lowerBound..<range.upperBound
             return
         }

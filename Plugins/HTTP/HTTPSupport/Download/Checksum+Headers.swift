@@ -3,14 +3,14 @@ import Foundation
 import TransportSupport
 
 extension Checksum {
-    /// Requests a checksum of the whole file (RFC 9530, section 4, and its predecessor, RFC 3230, section 4.3.1).
+    /// The headers that request a checksum of the whole file (RFC 9530, section 4, and its predecessor, RFC 3230, section 4.3.1).
     static let request: HTTPHeaders = ["Want-Repr-Digest": "sha-256=10, sha-512=5", "Want-Digest": "sha-256, sha-512;q=0.5"]
 
     private static let algorithms: [String: ChecksumAlgorithm] = ["sha-512": .sha512, "sha-256": .sha256, "sha": .sha1, "md5": .md5]
 
-    /// The best checksum in a response, or nil if none is known.
+    /// Returns the best supported checksum in a response, or nil if there is none.
     ///
-    /// - Parameter isWhole: Whether the response contains the whole file, so that a checksum of its content is one of the file.
+    /// - Parameter isWhole: Whether the response contains the whole file. A checksum of its content is then a checksum of the file.
     init?(_ headers: HTTPHeaders, isWhole: Bool) {
         var found: [ChecksumAlgorithm: Checksum] = [:]
         for field in headers {
@@ -21,7 +21,7 @@ extension Checksum {
                 for part in field.value.split(separator: ",") {
                     let member = part.prefix { $0 != ";" }
                     let pair = member.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
-                    // Between colons, as a structured field (RFC 8941, section 3.3.5), or bare.
+                    // The value is between colons as in a structured field (RFC 8941, section 3.3.5), or bare.
                     guard pair.count == 2, let algorithm = Self.algorithms[pair[0].lowercased()] else { continue }
                     found[algorithm] = Self.decoded(pair[1].trimmingCharacters(in: CharacterSet(charactersIn: ":")), algorithm)
                 }

@@ -2,9 +2,9 @@ import CurlEngine
 package import TransferCore
 import TransportSupport
 
-/// The checksum that a download must have.
+/// Verifies the checksum of a download.
 package struct DigestCheck: Sendable {
-    /// The session's checksum, which takes precedence over the server's.
+    /// The session's checksum. It takes precedence over the server's checksum.
     private let expected: Checksum?
     private let verification: Verification
 
@@ -17,10 +17,10 @@ package struct DigestCheck: Sendable {
     /// Whether the server must send a checksum.
     var needsServer: Bool { verification == .checksum && expected == nil }
 
-    /// Requests a checksum from the server, if needed.
+    /// The headers that request a checksum from the server; empty if none is needed.
     var request: HTTPHeaders { needsServer ? Checksum.request : HTTPHeaders() }
 
-    /// Rejects a file that can't be verified, or whose checksum, according to the server, is another one.
+    /// Rejects a file that can't be verified, or whose checksum on the server differs from the session's.
     func verify(_ remote: RemoteFile, of name: String) throws(TransferError) {
         if needsServer, remote.digest == nil {
             throw TransferError(
@@ -32,11 +32,11 @@ package struct DigestCheck: Sendable {
         }
     }
 
-    /// The checksum to compare; nil to compare none.
+    /// Returns the checksum that the downloaded file must have; nil to skip the comparison.
     func digest(of remote: RemoteFile?, of name: String) throws(TransferError) -> Checksum? {
         if let expected { return expected }
         if needsServer, remote?.digest == nil { throw mismatch(of: name) }
-        // A checksum that the server sends unasked is compared, too.
+        // Also used if the server sent it without being asked.
         return verification == .none ? nil : remote?.digest
     }
 

@@ -4,22 +4,22 @@ import SystemPackage
 import TransferCore
 import TransportSupport
 
-/// The part file of a download, and what is missing; shared by its requests.
+/// The part file of a download, and its missing ranges. All requests of the download share it.
 final class DownloadPart: Sendable {
-    /// Ends a request for a file that need not be downloaded.
+    /// The error that ends the request for a file that need not be downloaded.
     struct IsUpToDate: Error {
         var remote: RemoteFile
     }
 
-    /// Ends a request for a file that an earlier attempt completed and put in place.
+    /// The error that ends the request for a file that an earlier attempt completed and moved into place.
     struct IsInPlace: Error {
         var writer: FileWriter
     }
 
-    /// The written bytes that a checkpoint can confirm after a sync.
+    /// The written bytes. After a sync, a checkpoint can confirm them.
     struct Extent {
         var received: ByteRanges
-        /// Grows with each written byte, wherever it is.
+        /// A position that grows with each written byte, wherever the byte is.
         var mark: Int64
     }
 
@@ -37,15 +37,15 @@ final class DownloadPart: Sendable {
         var whenQuiet: CheckedContinuation<Void, Never>?
     }
 
-    /// The destination if the server does not name the file.
+    /// The destination, unless the server names the file.
     private let destination: DownloadDestination
     /// Whether the server names the file.
     let isNamedByServer: Bool
-    /// The file according to the server's response to an earlier attempt.
+    /// The server's description of the file in a response to an earlier attempt.
     let known: RemoteFile?
-    /// Yields when a checkpoint is due.
+    /// Yields when it is time to save a checkpoint.
     let changes: AsyncStream<Void>
-    /// Yields when the first bytes were written, so the part file is open; ends with ``endOpening()``.
+    /// Yields after the first bytes were written, when the part file is open. Ended by ``endOpening()``.
     let opening: AsyncStream<Void>
 
     private let threads: WorkerThreads
@@ -56,8 +56,8 @@ final class DownloadPart: Sendable {
 
     /// - Parameters:
     ///   - writer: The part file of an earlier attempt; nil to start from the beginning.
-    ///   - known: The file according to the server then.
-    ///   - received: The bytes in that part file.
+    ///   - known: The server's description of the file at that time.
+    ///   - received: The ranges that the part file has.
     init(
         _ destination: DownloadDestination, isNamedByServer: Bool, continuing writer: FileWriter?, of known: RemoteFile?,
         having received: ByteRanges,
@@ -73,17 +73,17 @@ final class DownloadPart: Sendable {
         state = Locked(State(writer: writer, received: received, plan: plan, confirmed: received.prefix))
     }
 
-    /// The file according to the server, after a response of this attempt was accepted.
+    /// The server's description of the file, after this attempt has accepted a response.
     var remote: RemoteFile? { state.withLock { $0.remote } }
 
-    /// The version that all responses must have; nil while it is unknown.
+    /// The version of the file that all responses must have; nil while it is unknown.
     var version: RemoteFile? { state.withLock { $0.remote } ?? known }
 
     var writer: FileWriter? { state.withLock { $0.writer } }
 
     var received: ByteRanges { state.withLock { $0.received } }
 
-    /// Nil before new bytes were written.
+    /// The written bytes; nil before this attempt has written any.
     var extent: Extent? {
         state.withLock { state in
             guard let writer = state.writer, state.written > 0 else { return nil }
@@ -94,18 +94,18 @@ final class DownloadPart: Sendable {
     /// The local name of the file.
     func name(of remote: RemoteFile) -> FilePath { destination.named(by: remote).name }
 
-    // MARK: Pieces
+    // MARK: Ranges
 
-    /// Changes the plan of further requests.
+    /// Changes the plan of the next requests.
     func plan<Result>(_ body: (inout PiecePlan) -> Result) -> Result { state.withLock { body(&$0.plan) } }
 
-    /// Notes a response's description of the file.
+    /// Stores a response's description of the file.
     func accept(_ remote: RemoteFile) {
         state.withLock { $0.remote = remote }
         if let length = remote.length { reporter.report(total: length) }
     }
 
-    /// Notes that a checkpoint confirms a position.
+    /// Notes that a checkpoint confirms the bytes before a position.
     func confirm(_ position: Int64) {
         state.withLock { state in
             state.confirmed = max(state.confirmed, position)
@@ -140,8 +140,8 @@ final class DownloadPart: Sendable {
         if writer.isSyncDue(upTo: writer.start + written) { change.yield() }
     }
 
-    /// Rejects further writes, and waits for running ones, however long the disk takes: after the attempt, only the next one touches the part
-    /// file. Called once.
+    /// Rejects further writes, and waits for running writes, however long the disk takes. Afterwards, only the next attempt uses the part file. Call
+    /// it once.
     func seal() async {
         await withCheckedContinuation { continuation in
             let isQuiet = state.withLock { state in
@@ -170,9 +170,9 @@ final class DownloadPart: Sendable {
         waiting?.resume()
     }
 
-    /// Opens the part file after all checks, unless it is open. Blocks.
+    /// Opens the part file after all checks. Returns the writer if it is already open. Blocks.
     ///
-    /// - Throws: ``IsUpToDate`` if the policy keeps the existing file; ``IsInPlace``; a ``TransferError``.
+    /// - Throws: ``IsUpToDate`` if the overwrite policy keeps the existing file, ``IsInPlace``, or a ``TransferError``.
     @discardableResult func open() throws -> FileWriter {
         let (writer, remote) = state.withLock { ($0.writer, $0.remote) }
         if let writer { return writer }
@@ -190,7 +190,7 @@ final class DownloadPart: Sendable {
 }
 
 extension DownloadDestination {
-    /// The destination with the server's name for the file, in the same folder.
+    /// The destination in the same folder, with the name that the server suggests for the file.
     func named(by remote: RemoteFile?) -> DownloadDestination {
         guard let name = remote?.name.flatMap({ FilePath.Component($0) }), name.kind == .regular else { return self }
         return DownloadDestination(

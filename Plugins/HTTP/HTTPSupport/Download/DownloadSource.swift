@@ -6,20 +6,20 @@ package import TransportSupport
 package struct DownloadSource: Sendable {
     /// Sends a request for the file (RFC 9110, section 9.3.1).
     ///
-    /// Returns any response, and the error to throw if it is not the file. Throws a ``TransferError`` if there is no complete response, the
-    /// sink's error, or `CancellationError`.
+    /// Returns the response, whatever its status, and the error to throw if the response is not the file. Throws a ``TransferError`` if there is no
+    /// complete response, the sink's error, or `CancellationError`.
     package typealias Get =
         @Sendable (
             _ headers: HTTPHeaders, _ sink: any HTTPResponseSink, _ threads: WorkerThreads,
             _ pacing: @escaping @Sendable (Int) -> Allowance
         ) async throws -> (response: HTTPResponse, refusal: TransferError)
 
-    /// The file and the server in messages, for example `a/b.bin at https://example.org`.
+    /// The names of the file and the server for messages, for example `a/b.bin at https://example.org`.
     let name: String
     /// The URL of the file without its query, which may be secret.
     let shownURL: String
     let quirks: ServerQuirks
-    /// The file, as the quirks know it.
+    /// The key of the file in ``quirks``.
     let file: ServerQuirks.File
     let options: RequestOptions
     let get: Get

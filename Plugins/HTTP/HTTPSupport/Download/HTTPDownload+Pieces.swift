@@ -14,8 +14,8 @@ extension HTTPDownload {
         }
     }
 
-    /// A transient failure ends one of several connections, and the others take over its work: a server can allow fewer connections than
-    /// requested. Any other failure ends the attempt.
+    /// Downloads all missing ranges over several connections. If one connection ends with a transient failure, the others take over its ranges,
+    /// because a server may allow fewer connections than requested. Any other failure ends the attempt.
     private func fetchAll(into part: DownloadPart) async throws {
         let ends = try await withThrowingTaskGroup(of: [TransferError?].self) { group in
             if let length = part.known?.length {
@@ -36,7 +36,8 @@ extension HTTPDownload {
         if let failure, length == nil || part.received.prefix != length { throw failure }
     }
 
-    /// Starts after the first response described the file and brought some of it: two requests must not both open the part file.
+    /// Starts the other connections after the first response has described the file and some of its bytes were written. Otherwise, two requests could
+    /// open the part file.
     private func workBesideTheFirst(on part: DownloadPart) async throws -> [TransferError?] {
         for await _ in part.opening { break }
         guard part.writer != nil, let length = part.remote?.length else { return [] }
@@ -47,9 +48,9 @@ extension HTTPDownload {
         }
     }
 
-    /// Requests one piece after the other, until none is left.
+    /// Requests one range after another until no range is left.
     ///
-    /// - Returns: The failure that ended the work early.
+    /// - Returns: The failure that ended the work early; otherwise nil.
     private func work(on part: DownloadPart) async throws -> TransferError? {
         while let piece = part.plan({ $0.take() }) {
             do {
@@ -77,7 +78,7 @@ extension HTTPDownload {
     }
 
     private func headers(for piece: Piece, of part: DownloadPart) -> HTTPHeaders {
-        // Content must not be encoded: positions count its bytes.
+        // The content must not be encoded, because positions count the bytes of the file.
         var headers: HTTPHeaders = ["Accept-Encoding": "identity"]
         headers["Range"] = piece.range
         if piece.range != nil { headers["If-Range"] = part.version?.validator }
@@ -85,19 +86,19 @@ extension HTTPDownload {
         return headers
     }
 
-    /// Interprets the refusal of a file or a piece of it.
+    /// Interprets a response that is not the requested file or range.
     private func judge(_ answer: (response: HTTPResponse, refusal: TransferError), to piece: Piece, of part: DownloadPart)
         throws(TransferError)
     {
         guard answer.response.status == 416, piece.range != nil else { throw answer.refusal }
         // An empty file has no first byte (RFC 9110, section 14.1.2).
         if part.version == nil { return part.plan { $0.add(.whole) } }
-        // Nothing follows the last byte of the same version (RFC 9110, section 15.5.17).
+        // The same version has no bytes after its last one (RFC 9110, section 15.5.17).
         let reported = RemoteFile(status: 416, headers: answer.response.headers)
         let isSame = part.version.map { !reported.differs(from: $0, answer.response.headers) } ?? false
         if piece.end == nil, isSame, ContentRange(answer.response.headers)?.total == piece.start { return }
         source.quirks.noteChange(source.file)
         throw TransferError(
-            .resumeLost, .uploadGone, "\(source.name) is shorter now than at the start of its download, which must start again.")
+            .resumeLost, .uploadGone, "\(source.name) is shorter than at the start of the download. The download must restart.")
     }
 }

@@ -2,14 +2,16 @@ import SystemPackage
 package import TransferCore
 package import TransportSupport
 
-/// One attempt to download one file by `GET`, resumed if the server still has the same version of it (RFC 9110, sections 13.1.5 and 14).
+/// One attempt to download one file with `GET`. It resumes if the server still has the same version of the file (RFC 9110, sections 13.1.5 and 14).
 ///
-/// A part file is continued only if the server names the version by a strong validator; otherwise each attempt starts at the first byte.
+/// An attempt continues a part file only if the server identifies the version by a strong validator. Otherwise, each attempt starts at the first
+/// byte.
 ///
-/// If a session asks for several segments, the first request asks for the beginning of the file. If the response has exactly that, a
-/// version and a large size, other requests download the rest in parallel; otherwise the first response is sufficient. A file that changed
-/// between two requests, such as one that is still being written, is downloaded by one request from then on. A checkpoint stores the
-/// received pieces; its position is the one before which no byte is missing.
+/// If the session allows several segments, the first request is for the beginning of the file. If the response has exactly this range, a version and
+/// a large total size, more requests download the remaining ranges in parallel. Otherwise, the first response suffices. If a file changed between two
+/// requests, for example because it is still being written, later attempts download it with one request.
+///
+/// A checkpoint stores the received ranges. Its position is the end of the range that starts at byte 0.
 package struct HTTPDownload: Sendable {
     let source: DownloadSource
     let threads: WorkerThreads
@@ -28,7 +30,7 @@ package struct HTTPDownload: Sendable {
         self.threads = threads
         self.reporter = reporter
         destination = try attempt.destination
-        // A name from the app that differs from the remote name takes precedence.
+        // A local name from the app that differs from the remote name takes precedence.
         isNamedByServer =
             source.options.contentDisposition
             && destination.name.lastComponent.map { FilePath(root: nil, components: $0).bytes } == attempt.remotePath.lastComponent
@@ -43,14 +45,14 @@ package struct HTTPDownload: Sendable {
         check = try DigestCheck(attempt.options)
     }
 
-    /// - Throws: A ``TransferError``, after a checkpoint was saved for the received bytes; or `CancellationError`.
+    /// - Throws: A ``TransferError``, after the received bytes were saved in a checkpoint; or `CancellationError`.
     package func run() async throws -> TransferReceipt {
         var known: RemoteFile?
         var writer: FileWriter?
         var received = ByteRanges()
         let parallel = source.quirks.isChanging(source.file) ? 1 : parallel
         var plan = PiecePlan(parallel: parallel, threshold: source.options.parallelThreshold)
-        // An empty file that was about to get its name has no confirmed bytes.
+        // An empty file has no confirmed bytes, but its checkpoint may have its name.
         if let checkpoint, (0...RemoteFile.maximumLength).contains(checkpoint.confirmed),
             checkpoint.confirmed > 0 || RemoteFile(checkpoint)?.name != nil
         {
@@ -62,7 +64,7 @@ package struct HTTPDownload: Sendable {
             if let known, known.length == received.prefix { return try await finish(opened, known, size: received.prefix) }
             guard known?.validator != nil else {
                 throw TransferError(
-                    .resumeLost, .uploadGone, "The download of \(source.name) can't be resumed. It must start again."
+                    .resumeLost, .uploadGone, "The download of \(source.name) can't be resumed. It must restart."
                 )
             }
             reporter.report(sent: received.count, confirmed: received.prefix)
@@ -88,15 +90,15 @@ package struct HTTPDownload: Sendable {
             reporter.report(sent: size, confirmed: size)
             return receipt(for: size, at: destination.named(by: upToDate.remote).path)
         } catch {
-            // A cancelled request ends at once, also while the disk is still writing its bytes.
+            // A cancelled request ends immediately, even while the disk still writes its bytes.
             await part.seal()
-            // The received bytes are worth keeping, also after a cancellation.
+            // The received bytes are worth saving, even after a cancellation.
             await Task { try? await keep(part) }.value
             throw error
         }
     }
 
-    /// Syncs the received bytes if that is due, and saves a checkpoint for them.
+    /// Syncs the received bytes if the last sync is old enough, and saves a checkpoint for them.
     func keepIfDue(_ part: DownloadPart) async throws {
         guard part.remote?.validator != nil, let writer = part.writer, let extent = part.extent,
             try await writer.syncIfDue(upTo: extent.mark)
@@ -110,7 +112,7 @@ package struct HTTPDownload: Sendable {
         try await save(extent, of: part)
     }
 
-    /// - Parameter extent: The state before the file was synced.
+    /// - Parameter extent: The written bytes before the sync.
     private func save(_ extent: DownloadPart.Extent, of part: DownloadPart) async throws {
         guard let remote = part.remote, extent.received.prefix > 0 else { return }
         try await reporter.save(try remote.checkpoint(of: extent.received))
@@ -143,8 +145,8 @@ package struct HTTPDownload: Sendable {
         return receipt
     }
 
-    /// Stores the local name of the file: the server may suggest another name to an attempt after a kill, and the file would then exist
-    /// under both.
+    /// Stores the local name of the file. Otherwise, if this process is killed, the server may suggest another name to the next attempt, and the file
+    /// would then exist under both names.
     private func keepName(of remote: RemoteFile?, _ writer: FileWriter, size: Int64) async throws {
         guard var remote, remote.name != nil, !writer.isInPlace else { return }
         remote.length = size

@@ -1,4 +1,4 @@
-/// A part of a file for one request.
+/// A range of a file for one request.
 struct Piece: Sendable, Hashable {
     var start: Int64
     /// The position after the last byte; nil for the end of the file.
@@ -14,10 +14,10 @@ struct Piece: Sendable, Hashable {
     }
 }
 
-/// How a file is split into pieces, and which of them were not requested yet.
+/// Splits a file into ranges, and keeps those that are not requested yet.
 ///
-/// There are more pieces than connections, in the file's order: so connections of different speed end together, and the received bytes are
-/// mostly contiguous from the start.
+/// There are more ranges than connections, and they are requested in the file's order. Connections of different speed therefore end at about the same
+/// time, and the received bytes are mostly contiguous from the start.
 struct PiecePlan: Sendable {
     private static let smallest: Int64 = 16 << 20
     private static let largest: Int64 = 128 << 20
@@ -27,9 +27,9 @@ struct PiecePlan: Sendable {
     let parallel: Int
     /// The minimum size of a file that is split.
     let threshold: Int64
-    /// In reverse order. A piece longer than ``most`` is split when it is requested.
+    /// The ranges in reverse order. A range longer than ``most`` is split when it is requested.
     private var pending: [Piece] = []
-    /// The maximum size of a piece in bytes.
+    /// The maximum size of a range in bytes.
     private var most = Int64.max
 
     init(parallel: Int, threshold: Int64) {
@@ -39,7 +39,7 @@ struct PiecePlan: Sendable {
 
     var isEmpty: Bool { pending.isEmpty }
 
-    /// The first request for an unknown file. The response has its size.
+    /// The first request for a file of unknown size. The response reports its size.
     var first: Piece { parallel > 1 ? Piece(start: 0, end: smallest) : .whole }
 
     private var smallest: Int64 { min(Self.smallest, threshold) }
@@ -50,7 +50,7 @@ struct PiecePlan: Sendable {
         pending = gaps.reversed().map { Piece(start: $0.lowerBound, end: $0.upperBound) } + pending
     }
 
-    /// Adds a piece to request before all others.
+    /// Adds a range to request before all others.
     mutating func add(_ piece: Piece) { pending.append(piece) }
 
     mutating func take() -> Piece? {
@@ -60,7 +60,7 @@ struct PiecePlan: Sendable {
         return Piece(start: next.start, end: next.start + most)
     }
 
-    /// The number of requests to run in parallel for a file of this size, if some are running.
+    /// Returns the number of parallel requests for a file of this size, including those that are running.
     func connections(of size: Int64, underWay: Int) -> Int {
         var pieces = underWay
         for piece in pending where pieces < parallel {

@@ -3,20 +3,20 @@ import Locking
 import SystemPackage
 import TransferCore
 
-/// Takes the response to a request for one piece of a file, if it is the requested one.
+/// Writes the response to a request for one range of a file, after checking that the response has this range.
 final class PieceSink: HTTPResponseSink {
-    /// Ends a request for a piece of a file that can only be downloaded as a whole, because its version, length or checksum is unknown.
+    /// The error that ends the request for a range of a file whose version, length or checksum is unknown. Such a file can only be downloaded as a whole.
     struct MustBeWhole: Error {}
 
     private struct State {
         var isAccepted = false
-        /// Whether the response is only the piece.
+        /// Whether the response has only the requested range.
         var isPiece = false
-        /// The position before which all bytes were written.
+        /// The position before which all bytes of the range were written.
         var position: Int64
-        /// The position where the piece ends; nil if it is unknown.
+        /// The position after the last byte of the range; nil if it is unknown.
         var end: Int64?
-        /// The position where the response must end.
+        /// The position at which the response must end.
         var limit = RemoteFile.maximumLength
     }
 
@@ -34,14 +34,14 @@ final class PieceSink: HTTPResponseSink {
         state = Locked(State(position: piece.start, end: piece.end))
     }
 
-    /// Whether the response was the requested one.
+    /// Whether the response had the requested range.
     var isAccepted: Bool { state.withLock { $0.isAccepted } }
 
     var position: Int64 { state.withLock { $0.position } }
 
     var offset: Int64 { position }
 
-    /// The missing rest for another request; nil if nothing is missing, or only the whole file can be requested.
+    /// The missing bytes of the range, for another request; nil if no byte is missing, or if only the whole file can be requested.
     var rest: Piece? {
         let state = state.withLock { $0 }
         guard state.isAccepted else { return piece.end != nil && part.version != nil ? piece : nil }
@@ -54,7 +54,7 @@ final class PieceSink: HTTPResponseSink {
         let (position, end) = state.withLock { ($0.position, $0.end) }
         guard let end, position != end else { return }
         if answer.status == 206, position < end {
-            // A server can send less than requested (RFC 9110, section 15.3.7); the next attempt continues after that.
+            // A server can send less than requested (RFC 9110, section 15.3.7). The next attempt continues after these bytes.
             throw TransferError(.transient, .connectionLost, "The server sent only \(position) bytes of \(source.name).")
         }
         throw TransferError(.protocolViolation, .badAnswer, "The server announced \(end) bytes of \(source.name), and sent \(position).")
@@ -76,7 +76,7 @@ final class PieceSink: HTTPResponseSink {
             text.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
             Int64(text) == nil
         {
-            // libcurl reads such a body up to the end of the connection.
+            // libcurl would read such a body until the connection closes.
             throw violation("with an implausible length of \(text.prefix(40)) bytes")
         }
         let isFirst = part.version == nil
@@ -95,7 +95,7 @@ final class PieceSink: HTTPResponseSink {
         }
         let isPiece = head.status == 206 && piece.end != nil
         let end = isPiece ? min(piece.end ?? .max, remote.length ?? .max) : remote.length
-        // A partial response names its end, also if the rest of the file was requested and its length is unknown.
+        // A partial response reports its end, even if the request was for all remaining bytes of a file of unknown length.
         let partEnd = head.status == 206 ? ContentRange(head.headers)?.end : nil
         let limit = min(end ?? RemoteFile.maximumLength, partEnd ?? RemoteFile.maximumLength)
         state.withLock { $0 = State(isAccepted: true, isPiece: isPiece, position: piece.start, end: end, limit: limit) }
@@ -106,17 +106,17 @@ final class PieceSink: HTTPResponseSink {
         return true
     }
 
-    /// Checks that a response is of the known version, and adds what it omits.
+    /// Checks that a response has the known version, and adds the properties that the response omits.
     private func compare(_ remote: inout RemoteFile, with known: RemoteFile, _ head: HTTPResponseHead) throws {
         if remote.differs(from: known, head.headers) { throw changed() }
         if head.status == 200 {
-            // With versions, the file changed; without, the server does not support ranges.
+            // If the server identifies versions, the file changed. Otherwise, the server does not support ranges.
             guard remote.validator != nil else { throw changed() }
-            throw withoutRanges("from its start only")
+            throw withoutRanges("only from its start")
         }
-        // A partial response names the version if the whole file's did (RFC 9110, section 15.3.7); otherwise the version is unknown.
+        // A partial response has the same version header as that of the whole file (RFC 9110, section 15.3.7). Without it, the version is unknown.
         guard head.headers["ETag"] != nil || known.validator?.hasPrefix("\"") != true else {
-            throw withoutRanges("in part without its version's name")
+            throw withoutRanges("in part but without its version")
         }
         guard ContentRange(head.headers)?.start == piece.start else { throw withoutRanges("from a position other than the requested one") }
         remote.length = remote.length ?? known.length
@@ -133,20 +133,20 @@ final class PieceSink: HTTPResponseSink {
         state.withLock { $0.position = position }
     }
 
-    /// Notes that ranges of the file must not be requested.
+    /// Notes that the server does not support ranges of the file.
     private func withoutRanges(_ what: String) -> TransferError {
         source.quirks.noteIgnoredRange(source.file)
-        return TransferError(.resumeLost, .uploadGone, "The server sends \(source.name) \(what), so the download must start again.")
+        return TransferError(.resumeLost, .uploadGone, "The server sends \(source.name) \(what), so the download must restart.")
     }
 
     private func changed() -> TransferError {
         source.quirks.noteChange(source.file)
         return TransferError(
-            .resumeLost, .uploadGone, "\(source.name) changed during its download, which must start again.")
+            .resumeLost, .uploadGone, "\(source.name) changed during the download. The download must restart.")
     }
 
-    /// Rejects encoded content, except for files whose name has the coding's extension: many servers report `reel.tar.gz` with the coding
-    /// `gzip`.
+    /// Rejects encoded content, unless the file's name has the extension of the coding. Many servers report the coding `gzip` for a file such as
+    /// `reel.tar.gz`.
     private func checkCoding(_ head: HTTPResponseHead, of remote: RemoteFile) throws(TransferError) {
         guard let coding = head.headers["Content-Encoding"]?.lowercased(), !["", "identity"].contains(coding) else { return }
         let ending = part.name(of: remote).extension?.lowercased() ?? ""
@@ -159,7 +159,7 @@ final class PieceSink: HTTPResponseSink {
         )
     }
 
-    /// The extensions of files that a coding produces.
+    /// The file name extensions for each coding.
     private static let endings: [String: Set<String>] = [
         "gzip": ["gz", "tgz", "svgz"], "x-gzip": ["gz", "tgz", "svgz"], "compress": ["z"], "x-compress": ["z"], "br": ["br"],
         "zstd": ["zst", "tzst"], "x-bzip2": ["bz2", "tbz2"], "x-xz": ["xz", "txz"],

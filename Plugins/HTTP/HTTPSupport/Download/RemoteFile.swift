@@ -3,30 +3,30 @@ import Foundation
 import TransferCore
 import TransportSupport
 
-/// A server's description of a file; stored in a download's checkpoint.
+/// A server's description of a file. A download's checkpoint stores it.
 package struct RemoteFile: Codable, Sendable, Hashable {
     /// The largest plausible length, 64 PiB. Sums of smaller lengths do not overflow.
     static let maximumLength: Int64 = 1 << 56
 
-    /// Identifies this version of the file byte for byte, as the server wrote it: a strong entity tag, or a modification time that is
-    /// strong (RFC 9110, section 8.8). Nil without either.
+    /// The header value that identifies this version of the file byte for byte: a strong entity tag, or a modification time that counts as strong
+    /// (RFC 9110, section 8.8). nil if the server sends neither.
     var validator: String?
-    /// In bytes; nil if the server does not send it.
+    /// The length in bytes; nil if the server does not send it.
     var length: Int64?
-    /// In nanoseconds since 1970.
+    /// The modification time in nanoseconds since 1970; nil if the server does not send it.
     var modificationTime: Int64?
     /// The checksum of the whole file.
     var digest: Checksum?
     /// The local name; nil for the requested name.
     var name: String?
-    /// The bytes that a checkpoint confirms besides those before its position, from parallel requests; nil for none.
+    /// The received ranges, if parallel requests received bytes after the checkpoint's position; otherwise nil.
     private var received: ByteRanges?
 
     init(_ head: HTTPResponseHead) { self.init(status: head.status, headers: head.headers) }
 
     init(status: Int, headers: HTTPHeaders) {
         let changed = headers["Last-Modified"].flatMap(secondsSince1970(ofHTTPDate:))
-        // Nanoseconds end in the year 2262, HTTP's dates in 9999.
+        // Nanoseconds since 1970 in 64 bits end in the year 2262, dates in HTTP in 9999.
         modificationTime = changed.flatMap { seconds in
             let (time, isBeyond) = Int64(seconds).multipliedReportingOverflow(by: 1_000_000_000)
             return isBeyond ? nil : time
@@ -36,12 +36,12 @@ package struct RemoteFile: Codable, Sendable, Hashable {
         if let tag = headers["ETag"], tag.hasPrefix("\"") {
             validator = tag
         } else if let changed, let now = headers["Date"].flatMap(secondsSince1970(ofHTTPDate:)), now > changed {
-            // A file that changed within this second may change again in it (RFC 9110, section 8.8.2.2).
+            // A file that changed within this second may change again in the same second (RFC 9110, section 8.8.2.2).
             validator = headers["Last-Modified"]
         }
     }
 
-    /// The length of a file in bytes, from the response to a `GET` of the whole file or a part; nil if it is unknown.
+    /// The length of a file in bytes, from the response to a `GET` of the file or a range of it; nil if it is unknown.
     package static func length(status: Int, headers: HTTPHeaders) -> Int64? {
         switch status {
         case 200: headers["Content-Length"].flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil }
@@ -57,7 +57,7 @@ package struct RemoteFile: Codable, Sendable, Hashable {
         self = stored
     }
 
-    /// The bytes that a checkpoint of this value confirms.
+    /// Returns the ranges that a checkpoint with this description confirms.
     func received(upTo position: Int64) -> ByteRanges {
         guard var received else { return ByteRanges(upTo: position) }
         received.insert(0..<position)
@@ -70,9 +70,9 @@ package struct RemoteFile: Codable, Sendable, Hashable {
         return Checkpoint(data: try JSONEncoder().encode(remote), confirmed: received.prefix)
     }
 
-    /// Whether this can't be the version of an earlier response.
+    /// Returns whether this description can't be of the same version as an earlier one.
     ///
-    /// - Parameter headers: The response's headers: a weak validator can't identify a version, but can show a difference.
+    /// - Parameter headers: The response's headers. A weak validator in them can't identify a version, but it can show a difference.
     func differs(from earlier: RemoteFile, _ headers: HTTPHeaders) -> Bool {
         if let known = earlier.validator {
             if let validator, validator != known { return true }
@@ -87,13 +87,13 @@ package struct RemoteFile: Codable, Sendable, Hashable {
     }
 }
 
-/// The part of a file in a response (RFC 9110, section 14.4).
+/// The range of a file in a response (RFC 9110, section 14.4).
 struct ContentRange {
-    /// nil if the server could not send any.
+    /// The position of the first byte; nil if the server could not send the requested range.
     var start: Int64?
-    /// After the last byte; nil as ``start``.
+    /// The position after the last byte; nil if ``start`` is nil.
     var end: Int64?
-    /// nil if the server does not know it.
+    /// The length of the file; nil if the server does not know it.
     var total: Int64?
 
     init?(_ headers: HTTPHeaders) {

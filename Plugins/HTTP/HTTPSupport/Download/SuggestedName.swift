@@ -1,30 +1,31 @@
 import CurlEngine
 import SystemPackage
 
-/// The name that a server suggests for saving a file (`Content-Disposition`, RFC 6266), reduced to one safe name: the part after the last
-/// separator of any system, without control characters, not hidden, not an option or a home folder for a shell, and no longer than file
-/// systems allow.
+/// The file name that a server suggests (`Content-Disposition`, RFC 6266), reduced to one safe name.
+///
+/// It is the part after the last separator of any system, without control characters. It is not hidden, does not look like an option or a home folder
+/// to a shell, and is no longer than file systems allow.
 struct SuggestedName {
-    /// One component, not empty, `.` or `..`.
+    /// The name as a regular path component, never empty, `.` or `..`.
     let component: FilePath.Component
 
-    /// NAME_MAX (limits.h), in bytes.
+    /// The maximum length of a name in bytes, NAME_MAX (limits.h).
     private static let maximumLength = 255
-    /// In bytes, including the dot.
+    /// The maximum length in bytes of an extension that is kept, including the dot.
     private static let longestEnding = 16
 
-    /// Nil without a name, or if nothing of it remains.
+    /// - Returns: nil if the server suggests no name, or if no safe name remains.
     init?(_ headers: HTTPHeaders) {
         guard let value = headers["Content-Disposition"] else { return nil }
         let parameters = HeaderParameters(of: value)
-        // The one with a character set takes precedence (section 4.3).
+        // The parameter with a character set takes precedence (section 4.3).
         let names = [parameters["filename*"].flatMap(Self.decoded), parameters["filename"]]
         guard let component = names.lazy.compactMap({ $0.flatMap(Self.reduced) }).first else { return nil }
         self.component = component
     }
 
     private static func reduced(_ name: String) -> FilePath.Component? {
-        // By scalars: a separator and a combining mark after it are one character.
+        // Compares scalars, because a separator and a combining mark after it form one character.
         let scalars = name.unicodeScalars
         let separator = scalars.lastIndex { $0 == "/" || $0 == "\\" }
         let last = separator.map { scalars[scalars.index(after: $0)...] } ?? scalars[...]
@@ -42,7 +43,7 @@ struct SuggestedName {
         return FilePath.Component(text).flatMap { $0.kind == .regular ? $0 : nil }
     }
 
-    /// Shortens a text to the length of a name, but keeps the extension.
+    /// Shortens a text to the maximum length of a name, but keeps the extension.
     private static func shortened(_ text: [Unicode.Scalar]) -> [Unicode.Scalar] {
         func length(_ part: some Collection<Unicode.Scalar>) -> Int { part.reduce(0) { $0 + UTF8.width($1) } }
         let ending = text.lastIndex(of: ".").map { text[$0...] }.flatMap { length($0) <= longestEnding ? $0 : nil } ?? []
@@ -52,7 +53,7 @@ struct SuggestedName {
         return Array(stem + ending)
     }
 
-    /// The value of a parameter with a star: character set, language, and percent-encoded bytes (RFC 8187, section 3.2).
+    /// Decodes the value of a parameter with a star: character set, language, and percent-encoded bytes (RFC 8187, section 3.2).
     private static func decoded(_ value: String) -> String? {
         let parts = value.utf8.split(separator: UInt8(ascii: "'"), maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }
@@ -79,8 +80,8 @@ struct SuggestedName {
     }
 }
 
-/// The parameters of a header's value, after its first `;` (RFC 9110, section 5.6.6): names are case-insensitive, and the first of each
-/// counts. Delimiters are scalars: a combining mark after one makes another character of it.
+/// The parameters in a header's value, after its first `;` (RFC 9110, section 5.6.6). Names are case-insensitive, and the first value of each name
+/// counts. Parses scalars, because a delimiter and a combining mark after it form one character.
 private struct HeaderParameters {
     private var values: [String: String] = [:]
 
@@ -106,7 +107,8 @@ private struct HeaderParameters {
         return String(String.UnicodeScalarView(token))
     }
 
-    /// A backslash escapes a quote or another backslash (section 5.6.4); before other characters, servers mean a separator in a path.
+    /// Parses a quoted string. A backslash escapes a quote or another backslash (section 5.6.4). Before other characters, it is kept, because servers
+    /// use it as a path separator.
     private static func takeQuoted(_ rest: inout Substring.UnicodeScalarView) -> String {
         rest.removeFirst()
         var text = String.UnicodeScalarView()

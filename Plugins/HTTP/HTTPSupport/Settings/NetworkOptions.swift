@@ -2,15 +2,15 @@ package import CurlEngine
 package import TransferCore
 package import TransportSupport
 
-/// How this machine reaches a server.
+/// The network options of an endpoint: proxy, interface and kind of IP address.
 public struct NetworkOptions: Hashable, Sendable {
-    /// A proxy, or none.
+    /// The proxy to use.
     public enum Proxy: Hashable, Sendable {
-        /// The proxy of the environment: `https_proxy`, `http_proxy` or `all_proxy`, except for the hosts in `no_proxy` (libcurl-env(3)).
+        /// The proxy from the environment variables `https_proxy`, `http_proxy` or `all_proxy`, except for the hosts in `no_proxy` (libcurl-env(3)).
         case environment
         /// No proxy.
         case direct
-        /// The proxy with this URL: `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h`, without a user.
+        /// The proxy with this URL: `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h`, without a user name.
         case url(String)
     }
 
@@ -24,22 +24,22 @@ public struct NetworkOptions: Hashable, Sendable {
         case ipv6
     }
 
-    /// The proxy; nil for the transport's default: that of the environment for HTTP, none for SFTP.
+    /// The proxy; nil for the transport's default. HTTP defaults to ``Proxy/environment``, and SFTP to ``Proxy/direct``.
     public var proxy: Proxy?
 
-    /// The user at the proxy; nil for none. A credential of the kind `proxyPassword` has the password.
+    /// The user name for the proxy; nil for none. A credential of the kind `proxyPassword` has the password.
     public var proxyUser: String?
 
-    /// Names of hosts and domains, IP addresses and networks (CIDR) that are reached without the proxy; nil for those in `no_proxy`.
+    /// The hosts, domains, IP addresses and networks (CIDR) to connect to without the proxy; nil for those in `no_proxy`.
     public var proxyExceptions: [String]?
 
-    /// The name of the network interface, or the local IP address, that connections leave from; nil to let the system choose.
+    /// The network interface or local IP address of outgoing connections; nil to let the system choose.
     public var interface: String?
 
     /// The kind of IP address to use.
     public var addressFamily: AddressFamily
 
-    /// Makes options. Each parameter is the property of the same name.
+    /// Creates options. Each parameter sets the property of the same name.
     public init(
         proxy: Proxy? = nil, proxyUser: String? = nil, proxyExceptions: [String]? = nil, interface: String? = nil,
         addressFamily: AddressFamily = .any
@@ -71,7 +71,7 @@ extension NetworkOptions {
         ]
     }
 
-    /// Checks that the options fit together.
+    /// Checks that the options are valid and do not contradict each other.
     ///
     /// - Throws: A `TransferError` that names the settings.
     package func validate() throws(TransferError) {
@@ -86,7 +86,7 @@ extension NetworkOptions {
     /// Sets the options of a connection.
     ///
     /// - Parameters:
-    ///   - proxyPassword: The password of the user at the proxy.
+    ///   - proxyPassword: The password for the proxy.
     ///   - standard: The transport's default for the proxy.
     package func apply(to options: inout ConnectionOptions, proxyPassword: Secret?, otherwise standard: Proxy) {
         options.proxy =
@@ -104,7 +104,7 @@ extension NetworkOptions {
             }
     }
 
-    /// How the account's settings reach the endpoint, for an error; nil with default options.
+    /// Describes the options that affect how the endpoint is reached, for an error; nil for default options.
     var route: String? {
         var parts: [String] = []
         if case .url(let url) = proxy { parts.append("through the proxy \(url)") }

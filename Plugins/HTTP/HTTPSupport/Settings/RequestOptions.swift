@@ -3,28 +3,28 @@ import Foundation
 package import TransferCore
 package import TransportSupport
 
-/// The requests to a server that speaks HTTP: how connections are made, and what all requests have in common.
+/// The options for the connections and requests to an HTTP server.
 public struct RequestOptions: Hashable, Sendable {
     /// A version of HTTP.
     public enum HTTPVersion: String, CaseIterable, Sendable {
         /// HTTP/1.1, one request at a time on each connection.
         case http1 = "1.1"
-        /// HTTP/2 if a TLS server supports it, else HTTP/1.1. Requests to one server then share a connection.
+        /// HTTP/2 if a TLS server supports it, otherwise HTTP/1.1. With HTTP/2, requests to one server share a connection.
         case http2 = "2"
     }
 
-    /// How the server is reached.
+    /// The network options: proxy, interface and kind of IP address.
     public var network: NetworkOptions
 
     /// A file with the certificates (PEM) to trust instead of the system's; nil for the system's.
     public var caFile: String?
 
-    /// The only public keys that the server may have, each as the base64 form of its SHA-256 with 44 characters (RFC 7469, section 2.4); empty
-    /// for any key. Certificates are verified in addition.
+    /// The only accepted public keys of the server; empty to accept any key. Each is the SHA-256 of a key in base64, 44 characters long (RFC 7469,
+    /// section 2.4). Certificates must be valid in addition.
     public var pinnedPublicKeys: [String]
 
-    /// Whether to accept any certificate of the server, so that anyone on the way can read and change the data: for tests. Logs a warning for each
-    /// request.
+    /// Whether to accept any certificate of the server. Anyone on the network path can then read and change the data, so use it only for tests. Each
+    /// request logs a warning.
     public var insecure: Bool
 
     /// A file with a certificate (PEM) that authenticates the client; nil for none.
@@ -37,21 +37,22 @@ public struct RequestOptions: Hashable, Sendable {
     /// The version of HTTP.
     public var httpVersion: HTTPVersion
 
-    /// Additional headers, by name, for each request to the origin of the address and to ``origins``. The store keeps them, so they must not
-    /// contain secrets.
+    /// The additional headers, by name, for each request to the origin of the address and to ``origins``. They are saved in the storage folder, so
+    /// they must not contain secrets.
     public var headers: [String: String]
 
-    /// Other trusted origins, each as `scheme://host:port`: the server may keep uploads there, and redirects may lead there. They get credentials
-    /// and headers with an upload; a redirected request carries no credentials.
+    /// Other trusted origins, each as `scheme://host:port`. The server may keep uploads there, and redirects may lead there. Requests for an upload
+    /// there carry credentials and headers; redirected requests carry no credentials.
     public var origins: [String]
 
-    /// The size in bytes from which a file is transferred in several segments, if a session asks for that and the server supports it; 1 or more.
+    /// The minimum size in bytes of a file that is transferred in several segments, if the session and the server allow that; 1 or more.
     public var parallelThreshold: Int64
 
-    /// Whether the server names a download (`Content-Disposition`, RFC 6266), unless the app does. The name is reduced to one safe name.
+    /// Whether to save a download under the name from the server (`Content-Disposition`, RFC 6266), unless the app names it. The name is reduced to
+    /// one safe name.
     public var contentDisposition: Bool
 
-    /// Makes options. Each parameter is the property of the same name.
+    /// Creates options. Each parameter sets the property of the same name.
     public init(
         network: NetworkOptions = NetworkOptions(), caFile: String? = nil, pinnedPublicKeys: [String] = [], insecure: Bool = false,
         clientCertificate: String? = nil, clientKey: String? = nil, httpVersion: HTTPVersion = .http1, headers: [String: String] = [:],
@@ -108,7 +109,7 @@ extension RequestOptions {
         ]
     }
 
-    /// Checks that the options fit together.
+    /// Checks that the options are valid and do not contradict each other.
     ///
     /// - Throws: A `TransferError` that names the settings.
     package func validate() throws(TransferError) {
@@ -123,9 +124,9 @@ extension RequestOptions {
         }
     }
 
-    /// Returns the options of a request's connection, with its secrets.
+    /// Returns the options for the connection of a request, including secrets.
     ///
-    /// - Parameter warn: Called with a warning for each request to an unverified server.
+    /// - Parameter warn: Called with a warning for each request that accepts any certificate.
     package func connection(
         passphrase: Secret?, proxyPassword: Secret?, warn: @escaping @Sendable (String) -> Void
     ) -> ConnectionOptions {
@@ -145,7 +146,7 @@ extension RequestOptions {
         return options
     }
 
-    /// The origins besides the endpoint's own that get credentials and configured headers, and that redirects may lead to.
+    /// The origins, in addition to the endpoint's, that credentials and configured headers are sent to, and that redirects may lead to.
     package var trustedOrigins: Set<Origin> { Set(origins.compactMap(Origin.init(text:))) }
 
     /// The additional headers, sorted by name.
@@ -155,7 +156,7 @@ extension RequestOptions {
 }
 
 extension Origin {
-    /// - Parameter text: A URL without a user, a path and a query.
+    /// - Parameter text: A URL without a user, path, query or fragment.
     fileprivate init?(text: String) {
         guard let components = URLComponents(string: text), components.path.isEmpty || components.path == "/", components.query == nil,
             components.fragment == nil, components.user == nil, components.password == nil
@@ -174,7 +175,7 @@ extension SettingFormat<[String]> {
         }
     }
 
-    /// The form of other programs has a prefix (RFC 7469, section 2.1).
+    /// Other programs write keys with a prefix (RFC 7469, section 2.1), which is removed here.
     fileprivate static var publicKeys: Self {
         Self("keys, separated by commas") {
             $0.words.map { $0.replacing("sha256//", with: "") }

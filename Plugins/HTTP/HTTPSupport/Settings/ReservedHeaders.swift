@@ -1,12 +1,12 @@
 package import CurlEngine
 package import TransferCore
 
-/// The headers that only the transport sets, because other values would change the meaning of its requests.
+/// The headers that only the transport sets. Other values would change the meaning of its requests.
 package struct ReservedHeaders: Sendable {
     private static let common: Set<String> = [
         "content-length", "host", "expect", "transfer-encoding", "connection", "trailer", "te", "range", "if-range",
     ]
-    /// Where a header is set.
+    /// The place where an app or a user sets a header.
     package enum Place {
         /// In a setting of an endpoint or a session.
         case setting
@@ -22,15 +22,15 @@ package struct ReservedHeaders: Sendable {
 
     /// - Parameters:
     ///   - transport: The transport.
-    ///   - names: Further names besides those of all transports, in lower case.
-    ///   - prefixes: Prefixes of further names, in lower case.
+    ///   - names: Further reserved names in addition to those of all transports, in lower case.
+    ///   - prefixes: Prefixes of further reserved names, in lower case.
     package init(of transport: TransportID, names: Set<String> = [], prefixes: [String] = []) {
         self.transport = transport
         self.names = Self.common.union(names)
         self.prefixes = prefixes
     }
 
-    /// Returns these and more names, in lower case.
+    /// Returns reserved headers with additional names, given in lower case.
     package func adding(_ names: Set<String>) -> ReservedHeaders {
         ReservedHeaders(of: transport, names: self.names.union(names), prefixes: prefixes)
     }
@@ -40,7 +40,7 @@ package struct ReservedHeaders: Sendable {
         return names.contains(name) || prefixes.contains { name.hasPrefix($0) }
     }
 
-    /// Rejects a reserved header, and one for a secret: settings and options are stored.
+    /// Rejects a reserved header and a header for a secret, because settings and options are stored.
     ///
     /// - Throws: A ``TransferError`` that names the header.
     package func check(_ name: String, in place: Place = .setting) throws(TransferError) {
@@ -57,7 +57,7 @@ package struct ReservedHeaders: Sendable {
         }
     }
 
-    /// Rejects what ``check(_:in:)`` rejects, and invalid names and values (RFC 9110, sections 5.1 and 5.5).
+    /// Rejects the same headers as ``check(_:in:)``, and also invalid names and values (RFC 9110, sections 5.1 and 5.5).
     ///
     /// - Throws: A ``TransferError`` that names the header, but not its value.
     package func check(_ name: String, _ value: String, in place: Place = .setting) throws(TransferError) {
@@ -87,7 +87,7 @@ package struct ReservedHeaders: Sendable {
         return headers
     }
 
-    /// Whether a byte can occur in header names (RFC 9110, section 5.6.2).
+    /// Returns whether a byte can occur in header names (RFC 9110, section 5.6.2).
     package static func isOfNames(_ byte: UInt8) -> Bool {
         let character = Character(UnicodeScalar(byte))
         return character.isASCII && (character.isLetter || character.isNumber || "!#$%&'*+-.^_`|~".contains(character))

@@ -1,11 +1,11 @@
 import Foundation
 package import TransferCore
 
-/// Checks URLs that files are sent to instead of their endpoint's address.
+/// Checks the URLs that a session uploads to instead of its endpoint's address.
 package enum UploadPlace {
-    /// Rejects a URL that no request can be sent to.
+    /// Rejects a URL to which no request can be sent.
     ///
-    /// - Throws: A ``TransferError`` that shows only the URL's scheme and host, because its path may be a capability.
+    /// - Throws: A ``TransferError`` with only the scheme, host and port of the URL, because its path may be secret.
     package static func check(_ text: String) throws(TransferError) {
         guard let url = URL(string: text, encodingInvalidCharacters: false),
             let components = URLComponents(url: url, resolvingAgainstBaseURL: false)

@@ -32,7 +32,7 @@ final class AgentClient {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let name = Array(path.string.utf8)
-        // One byte less, for the terminating zero (unix(7)).
+        // One byte is needed for the terminating zero (unix(7)).
         guard name.count < MemoryLayout.size(ofValue: address.sun_path) else { throw Failure(text: "the path is too long for a socket") }
         unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: name) }
         let result = unsafe withUnsafePointer(to: &address) { pointer in
@@ -47,7 +47,7 @@ final class AgentClient {
         close(socket)
     }
 
-    /// The keys that the agent holds.
+    /// Returns the public keys of the agent.
     func identities(by deadline: Deadline) throws(Failure) -> [HostKey] {
         var reader = WireReader(try ask([11], by: deadline))
         guard reader.readByte() == 12, let count = reader.readUInt32() else { throw Failure(text: "it does not list its keys") }
@@ -59,7 +59,9 @@ final class AgentClient {
         return keys
     }
 
-    /// - Parameter flags: 2 for RSA with SHA-256, 4 for SHA-512.
+    /// Requests a signature.
+    ///
+    /// - Parameter flags: 2 for RSA with SHA-256, 4 for RSA with SHA-512.
     /// - Returns: The signature without the name of its algorithm.
     func sign(_ data: [UInt8], with key: HostKey, flags: UInt32, by deadline: Deadline) throws(Failure) -> [UInt8] {
         var writer = WireWriter()
@@ -107,7 +109,7 @@ final class AgentClient {
         return bytes
     }
 
-    /// Called after a failed call.
+    /// Waits until the socket is ready, after a call on it has failed with EAGAIN or EINTR.
     private func wait(_ events: Int32, by deadline: Deadline) throws(Failure) {
         guard errno == EAGAIN || errno == EINTR else { throw Failure(errno) }
         do {

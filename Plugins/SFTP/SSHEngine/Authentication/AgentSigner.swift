@@ -6,12 +6,12 @@ import CSSH2
     import Darwin
 #endif
 
-/// Makes an agent sign libssh2's data. Used on the connection's thread.
+/// Signs data for libssh2 with an agent's key. Used on the connection's thread.
 final class AgentSigner {
     let key: HostKey
     private let client: AgentClient
     private let deadline: Deadline
-    /// Why signing failed.
+    /// Why signing failed; nil if it has not failed.
     private(set) var failure: AgentClient.Failure?
 
     init(client: AgentClient, key: HostKey, deadline: Deadline) {
@@ -20,7 +20,7 @@ final class AgentSigner {
         self.deadline = deadline
     }
 
-    /// As libssh2 calls it (libssh2_userauth_publickey(3)).
+    /// The callback for libssh2 (libssh2_userauth_publickey(3)).
     static func sign(
         _ context: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _ data: UnsafePointer<UInt8>?, _ length: Int,
         _ signature: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?, _ signatureLength: UnsafeMutablePointer<Int>?
@@ -28,7 +28,7 @@ final class AgentSigner {
         guard let signer = unsafe SocketTraffic.from(context)?.signer, let signature = unsafe signature,
             let signatureLength = unsafe signatureLength,
             let bytes = signer.sign(unsafe [UInt8](UnsafeBufferPointer(start: data, count: length))),
-            // The library frees it.
+            // libssh2 frees the copy.
             let copy = unsafe malloc(max(1, bytes.count))
         else { return -1 }
         unsafe UnsafeMutableRawBufferPointer(start: copy, count: bytes.count).copyBytes(from: bytes)
@@ -46,7 +46,7 @@ final class AgentSigner {
         }
     }
 
-    /// The signed data names the algorithm (RFC 4252, section 7), which the agent takes as flags (RFC 8332).
+    /// Returns the agent's flags (RFC 8332) for the signature algorithm that the data names (RFC 4252, section 7).
     private static func flags(_ data: [UInt8]) -> UInt32 {
         var reader = WireReader(data)
         guard reader.readString() != nil, reader.readByte() != nil, reader.readString() != nil, reader.readString() != nil,

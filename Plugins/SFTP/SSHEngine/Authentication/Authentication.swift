@@ -2,7 +2,7 @@ import CSSH2
 import Logging
 import TransferCore
 
-/// Logs the user in: with the agent's keys, key files, answers to the server's questions, and the password, in this order.
+/// Authenticates the user with the agent's keys, key files, answers to the server's prompts, and the password, in this order.
 struct Authentication {
     /// The result of an attempt.
     private enum Outcome {
@@ -17,7 +17,7 @@ struct Authentication {
     private let deadline: Deadline
     private var offered: Set<String> = []
     private var attempts = 0
-    /// Refused and impossible attempts, for the error.
+    /// The rejected and the impossible attempts, for the error.
     private var refusals: [String] = []
     private var obstacles: [String] = []
 
@@ -35,7 +35,7 @@ struct Authentication {
     }
 
     /// - Returns: The accepted method, for the log.
-    /// - Throws: A `TransferError` of the class `credentials` that lists all attempts; `transient` if the connection broke.
+    /// - Throws: A `TransferError` of the class `credentials` that lists all attempts. The class is `transient` if the connection broke.
     mutating func run() throws -> String {
         if try ask() { return "none" }
         if offered.contains("publickey") {
@@ -43,7 +43,7 @@ struct Authentication {
             if case .accepted(let method) = try tryKeyFiles() { return method }
         }
         guard let reference = settings.authentication.password else { throw failure }
-        // A key may have been the first of two required proofs; then the server offers the second one only now (RFC 4252, section 5.1).
+        // If the server requires two methods and accepted a key as the first one, it offers the second one only now (RFC 4252, section 5.1).
         if offered.isDisjoint(with: ["password", "keyboard-interactive"]), attempts > 0, try ask() { return "none" }
         if !offered.isDisjoint(with: ["password", "keyboard-interactive"]), let password = try read(reference, for: "the password") {
             if case .accepted(let method) = try tryKeyboard(password) { return method }
@@ -54,9 +54,9 @@ struct Authentication {
 
     // MARK: Methods
 
-    /// Learns which methods the server offers, by a login without credentials.
+    /// Requests the server's authentication methods with a login without credentials.
     ///
-    /// - Returns: Whether the server accepted that.
+    /// - Returns: Whether the server accepted this login.
     private mutating func ask() throws -> Bool {
         var list: UnsafeMutablePointer<CChar>?
         let user = settings.user
@@ -79,7 +79,7 @@ struct Authentication {
         let keys: [HostKey]
         do throws(AgentClient.Failure) {
             client = try AgentClient(path: path, mailbox: secrets.mailbox)
-            // The client's own error describes a timeout.
+            // The client describes a timeout with its own error.
             keys = try client.identities(by: Deadline(in: settings.authentication.agentListTimeout, deadline.error))
         } catch {
             try checkWanted()
@@ -154,7 +154,7 @@ struct Authentication {
             unsafe key.content.withUnsafeBytes { content in
                 unsafe libssh2_userauth_publickey_frommemory(
                     session.pointer, user, user.utf8.count, nil, 0, content.baseAddress?.assumingMemoryBound(to: CChar.self),
-                    // Without the terminating zero, which the library requires as well.
+                    // The count excludes the terminating zero, although the library requires it.
                     content.count - 1, passphrase.reveal())
             }
         }
@@ -184,13 +184,13 @@ struct Authentication {
         }
     }
 
-    // MARK: What comes of them
+    // MARK: Results
 
     private mutating func attempt(_ what: String, as method: String, hasPassphrase: Bool = false, _ call: () -> CInt) throws -> Outcome {
         attempts += 1
         let code = try session.complete(by: deadline, call)
         guard code != 0 else { return .accepted(method) }
-        // After the deadline, responses are ignored, which the library reports as a refusal.
+        // After the deadline, responses are ignored, which the library reports as a rejection.
         try checkWanted()
         logger.debug("SSH authentication refused", metadata: ["server": "\(settings.server)", "method": "\(method)"])
         if session.isLost(code) || session.traffic.hasEnded { throw lost(code) }
@@ -200,7 +200,7 @@ struct Authentication {
         case LIBSSH2_ERROR_PASSWORD_EXPIRED:
             refusals.append("\(what), which has expired and must be changed")
         default:
-            // Nothing was sent, because the key could not be used.
+            // No request was sent, because the key could not be used.
             attempts -= 1
             let hint = hasPassphrase ? "the passphrase may be wrong" : "it can't be used"
             obstacles.append("\(what): \(hint) (\(session.lastError.text))")
@@ -251,7 +251,7 @@ struct Authentication {
         )
     }
 
-    /// The error after the connection ended during authentication.
+    /// The error if the connection ended during authentication.
     private func lost(_ code: CInt) -> TransferError {
         let words = session.traffic.disconnectReason ?? session.lastError.text
         if attempts > 0, words.lowercased().contains("authentication failures") {

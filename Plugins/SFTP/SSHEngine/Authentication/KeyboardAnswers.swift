@@ -7,10 +7,10 @@ import TransferCore
     import Darwin
 #endif
 
-/// Answers the server's questions (RFC 4256) with the password if their input is hidden, and leaves others empty.
+/// Responds to the server's prompts (RFC 4256): with the password if the input is hidden, and with an empty text otherwise.
 final class KeyboardAnswers {
     private let password: Secret
-    /// A server that keeps asking gets empty answers.
+    /// The number of prompts that still get the password. A server that keeps asking then gets empty answers.
     private var rest = 3
 
     init(_ password: Secret) {
@@ -26,7 +26,7 @@ final class KeyboardAnswers {
             let isHidden = unsafe prompts[index].echo == 0
             let answer = isHidden && rest > 0 ? password.reveal() : ""
             if isHidden { rest -= 1 }
-            // The library frees it.
+            // libssh2 frees the copy.
             guard let text = unsafe strdup(answer) else { continue }
             unsafe responses[index].text = text
             unsafe responses[index].length = unsafe UInt32(strlen(text))

@@ -8,12 +8,12 @@ import TransferCore
     import Darwin
 #endif
 
-/// A private key file, inspected as far as needed to explain errors that the library would not.
+/// A private key file, parsed as far as needed to explain errors that libssh2 does not explain.
 struct PrivateKeyFile {
     let path: FilePath
-    /// The file, with a terminating zero.
+    /// The content of the file, with a terminating zero.
     let content: [UInt8]
-    /// The type of the key, for example `ssh-ed25519`; nil if only the library can parse it.
+    /// The type of the key, for example `ssh-ed25519`; nil if only libssh2 can parse it.
     let type: String?
     let isEncrypted: Bool
 
@@ -53,20 +53,20 @@ struct PrivateKeyFile {
             isEncrypted = header.isEncrypted
         } else {
             type = text.contains("BEGIN RSA PRIVATE KEY") ? "ssh-rsa" : text.contains("BEGIN DSA PRIVATE KEY") ? "ssh-dss" : nil
-            // RFC 1421, section 4.6.1.1, and RFC 5958, section 3.
+            // See RFC 1421, section 4.6.1.1, and RFC 5958, section 3.
             isEncrypted = text.contains("Proc-Type: 4,ENCRYPTED") || text.contains("BEGIN ENCRYPTED PRIVATE KEY")
         }
     }
 }
 
-/// Whether users other than the owner, which must be this user, have access. Like ssh(1), this uses keys of other owners without a check.
+/// Whether this user's file is accessible to other users. Like ssh(1), does not check files of other owners.
 private func isOpenToOthers(_ file: FileDescriptor) -> Bool {
     var status = stat()
     guard unsafe fstat(file.rawValue, &status) == 0 else { return false }
     return status.st_uid == getuid() && status.st_mode & 0o077 != 0
 }
 
-/// The unencrypted header of OpenSSH's format (PROTOCOL.key in OpenSSH's sources).
+/// The unencrypted header of a private key in OpenSSH's format (PROTOCOL.key in OpenSSH's sources).
 private struct OpenSSHHeader {
     let type: String
     let isEncrypted: Bool

@@ -8,7 +8,7 @@ package import SystemPackage
 #endif
 
 extension FileDescriptor {
-    /// Creates a pipe that no program inherits, not even one that another thread starts at the same moment, if the system can do that.
+    /// Creates a pipe that no program inherits. On Linux, not even a program that another thread starts at the same moment inherits it.
     package static func privatePipe() throws -> (reading: FileDescriptor, writing: FileDescriptor) {
         #if os(Linux)
             var ends: [CInt] = [-1, -1]

@@ -1,13 +1,13 @@
 import Locking
 import TransferCore
 
-/// Reads secrets on behalf of the connection's thread, which waits in its mailbox.
+/// Reads secrets for the connection's thread, which waits in its mailbox.
 struct SecretReader: Sendable {
     let provider: any CredentialProvider
     let mailbox: ConnectionMailbox
 
     /// - Returns: The secret, or the provider's error.
-    /// - Throws: The deadline's error, or `CancellationError` if the connection is no longer wanted.
+    /// - Throws: The deadline's error, or `CancellationError` if the connection must stop.
     func read(_ reference: CredentialReference, by deadline: Deadline) throws -> Result<Secret, any Error> {
         let answer = Locked<Result<Secret, any Error>?>(nil)
         let task = Task { [provider, mailbox] in

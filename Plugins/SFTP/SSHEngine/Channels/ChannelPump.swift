@@ -2,15 +2,15 @@ import CSSH2
 import TransferCore
 import TransportSupport
 
-/// One channel on the connection's thread: opens it, moves its bytes, and closes it, as far as possible without waiting.
+/// Runs one channel on the connection's thread: opens it, moves its bytes, and closes it, without waiting.
 @safe final class ChannelPump {
     /// The result of a turn.
     enum Turn {
-        /// Nothing to do until bytes arrive.
+        /// The channel has no work until bytes arrive.
         case idle
         /// Bytes moved; there may be more.
         case moved
-        /// A packet is partly sent: this channel must continue before any other.
+        /// A packet is partly sent. This channel must continue before any other.
         case stuck
         /// The channel has ended.
         case ended
@@ -24,7 +24,7 @@ import TransportSupport
         case freeing(OpaquePointer)
     }
 
-    /// The call to repeat, because a packet is partly sent.
+    /// The call that must be repeated because its packet is partly sent.
     private enum StuckCall {
         case read
         case readError
@@ -37,7 +37,7 @@ import TransportSupport
     private let receiveWindow: UInt32
     private var phase = Phase.opening
     private var stuckCall: StuckCall?
-    /// The bytes being sent. Unchanged while the library may have seen them, so that a repeated write finds the same bytes at the same
+    /// The bytes that are being sent. They do not change while the library uses them, so that a repeated write finds the same bytes at the same
     /// address.
     private var chunk: [UInt8] = []
     private var sentOfChunk = 0
@@ -46,7 +46,7 @@ import TransportSupport
     private var hasReportedEnd = false
     private var end = ChannelRequest.End()
 
-    /// After this many bytes in one turn, other channels continue first.
+    /// The maximum number of bytes in one turn. Then other channels continue first.
     private static let bytesPerTurn = 1 << 20
     static let errorOutputLimit = 64 << 10
 
@@ -56,21 +56,21 @@ import TransportSupport
         self.receiveWindow = UInt32(clamping: receiveWindow)
     }
 
-    /// Whether the library is busy opening the channel; it can open only one at a time.
+    /// Whether the library is opening the channel. It can open only one channel at a time.
     var isOpening: Bool {
         if case .opening = phase { true } else { false }
     }
 
-    /// Ends the channel as soon as a partly sent packet is complete.
+    /// Closes the channel as soon as a partly sent packet is complete.
     func close() {
         wantsClose = true
         pending.opened.resume(.failure(CancellationError()))
         endHandler(nil)
     }
 
-    /// Makes as much progress as possible.
+    /// Makes as much progress as possible without waiting.
     ///
-    /// - Parameter buffer: Storage for bytes that are read, before the handler gets them.
+    /// - Parameter buffer: Storage for received bytes before the handler gets them.
     /// - Throws: The error that ended the whole connection.
     func advance(_ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Turn {
         switch phase {
@@ -94,7 +94,7 @@ import TransportSupport
     private func endHandler(_ error: TransferError?) {
         guard !hasReportedEnd else { return }
         hasReportedEnd = true
-        // A handler learns of an end only if its channel was opened.
+        // The handler is notified only if its channel was opened.
         if !isBeingMade { pending.handler.end(error) }
     }
 
@@ -121,7 +121,7 @@ import TransportSupport
             pending.opened.resume(
                 .failure(
                     TransferError(
-                        .transient, .serverError, "The server \(session.server) opens no further channel on this connection.",
+                        .transient, .serverError, "The server \(session.server) does not open another channel on this connection.",
                         cause: error.text)))
             return .ended
         }
@@ -148,7 +148,7 @@ import TransportSupport
             } else {
                 unsafe phase = .open(channel)
                 if !pending.opened.resume(.success(())) {
-                    // The caller was cancelled first.
+                    // The caller was cancelled before the program started.
                     wantsClose = true
                     hasReportedEnd = true
                 }
@@ -169,7 +169,7 @@ import TransportSupport
                 .unreachable, .notThisProtocol,
                 "The server \(session.server) does not offer the subsystem \"\(printable(name.utf8))\" to this user.")
         case .command:
-            TransferError(.unsupported, .unsupported, "The server \(session.server) lets this user run no commands.")
+            TransferError(.unsupported, .unsupported, "The server \(session.server) does not let this user run commands.")
         }
     }
 
@@ -193,7 +193,7 @@ import TransportSupport
         }
         if unsafe try read(channel, buffer) { hasMoved = true }
         if stuckCall != nil { return .stuck }
-        // Checks what has arrived before reading: each read asks the socket.
+        // Checks for received bytes first, because each read asks the socket.
         if unsafe cssh2_has_data(channel, 1) != 0, unsafe try readErrorOutput(channel, buffer) { hasMoved = true }
         if stuckCall != nil { return .stuck }
         if unsafe libssh2_channel_eof(channel) == 1 {
@@ -257,7 +257,7 @@ import TransportSupport
         return total > 0
     }
 
-    /// A command's input ends after all of it was sent; a subsystem's ends with the channel.
+    /// Ends a command's input after all of it was sent. The input of a subsystem ends with the channel.
     private func endInput(_ channel: OpaquePointer) throws(TransferError) -> Bool {
         guard case .command = pending.program, !isInputEnded, chunk.isEmpty else { return false }
         let code = unsafe libssh2_channel_send_eof(channel)
@@ -269,13 +269,13 @@ import TransportSupport
         return true
     }
 
-    /// Interprets the code of a call that moved nothing.
+    /// Handles the error code of a call that moved no bytes.
     private func note(_ code: CInt, _ call: StuckCall) throws(TransferError) {
         switch code {
         case LIBSSH2_ERROR_EAGAIN:
             if session.hasPartialPacket { stuckCall = call }
         case LIBSSH2_ERROR_CHANNEL_CLOSED, LIBSSH2_ERROR_CHANNEL_EOF_SENT:
-            // The end is noticed when all bytes before it were read.
+            // The end is handled after all bytes before it have been read.
             break
         default: throw session.failure(code)
         }

@@ -1,7 +1,7 @@
 import TransferCore
 import TransportSupport
 
-/// A requested channel.
+/// A request to open a channel.
 struct ChannelRequest: Sendable {
     typealias ID = UInt64
 
@@ -11,7 +11,7 @@ struct ChannelRequest: Sendable {
         case command([UInt8])
     }
 
-    /// How the channel ended.
+    /// The result of a channel that has ended.
     struct End: Sendable {
         var error: TransferError?
         var status: Int32?
@@ -22,7 +22,7 @@ struct ChannelRequest: Sendable {
     let id: ID
     let program: Program
     let handler: any SSHChannelHandler
-    /// Resolved once, when the program was started or refused.
+    /// Resolved once, when the server has started the program or rejected it.
     let opened: Once<Void>
     /// Called once after the channel has ended, if the program was started.
     var ended: @Sendable (End) -> Void = { _ in }

@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Feeds a command and keeps its output.
+/// Sends a command's input and collects its output.
 final class CommandHandler: SSHChannelHandler {
     private struct State {
         var input: [UInt8]
@@ -18,7 +18,7 @@ final class CommandHandler: SSHChannelHandler {
     }
 
     func receive(_ bytes: UnsafeRawBufferPointer) {
-        // Copied before the lock is taken, which no pointer may enter.
+        // Copied before taking the lock, because a pointer can't be passed to the closure.
         let received = unsafe [UInt8](bytes)
         state.withLock { state in
             let kept = min(received.count, outputLimit - state.output.count)

@@ -1,12 +1,12 @@
 package import TransferCore
 
-/// Takes and supplies a channel's bytes. Called on the connection's thread, and must not block it.
+/// Receives and supplies the bytes of a channel. Its methods are called on the connection's thread. They must not block.
 package protocol SSHChannelHandler: AnyObject, Sendable {
-    /// Takes bytes from the server. The buffer is valid only during the call.
+    /// Receives bytes from the server. The buffer is valid only during the call.
     func receive(_ bytes: UnsafeRawBufferPointer)
 
-    /// Supplies the next bytes to send; empty if there are none now. Called again after all of them were sent, after each ``receive(_:)``,
-    /// and after each ``SSHChannel/wake()``.
+    /// Returns the next bytes to send; empty if there are none now. Called again after all of these bytes were sent, after each ``receive(_:)``, and
+    /// after each ``SSHChannel/wake()``.
     func bytesToSend() -> [UInt8]
 
     /// Called once after the channel has ended; no calls follow.
@@ -25,12 +25,12 @@ package final class SSHChannel: Sendable {
         self.mailbox = mailbox
     }
 
-    /// Makes the connection call ``SSHChannelHandler/bytesToSend()`` again. Cheap, and not needed within the handler's own functions.
+    /// Makes the connection call ``SSHChannelHandler/bytesToSend()`` again. This is cheap. The handler's own methods do not need it.
     package func wake() {
         mailbox.wake()
     }
 
-    /// Ends the channel. Unsent bytes of the handler can be lost.
+    /// Closes the channel. Unsent bytes of the handler may be lost.
     package func close() {
         mailbox.post(.close(id))
     }
@@ -46,6 +46,6 @@ package struct SSHCommandResult: Sendable {
     package var output: [UInt8]
     /// The first 64 KiB of the error output.
     package var errorOutput: [UInt8]
-    /// Whether the output was longer than the part that was kept.
+    /// Whether the command had more output than was kept.
     package var isOutputCut: Bool
 }

@@ -1,9 +1,9 @@
 import Locking
 import TransferCore
 
-/// The end of a connection, and its reason.
+/// Notifies waiting tasks of the end of a connection and its reason.
 final class ConnectionEnding: Sendable {
-    /// The error is nil after a requested end.
+    /// The reason for the end; the error is nil if the end was requested.
     struct Outcome: Sendable {
         let error: TransferError?
     }
@@ -15,10 +15,10 @@ final class ConnectionEnding: Sendable {
 
     private let state = Locked(State())
 
-    /// Nil while the connection is open.
+    /// The reason for the end; nil while the connection is open.
     var outcome: Outcome? { state.withLock { $0.outcome } }
 
-    /// The last action of the connection's thread.
+    /// Stores the reason and resumes the waiting tasks. This is the last action of the connection's thread.
     func tell(_ error: TransferError?) {
         let outcome = Outcome(error: error)
         let waiters = state.withLock { state in

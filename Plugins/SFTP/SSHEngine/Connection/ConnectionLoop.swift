@@ -11,9 +11,10 @@ import TransportSupport
     import Darwin
 #endif
 
-/// The thread that owns a connection: makes it, then, in a loop, takes commands, moves the channels' bytes, and waits for the socket.
+/// The loop that runs an SSH connection on a dedicated thread. It opens the connection, and then executes commands, moves the channels' bytes, and
+/// waits for the socket.
 ///
-/// Made on its thread and never leaves it, so nothing here needs a lock.
+/// It is created on its thread and never leaves it, so its properties need no lock.
 final class ConnectionLoop {
     private let settings: SSHSettings
     private let mailbox: ConnectionMailbox
@@ -35,8 +36,8 @@ final class ConnectionLoop {
     }
 
     /// - Parameters:
-    ///   - given: A descriptor that already leads to the server; nil to connect to it.
-    ///   - credentials: Taken out after the server was reached.
+    ///   - given: A descriptor that is already connected to the server; nil to connect to the server.
+    ///   - credentials: Set to nil after the server was reached.
     func run(
         over given: FileDescriptor?, _ opened: Once<SSHConnection.Agreement>, _ credentials: Locked<(any CredentialProvider)?>,
         _ ending: ConnectionEnding
@@ -63,7 +64,7 @@ final class ConnectionLoop {
         ending.tell(error)
     }
 
-    /// Takes the credentials and releases them, because a connection that lives for hours no longer needs them.
+    /// Takes the credentials out of their holder, because a connection may stay open for hours without needing them again.
     private func agree(
         over session: SSHSession, _ credentials: Locked<(any CredentialProvider)?>
     ) throws -> SSHConnection.Agreement {
@@ -76,7 +77,9 @@ final class ConnectionLoop {
         return try SessionOpening(session, settings, secrets: secrets, logger: logger).run()
     }
 
-    /// - Returns: The error that ended the connection; nil after a requested end.
+    /// Serves the channels until the connection ends.
+    ///
+    /// - Returns: The error that ended the connection; nil if the end was requested.
     private func serve(_ session: SSHSession) -> TransferError? {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.bufferSize, alignment: 16)
         defer { unsafe buffer.deallocate() }
@@ -109,7 +112,7 @@ final class ConnectionLoop {
     private func advance(_ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Bool {
         var hasMoved = false
         var isOpening = false
-        // A partly sent packet must come first.
+        // A channel with a partly sent packet must continue first.
         let order = stuck.map { stuck in [stuck] + channels.filter { $0 !== stuck } } ?? channels
         for channel in order {
             if channel.isOpening {
@@ -139,7 +142,7 @@ final class ConnectionLoop {
     private func sleep(_ session: SSHSession) throws(TransferError) {
         let now = ContinuousClock.now
         let quiet = settings.keepaliveInterval
-        // A socket that takes no bytes for as long as a silent server may be silent is lost.
+        // A socket that accepts no bytes counts as lost after the same time as a silent server.
         if stuck != nil {
             let silent = now - max(stuckSince, session.traffic.lastSent)
             guard silent < quiet * 3 else { throw silence }
@@ -156,7 +159,8 @@ final class ConnectionLoop {
         _ = mailbox.sleep([(session.socket, Int32(POLLIN))], milliseconds: min(quiet, max(untilAsking, .milliseconds(1))).pollMilliseconds)
     }
 
-    /// The library reads only for channels. Without any, received bytes stay with the system, and only the end of the connection matters.
+    /// Waits while there are no channels. The library reads only for channels, so received bytes stay in the socket, and only the end of the
+    /// connection matters.
     private func sleepWithoutChannels(_ session: SSHSession) throws(TransferError) {
         #if canImport(Glibc)
             // POLLRDHUP (poll(2)), which Swift does not import.
@@ -177,10 +181,10 @@ final class ConnectionLoop {
             "The server \(settings.server) has not answered for \(settings.keepaliveInterval * 3); closing the connection.")
     }
 
-    /// Sends a request that every server answers, possibly with a refusal (RFC 4254, section 4).
+    /// Sends a request to which every server responds, possibly with a rejection (RFC 4254, section 4).
     private func ask(_ session: SSHSession) throws(TransferError) {
         lastAsked = .now
-        // The library forgets a partly sent request, and would lose synchronization.
+        // The library forgets a partly sent request and would then lose synchronization.
         guard mailbox.isReady(session.socket, for: Int32(POLLOUT)) else { return }
         var seconds: CInt = 0
         let code = unsafe libssh2_keepalive_send(session.pointer, &seconds)

@@ -8,7 +8,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// A request of another thread to a connection's thread.
+/// A command from another thread to a connection's thread.
 enum ConnectionCommand: Sendable {
     case open(ChannelRequest)
     case close(ChannelRequest.ID)
@@ -21,7 +21,7 @@ final class ConnectionMailbox: Sendable {
         var lastID: ChannelRequest.ID = 0
         var isStopping = false
         var isClosed = false
-        /// Whether the thread sleeps, or is about to: a byte in the pipe wakes it.
+        /// Whether the thread sleeps or is about to sleep. A byte in the pipe then wakes it.
         var isWaiting = false
         /// Whether the thread must check its channels once.
         var isWoken = false
@@ -62,7 +62,7 @@ final class ConnectionMailbox: Sendable {
 
     // MARK: From any thread
 
-    /// - Returns: Whether the thread will see it; false once it has ended.
+    /// - Returns: Whether the thread will execute the command; false after it has ended.
     @discardableResult
     func post(_ command: ConnectionCommand) -> Bool {
         let (isTaken, isAsleep) = state.withLock { state in
@@ -79,7 +79,7 @@ final class ConnectionMailbox: Sendable {
         if state.withLock({ $0.wakes() }) { ring() }
     }
 
-    /// Makes the thread end as soon as possible.
+    /// Makes the thread stop as soon as possible.
     func stop() {
         let isAsleep = state.withLock { state in
             state.isStopping = true
@@ -88,9 +88,10 @@ final class ConnectionMailbox: Sendable {
         if isAsleep { ring() }
     }
 
-    /// Called without the lock, which every request needs. A byte that arrives after the thread woke only makes it check once more.
+    /// Wakes the thread with a byte in the pipe. Called without the lock. If the byte arrives after the thread woke, the thread only checks once
+    /// more.
     private func ring() {
-        // A full pipe wakes the thread, too.
+        // If the pipe is full, the write fails, but the thread wakes anyway.
         _ = try? doorbell.writeAll([0])
     }
 
@@ -105,7 +106,7 @@ final class ConnectionMailbox: Sendable {
 
     var isStopping: Bool { state.withLock { $0.isStopping } }
 
-    /// Takes no further commands, and returns those that arrived too late.
+    /// Rejects further commands. Returns the commands that the thread has not executed.
     func close() -> [ConnectionCommand] {
         state.withLock { state in
             defer { state.commands = [] }
@@ -114,7 +115,7 @@ final class ConnectionMailbox: Sendable {
         }
     }
 
-    /// Sleeps until a descriptor is ready, the doorbell rings, or the time is over.
+    /// Sleeps until a descriptor is ready, the mailbox is woken, or the time has passed.
     ///
     /// - Returns: The events of each descriptor.
     func sleep(_ descriptors: [(descriptor: CInt, events: Int32)], milliseconds: Int32) -> [Int32] {
@@ -136,15 +137,15 @@ final class ConnectionMailbox: Sendable {
         return polled.dropLast().map { Int32($0.revents) }
     }
 
-    /// Whether a descriptor is ready now.
+    /// Returns whether a descriptor is ready now.
     func isReady(_ descriptor: CInt, for events: Int32) -> Bool {
         var polled = pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: events), revents: 0)
         return unsafe poll(&polled, 1, 0) == 1 && Int32(polled.revents) & events != 0
     }
 
-    /// Sleeps as ``sleep(_:milliseconds:)`` does, while the connection is being established.
+    /// Sleeps like ``sleep(_:milliseconds:)`` while the connection is being established.
     ///
-    /// - Throws: The deadline's error after the deadline, and `CancellationError` if the connection is no longer wanted.
+    /// - Throws: The deadline's error after the deadline, or `CancellationError` if the connection must stop.
     func wait(for events: Int32, on descriptor: CInt?, by deadline: Deadline, atMost: Duration? = nil) throws {
         guard !isStopping else { throw CancellationError() }
         let rest = deadline.milliseconds

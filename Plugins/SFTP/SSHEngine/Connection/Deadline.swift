@@ -1,6 +1,6 @@
 import TransferCore
 
-/// A point in time, and the error after it.
+/// A point in time, and the error to throw after it.
 struct Deadline {
     let time: ContinuousClock.Instant
     let error: TransferError
@@ -10,12 +10,12 @@ struct Deadline {
         self.error = error
     }
 
-    /// In milliseconds for poll(2), rounded up; 0 after the deadline.
+    /// The remaining time in milliseconds for poll(2), rounded up; 0 after the deadline.
     var milliseconds: Int32 { (time - .now).pollMilliseconds }
 }
 
 extension Duration {
-    /// Whole milliseconds for poll(2), rounded up so that a wait never ends early.
+    /// The duration in whole milliseconds for poll(2), rounded up so that a wait never ends early.
     var pollMilliseconds: Int32 {
         Int32(max(0, min(3_600_000, (self / .milliseconds(1)).rounded(.up))))
     }

@@ -1,13 +1,13 @@
 import CSSH2
 import TransferCore
 
-/// The methods that are offered to a server, the best first. A version of libssh2 offers those that it supports.
+/// The methods of one kind that are offered to a server, in order of preference. libssh2 drops the methods that it does not support.
 struct MethodPreferences {
     let kind: CInt
     let names: [String]
 
-    /// Ciphers in counter mode come first, because libssh2 is slower with others. No CBC, arcfour or MD5; SHA-1 only if the settings allow
-    /// it.
+    /// Returns the methods of all kinds. Ciphers in counter mode come first, because libssh2 is slower with others. CBC, arcfour and MD5 are
+    /// excluded, and SHA-1 is included only if the settings allow it.
     static func all(hostKeyTypes: [String], allowsSHA1: Bool) -> [MethodPreferences] {
         let ciphers = [
             "aes128-ctr", "aes256-ctr", "aes192-ctr", "aes256-gcm@openssh.com", "aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com",
@@ -34,9 +34,10 @@ struct MethodPreferences {
         ]
     }
 
-    /// Types of host keys, known types of the server first: otherwise a server with several keys would appear to have changed its key.
+    /// Returns the types of host keys to offer. Known types of the server come first; otherwise, a server with several keys would appear to have
+    /// changed its key.
     ///
-    /// - Parameter refused: Types of keys that are of no use.
+    /// - Parameter refused: Types to exclude.
     static func hostKeyTypes(known: [String], refused: [String] = [], allowsSHA1: Bool) -> [String] {
         let rsa = ["rsa-sha2-512", "rsa-sha2-256"] + (allowsSHA1 ? ["ssh-rsa"] : [])
         let all = ["ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"] + rsa

@@ -6,21 +6,21 @@ import TransportSupport
 
 /// One SSH connection with its own thread and any number of channels.
 ///
-/// All functions can be called from any task. A connection closes when its last reference is released.
+/// All methods can be called from any task. The connection closes when its last reference is released.
 package final class SSHConnection: Sendable {
-    /// The parameters that both sides agreed on when the connection was made; for logs.
+    /// The parameters that the client and the server agreed on when the connection was established, for logs.
     package struct Agreement: Sendable {
         /// The server's identification string (RFC 4253, section 4.2).
         package var serverVersion: String
         /// The key exchange, the host key's type, and the ciphers and MACs in each direction.
         package var methods: [String]
-        /// The host key's fingerprint, as OpenSSH writes it.
+        /// The host key's fingerprint in OpenSSH's format.
         package var hostKeyFingerprint: String
-        /// How the user was authenticated, for example `publickey (agent)`; never a secret.
+        /// The method that authenticated the user, for example `publickey (agent)`; never a secret.
         package var authenticationMethod: String
     }
 
-    /// The parameters that both sides agreed on.
+    /// The parameters that the client and the server agreed on.
     package let agreement: Agreement
     private let mailbox: ConnectionMailbox
     private let ending: ConnectionEnding
@@ -28,24 +28,24 @@ package final class SSHConnection: Sendable {
     /// The version of libssh2 in this process.
     package static var libraryVersion: String { SSHSession.libraryVersion }
 
-    /// Connects, verifies the server, and logs in.
+    /// Connects, verifies the server, and authenticates the user.
     ///
-    /// Cancelling the task returns at once; a blocking call can continue for a while on the connection's thread.
+    /// When the task is cancelled, returns immediately; a blocking call may continue for a while on the connection's thread.
     ///
     /// - Parameters:
-    ///   - way: Makes a socket that leads to the server, and passes its ownership; nil to connect to the server. Called again for each
-    ///     further connection that is needed to find the server's pinned key.
-    ///   - credentials: Asked for passwords and passphrases when they are needed.
+    ///   - way: Makes a socket that is connected to the server, and passes its ownership; nil to connect to the server. Called again for each further
+    ///     connection that is needed to find the server's pinned key.
+    ///   - credentials: Supplies passwords and passphrases when they are needed.
     ///   - logger: Logs how the server was recognized and the user was authenticated.
-    /// - Throws: `CancellationError`, or a `TransferError` of the class `unreachable` if no SSH server responds, `trust` if the host key is
-    ///   not the known one, `credentials` if the server accepts none of the credentials, `unsupported` without a method in common, and
-    ///   `transient` if the connection breaks.
+    /// - Throws: `CancellationError`, or a `TransferError`. Its class is `unreachable` if no SSH server responds, `trust` if the host key is not a
+    ///   known one, `credentials` if the server accepts none of the credentials, `unsupported` if the server and this machine have no method in
+    ///   common, and `transient` if the connection breaks.
     package static func open(
         _ settings: SSHSettings, over way: (@Sendable () async throws -> FileDescriptor?)? = nil, credentials: any CredentialProvider,
         logger: Logger
     ) async throws -> SSHConnection {
         var settings = settings
-        // A server with several keys shows one of the type that is requested first, and a fingerprint does not show its type.
+        // A server with several keys shows a key of the first requested type, and a pinned fingerprint does not show the type of its key.
         var shown: [HostKey] = []
         while true {
             let socket = try await way?()
@@ -57,7 +57,7 @@ package final class SSHConnection: Sendable {
                 settings.refusedKeyTypes.append(stranger.key.type)
                 guard isNew else { throw HostKeyCheck.unpinned(shown, settings) }
             } catch let error as TransferError where error.failureClass == .unsupported && !shown.isEmpty {
-                // The server has no further key.
+                // The server has no other key.
                 throw HostKeyCheck.unpinned(shown, settings)
             }
         }
@@ -76,7 +76,7 @@ package final class SSHConnection: Sendable {
         }
         let opened = Once<Agreement>()
         let ending = ConnectionEnding()
-        // Not held by the thread, which lives as long as the connection.
+        // The thread does not retain the credentials, because it lives as long as the connection.
         let held = Locked<(any CredentialProvider)?>(credentials)
         do {
             try startThread {
@@ -87,7 +87,7 @@ package final class SSHConnection: Sendable {
             try? socket?.close()
             throw TransferError(.noSpace, .internalFailure, "Cannot create a thread for an SSH connection.", cause: "\(error)")
         }
-        // Each step has its own deadline; this one is for calls that block, such as the decryption of a key.
+        // Each step has its own deadline. This one covers calls that block, such as the decryption of a key.
         let limit = settings.connectTimeout + settings.handshakeTimeout + settings.authenticationTimeout + .seconds(5)
         let watch = Task {
             try await Task.sleep(for: limit)
@@ -120,12 +120,12 @@ package final class SSHConnection: Sendable {
 
     /// Waits until the connection has ended.
     ///
-    /// - Returns: The error that ended it; nil after ``close()``.
+    /// - Returns: The error that ended the connection; nil after ``close()``.
     package func waitForEnd() async -> TransferError? {
         await ending.wait().error
     }
 
-    /// Ends all channels and the connection, and returns after the thread has finished.
+    /// Closes all channels and the connection. Returns after the thread has ended.
     package func close() async {
         mailbox.stop()
         _ = await ending.wait()
@@ -133,23 +133,23 @@ package final class SSHConnection: Sendable {
 
     /// Starts a subsystem of the server on its own channel (RFC 4254, section 6.5), for example `sftp`.
     ///
-    /// - Parameter handler: Takes and supplies the channel's bytes, possibly before this returns. Its ``SSHChannelHandler/end(_:)`` is not
-    ///   called if this throws.
-    /// - Throws: `CancellationError`, or a `TransferError`: `unreachable` if the server has no such subsystem, `transient` if it opens no
-    ///   further channel or the connection broke.
+    /// - Parameter handler: Receives and supplies the channel's bytes, possibly before this method returns. If this method throws,
+    ///   ``SSHChannelHandler/end(_:)`` is not called.
+    /// - Throws: `CancellationError`, or a `TransferError`. Its class is `unreachable` if the server has no such subsystem, and `transient` if the
+    ///   server does not open another channel or the connection broke.
     package func openSubsystem(_ name: String, handler: any SSHChannelHandler) async throws -> SSHChannel {
         let pending = ChannelRequest(id: mailbox.nextID(), program: .subsystem(name), handler: handler, opened: Once())
         try await open(pending)
         return SSHChannel(id: pending.id, mailbox: mailbox)
     }
 
-    /// Runs a command in the user's shell on the server, and waits for its end.
+    /// Runs a command in the user's shell on the server, and waits until it has ended.
     ///
     /// - Parameters:
-    ///   - command: In the server's encoding; quoted for its shell by the caller.
+    ///   - command: The command in the server's encoding. The caller must quote it for the shell.
     ///   - input: The command's standard input.
-    ///   - outputLimit: How many bytes of the output to keep; the rest is read and dropped.
-    /// - Throws: `CancellationError` after the channel was closed, or a `TransferError`: `unsupported` if the server runs no commands.
+    ///   - outputLimit: The maximum number of bytes of the output to keep. Further bytes are read and dropped.
+    /// - Throws: `CancellationError` after the channel was closed, or a `TransferError`. Its class is `unsupported` if the server runs no commands.
     package func run(_ command: [UInt8], input: [UInt8] = [], outputLimit: Int = 1 << 20) async throws -> SSHCommandResult {
         let handler = CommandHandler(input: input, outputLimit: outputLimit)
         let done = Once<ChannelRequest.End>()

@@ -2,7 +2,7 @@ import CSSH2
 import TransferCore
 
 extension SSHSession {
-    /// Whether a code means that the connection is lost for all channels.
+    /// Returns whether an error code means that the connection is lost for all channels.
     func isLost(_ code: CInt) -> Bool {
         switch code {
         case LIBSSH2_ERROR_SOCKET_SEND, LIBSSH2_ERROR_SOCKET_RECV, LIBSSH2_ERROR_SOCKET_DISCONNECT, LIBSSH2_ERROR_SOCKET_TIMEOUT,
@@ -12,7 +12,7 @@ extension SSHSession {
         }
     }
 
-    /// The error for a call that failed after authentication.
+    /// Returns the error for a call that failed after authentication.
     func failure(_ code: CInt) -> TransferError {
         let words = lastError.text
         let cause = [traffic.disconnectReason, words.isEmpty ? nil : words, "libssh2 error \(code)"].compactMap { $0 }.joined(

@@ -7,8 +7,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// One libssh2 session and its socket. Used only by the connection's thread, because the library keeps the state of a call that would block
-/// in the session.
+/// A libssh2 session and its socket. Used only by the connection's thread, because the library stores the state of an unfinished call in the session.
 @safe final class SSHSession {
     let pointer: OpaquePointer
     let socket: CInt
@@ -16,16 +15,16 @@ import TransferCore
     let traffic = SocketTraffic()
     private let mailbox: ConnectionMailbox
 
-    /// libssh2's one-time setup for the process, required before any thread uses it (libssh2_init(3)).
+    /// Sets libssh2 up once for the process, before any thread uses it (libssh2_init(3)).
     private static let isLibraryReady = libssh2_init(0) == 0
 
     /// The version of libssh2 in this process.
     static let libraryVersion = unsafe libssh2_version(0).map { unsafe String(cString: $0) } ?? ""
 
-    /// Whether libssh2 can sign with and verify RSA keys with SHA-2, as servers require (RFC 8332): from 1.11.
+    /// Whether libssh2 supports RSA keys with SHA-2, which servers require (RFC 8332). Version 1.11 and later do.
     static let hasModernRSA = unsafe libssh2_version(0x010B00) != nil
 
-    /// Takes ownership of a connected, non-blocking socket, also if it throws.
+    /// Creates a session. Takes ownership of a connected, non-blocking socket, even if it throws.
     init(socket: CInt, server: String, mailbox: ConnectionMailbox) throws(TransferError) {
         guard Self.isLibraryReady,
             let pointer = unsafe libssh2_session_init_ex(nil, nil, nil, Unmanaged.passUnretained(traffic).toOpaque())
@@ -53,38 +52,38 @@ import TransferCore
             })
     }
 
-    /// Closes everything without sending; call ``disconnect()`` first to notify the server.
+    /// Frees the session and closes the socket without sending. Call ``disconnect()`` first to notify the server.
     func end() {
         shutdown(socket, CInt(SHUT_RDWR))
-        // No call blocks on a socket that is shut down. The bound guards against bugs of the library; what it leaks then is small.
+        // No call blocks on a socket that is shut down. The limit guards against bugs of the library, which then leaks little memory.
         for _ in 0..<1000 where unsafe libssh2_session_free(pointer) != LIBSSH2_ERROR_EAGAIN { break }
         close(socket)
     }
 
-    /// Notifies the server of the end, if the socket takes that at once.
+    /// Notifies the server of the end, if the socket accepts the message immediately.
     func disconnect() {
         unsafe libssh2_session_disconnect_ex(pointer, CInt(SSH_DISCONNECT_BY_APPLICATION), "closed", "")
     }
 
     // MARK: Waiting
 
-    /// Whether a packet is partly sent. Then the call that returned EAGAIN must be repeated, with the same bytes, before any other.
+    /// Whether a packet is partly sent. The call that returned EAGAIN must then be repeated with the same bytes before any other call.
     var hasPartialPacket: Bool { directions & CInt(LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0 || directions == 0 }
 
-    /// The events to poll the socket for after EAGAIN, and the longest time to wait.
+    /// The events to wait for after EAGAIN, and the maximum time to wait.
     var awaited: (events: Int32, atMost: Duration?) {
         switch directions {
-        // 1.11.1 sometimes does not report what it waits for; then it is called again soon.
+        // libssh2 1.11.1 sometimes does not report what it waits for. The call is then repeated soon.
         case 0: (Int32(POLLIN | POLLOUT), .milliseconds(20))
         case CInt(LIBSSH2_SESSION_BLOCK_INBOUND): (Int32(POLLIN), nil)
-        // Only one direction, to avoid spinning: received bytes may not be read before the packet is sent.
+        // Waits for one direction only, to avoid a busy loop: received bytes may not be read before the packet is sent.
         default: (Int32(POLLOUT), nil)
         }
     }
 
     private var directions: CInt { unsafe libssh2_session_block_directions(pointer) }
 
-    /// Repeats a call until it returns anything but EAGAIN.
+    /// Repeats a call until it returns a result other than EAGAIN.
     func complete(by deadline: Deadline, _ call: () -> CInt) throws -> CInt {
         traffic.deadline = deadline.time
         defer { traffic.deadline = nil }
@@ -108,7 +107,7 @@ import TransferCore
     }
 }
 
-/// Foreign text without characters that control a terminal, break lines or change the direction of writing.
+/// Returns foreign text without characters that control a terminal, break lines or change the writing direction.
 package func printable(_ bytes: some Sequence<UInt8>) -> String {
     let scalars = String(decoding: Array(bytes), as: UTF8.self).unicodeScalars.map { scalar in
         switch scalar.value {

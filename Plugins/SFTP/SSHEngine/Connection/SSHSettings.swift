@@ -3,31 +3,31 @@ package import TransferCore
 
 /// The server, the user and the time limits of an SSH connection.
 package struct SSHSettings: Sendable {
-    /// A name or an IP address, IPv6 without brackets.
+    /// A name or an IP address. An IPv6 address has no brackets.
     package var host: String
     /// The TCP port.
     package var port: UInt16 = 22
     /// The user to log in as.
     package var user: String
-    /// How the user is authenticated.
+    /// The methods for authenticating the user.
     package var authentication = SSHAuthentication()
-    /// How the server is recognized.
+    /// The policy for verifying the server.
     package var hostKeys = HostKeyPolicy()
-    /// The limit for the name lookup and the TCP connection together.
+    /// The time limit for the name lookup and the TCP connection together.
     package var connectTimeout: Duration = .seconds(30)
-    /// The limit for the key exchange.
+    /// The time limit for the key exchange.
     package var handshakeTimeout: Duration = .seconds(30)
-    /// The limit for authentication; an agent can ask the user.
+    /// The time limit for authentication. An agent may ask the user.
     package var authenticationTimeout: Duration = .seconds(60)
-    /// After this silence, the server is asked whether it is still there. After three times this long, the connection counts as lost.
+    /// The time of silence after which the server is asked whether it is still there. After three times this interval, the connection counts as lost.
     package var keepaliveInterval: Duration = .seconds(15)
     /// The maximum number of unread bytes of a channel.
     package var receiveWindow = 4 << 20
-    /// Types of host keys that are not requested, because the server's key of that type is not the pinned one.
+    /// The types of host keys that are not requested, because the server's key of that type is not a pinned one.
     var refusedKeyTypes: [String] = []
-    /// Whether to accept a host key and a key exchange with SHA-1.
+    /// Whether to accept host keys and key exchanges with SHA-1.
     package var allowsSHA1 = false
-    /// The size of the socket's buffers; nil, which is best, leaves it to the system.
+    /// The size of the socket's buffers in bytes; nil to leave it to the system, which is recommended.
     package var socketBufferSize: Int?
 
     /// Creates settings with defaults for all optional values.
@@ -37,17 +37,18 @@ package struct SSHSettings: Sendable {
         self.user = user
     }
 
-    /// The server in messages.
+    /// The name of the server for messages.
     var server: String { "\(host.contains(":") ? "[\(host)]" : host):\(port)" }
 }
 
-/// The methods for logging in, in this order: agent, key files, keyboard-interactive and password; each only if the server offers it.
+/// The authentication methods, tried in this order: agent, key files, keyboard-interactive and password. A method is tried only if the server offers
+/// it.
 package struct SSHAuthentication: Sendable {
-    /// The agent that holds keys (draft-miller-ssh-agent).
+    /// The agent with the user's keys (draft-miller-ssh-agent).
     package enum Agent: Hashable, Sendable {
-        /// The socket in `SSH_AUTH_SOCK`, if set.
+        /// The socket whose path is in `SSH_AUTH_SOCK`, if set.
         case environment
-        /// A socket.
+        /// The socket at a path.
         case socket(FilePath)
         /// No agent.
         case none
@@ -67,18 +68,18 @@ package struct SSHAuthentication: Sendable {
         }
     }
 
-    /// The agent, whose keys are tried first.
+    /// The agent. Its keys are tried first.
     package var agent = Agent.environment
-    /// How long the agent can take to list its keys, so that a hanging agent leaves time for other methods. Signing can take longer,
-    /// because the agent can ask the user.
+    /// The time limit for the agent to list its keys, so that a hanging agent leaves time for other methods. Signing may take longer, because the
+    /// agent may ask the user.
     package var agentListTimeout = Duration.seconds(5)
-    /// The keys to try next, in order.
+    /// The key files, tried next, in this order.
     package var keyFiles: [KeyFile] = []
-    /// The password, which also answers questions whose input is hidden.
+    /// The password. It also answers prompts with hidden input.
     package var password: CredentialReference?
-    /// The maximum number of attempts in total; OpenSSH's server disconnects at the sixth (`MaxAuthTries`, sshd_config(5)).
+    /// The maximum total number of attempts. OpenSSH's server disconnects at the sixth one (`MaxAuthTries`, sshd_config(5)).
     package var maximumAttempts = 5
 
-    /// Creates the default: the agent only.
+    /// Creates the default: only the agent.
     package init() {}
 }

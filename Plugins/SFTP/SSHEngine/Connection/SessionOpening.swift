@@ -2,7 +2,7 @@ import CSSH2
 import Logging
 import TransferCore
 
-/// The steps before a session has channels: the key exchange, the host key check, and the login.
+/// The steps before a session can have channels: key exchange, host key check and authentication.
 struct SessionOpening {
     private let session: SSHSession
     private let settings: SSHSettings
@@ -80,11 +80,11 @@ struct SessionOpening {
         return greeting.hasPrefix("SSH-") || greeting.contains("\nSSH-")
     }
 
-    /// The lines that OpenSSH's server sends instead of a greeting before it disconnects: to clients while too many log in (`MaxStartups`), and
-    /// to addresses with a penalty (`PerSourcePenalties`, sshd_config(5)).
+    /// The lines that OpenSSH's server sends instead of a greeting before it disconnects: if too many clients log in (`MaxStartups`), or to addresses
+    /// with a penalty (`PerSourcePenalties`, sshd_config(5)).
     private static let refusals = ["Exceeded MaxStartups", "Not allowed at this time"]
 
-    /// The error for a greeting that is not SSH.
+    /// The error for a greeting that is not an SSH greeting.
     private var otherGreeting: TransferError {
         let greeting = printable(session.traffic.greeting.prefix(60))
         if Self.refusals.contains(where: greeting.hasPrefix) {
@@ -115,7 +115,7 @@ struct SessionOpening {
                 "The server \(settings.server) closed the connection without a message; it may be overloaded.",
                 cause: words)
         }
-        // A part of a greeting, or of the methods, does not identify the server.
+        // An incomplete greeting or method list does not identify the server.
         if traffic.hasEnded, hasGreeted || "SSH-".utf8.starts(with: traffic.greeting) { return broken(words) }
         guard hasGreeted else { return otherGreeting }
         switch code {

@@ -11,17 +11,17 @@ struct SocketAddress: Sendable {
     struct Refusal: Error {
         let text: String
 
-        /// Describes the system's last error.
+        /// Creates an error from an error number of the system.
         init(_ code: CInt = errno) {
             text = unsafe String(cString: strerror(code))
         }
     }
 
     let family: CInt
-    /// A `sockaddr`.
+    /// The bytes of a `sockaddr`.
     let bytes: [UInt8]
 
-    /// Blocks as long as the system's resolver does.
+    /// Resolves a name. Blocks as long as the system's resolver does.
     static func lookUp(_ host: String, port: UInt16) throws(TransferError) -> [SocketAddress] {
         var hints = unsafe addrinfo()
         #if canImport(Glibc)
@@ -49,7 +49,7 @@ struct SocketAddress: Sendable {
         return addresses
     }
 
-    /// Creates a non-blocking socket and begins to connect it.
+    /// Creates a non-blocking socket and starts to connect it.
     func startConnecting(bufferSize: Int?) throws(Refusal) -> CInt {
         #if canImport(Glibc)
             let descriptor = socket(family, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
@@ -76,7 +76,7 @@ struct SocketAddress: Sendable {
         return descriptor
     }
 
-    /// The error of a connecting socket; nil if it is connected.
+    /// Returns the error number of a connecting socket; nil if it is connected.
     static func error(of descriptor: CInt) -> CInt? {
         var code: CInt = 0
         var size = socklen_t(MemoryLayout<CInt>.size)

@@ -8,12 +8,12 @@ import TransportSupport
     import Darwin
 #endif
 
-/// Looks up a name and connects to one of its addresses, on the connection's thread.
+/// Resolves a name and connects to one of its addresses, on the connection's thread.
 struct SocketConnector {
     private let settings: SSHSettings
     private let mailbox: ConnectionMailbox
 
-    /// After this time, the next address is tried in parallel with those that did not answer (RFC 8305, section 5).
+    /// The time after which the next address is tried in parallel with the addresses that have not responded (RFC 8305, section 5).
     private static let headStart = Duration.milliseconds(250)
 
     init(_ settings: SSHSettings, mailbox: ConnectionMailbox) {
@@ -21,7 +21,7 @@ struct SocketConnector {
         self.mailbox = mailbox
     }
 
-    /// - Returns: A connected, non-blocking socket, which the caller closes.
+    /// - Returns: A connected, non-blocking socket. The caller must close it.
     func connect() throws -> CInt {
         let deadline = Deadline(
             in: settings.connectTimeout,
@@ -35,7 +35,7 @@ struct SocketConnector {
 
     // MARK: The name
 
-    /// The C library's lookup can't be interrupted: it has its own thread, which is abandoned if it takes too long.
+    /// Resolves the name on a separate thread, because the C library's lookup can't be interrupted. The thread is abandoned if it takes too long.
     private func lookUp(by deadline: Deadline) throws -> [SocketAddress] {
         let found = Locked<Result<[SocketAddress], TransferError>?>(nil)
         let (host, port, mailbox) = (settings.host, settings.port, mailbox)
@@ -94,7 +94,7 @@ struct SocketConnector {
     private func refused(_ causes: [String]) -> TransferError {
         TransferError(
             .unreachable, .connectionRefused,
-            "The server \(settings.server) can't be reached; check its address and port, and that it runs.",
+            "The server \(settings.server) can't be reached; check its address and port, and that it is running.",
             cause: causes.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }.joined(separator: "; "))
     }
 }

@@ -6,31 +6,31 @@ import CSSH2
     import Darwin
 #endif
 
-/// The bytes on a session's socket, and what the library's callbacks need. Used by one thread.
+/// Moves the bytes of a session's socket, and has the state for libssh2's callbacks. Used by one thread.
 ///
-/// libssh2 reads the bytes before the identification string one by one, for as long as any arrive; the limit here ends that.
+/// libssh2 reads the bytes before the identification string one by one, as long as any arrive. The limit here ends this.
 final class SocketTraffic {
-    /// The maximum number of bytes before the key exchange is complete. Its largest packet has 35,000 (RFC 4253, section 6.1).
+    /// The maximum number of received bytes before the key exchange is complete. Its largest packet has 35,000 bytes (RFC 4253, section 6.1).
     static let handshakeLimit = 256 << 10
 
     private(set) var received = 0
-    /// When bytes last arrived.
+    /// The time at which bytes last arrived.
     private(set) var lastReceived = ContinuousClock.now
-    /// When the socket last took bytes.
+    /// The time at which the socket last accepted bytes.
     private(set) var lastSent = ContinuousClock.now
-    /// The first bytes from the server, to identify a server that is not SSH.
+    /// The first bytes from the server, to identify a server without SSH.
     private(set) var greeting: [UInt8] = []
-    /// After this time, no bytes are taken; nil for no limit.
+    /// The time after which received bytes are ignored; nil for no limit.
     var deadline: ContinuousClock.Instant?
     var limit: Int? = handshakeLimit
     private(set) var hasExceeded = false
-    /// Whether the server closed the connection, or it broke in either direction.
+    /// Whether the server closed the connection, or the connection broke.
     private(set) var hasEnded = false
     /// The server's reason for disconnecting (RFC 4253, section 11.1).
     var disconnectReason: String?
-    /// Answers the server's questions during keyboard-interactive authentication.
+    /// Answers the server's prompts during keyboard-interactive authentication.
     var answers: KeyboardAnswers?
-    /// Signs during public key authentication.
+    /// Signs data during public key authentication.
     var signer: AgentSigner?
 
     static func from(_ context: UnsafeMutablePointer<UnsafeMutableRawPointer?>?) -> SocketTraffic? {
@@ -38,7 +38,7 @@ final class SocketTraffic {
         return unsafe Unmanaged<SocketTraffic>.fromOpaque(object).takeUnretainedValue()
     }
 
-    /// - Returns: As recv(2), with errors as negative numbers, as libssh2 expects.
+    /// - Returns: The result of recv(2). Errors are negative, as libssh2 expects.
     func receive(_ socket: CInt, _ buffer: UnsafeMutableRawPointer?, _ length: Int, _ flags: CInt) -> Int {
         if let deadline, ContinuousClock.now >= deadline { return Int(-ETIMEDOUT) }
         if let limit, received >= limit {
@@ -74,7 +74,7 @@ final class SocketTraffic {
         Int(code == EINTR || code == EWOULDBLOCK ? -EAGAIN : -code)
     }
 
-    // A method of the same name hides the system's function.
+    // Separate from ``send(_:_:_:_:)``, which hides the system's function of that name.
     private static func sendNow(_ socket: CInt, _ buffer: UnsafeRawPointer?, _ length: Int, _ flags: CInt) -> Int {
         #if canImport(Glibc)
             unsafe Glibc.send(socket, buffer, length, flags)

@@ -5,10 +5,10 @@ import Foundation
 package struct HostKey: Hashable, Sendable {
     /// The whole key, including its type.
     package let bytes: [UInt8]
-    /// For example `ssh-ed25519`.
+    /// The type of the key, for example `ssh-ed25519`.
     package let type: String
 
-    /// Nil if the bytes do not begin with a type.
+    /// - Returns: nil if the bytes do not begin with a type.
     package init?(_ bytes: [UInt8]) {
         var reader = WireReader(bytes)
         guard let type = reader.readString(), !type.isEmpty, type.count <= 64, type.allSatisfy({ (0x21...0x7E).contains($0) }) else {
@@ -18,13 +18,13 @@ package struct HostKey: Hashable, Sendable {
         self.type = String(decoding: type, as: UTF8.self)
     }
 
-    /// The SHA-256 in Base64 without padding, as OpenSSH shows it.
+    /// The SHA-256 of the key in Base64 without padding, as OpenSSH shows it.
     package var fingerprint: String {
         "SHA256:" + Data(SHA256.hash(data: bytes)).base64EncodedString().prefix { $0 != "=" }
     }
 }
 
-/// Reads the data types of SSH (RFC 4251, section 5), never beyond the end of the bytes.
+/// Reads the data types of SSH (RFC 4251, section 5). Never reads beyond the end of the bytes.
 struct WireReader {
     private var rest: ArraySlice<UInt8>
 

@@ -2,7 +2,7 @@ import Logging
 import SystemPackage
 import TransferCore
 
-/// The server's key is not the pinned one, but a key of another type may be.
+/// The error for a server whose key is not a pinned one. The server may have a pinned key of another type.
 struct UnpinnedHostKey: Error {
     let key: HostKey
 }
@@ -21,7 +21,7 @@ struct HostKeyCheck {
         host = HostName(settings.host, port: settings.port)
         var known = KnownHosts()
         if case .pinned = settings.hostKeys.trust {
-            // The files do not count.
+            // With pinned keys, the files are ignored.
         } else {
             for path in [settings.hostKeys.userFile].compactMap({ $0 }) + settings.hostKeys.systemFiles {
                 guard let content = try KnownHostsFile(path: path).read() else { continue }
@@ -43,7 +43,7 @@ struct HostKeyCheck {
 
     private static let mostFaultsLogged = 10
 
-    /// Lists the invalid lines, for an error about an unknown server.
+    /// A list of the invalid lines, for an error about an unknown server.
     private var faultyLines: String {
         guard !known.faults.isEmpty else { return "" }
         let places = known.faults.prefix(3).map(\.place).joined(separator: ", ")
@@ -55,7 +55,7 @@ struct HostKeyCheck {
     var knownTypes: [String] { known.keyTypes(of: host) }
 
     /// - Returns: The entry that matched, for the log.
-    /// - Throws: A `TransferError` of the class `trust` with the server's key and the known ones; ``UnpinnedHostKey``.
+    /// - Throws: A `TransferError` of the class `trust` with the server's key and the known keys, or ``UnpinnedHostKey``.
     func recognize(_ key: HostKey) throws -> String {
         if case .pinned(let fingerprints) = settings.hostKeys.trust { return try recognize(key, pinned: fingerprints) }
         switch known.verdict(on: key, of: host) {
@@ -76,13 +76,13 @@ struct HostKeyCheck {
     }
 
     private func recognize(_ key: HostKey, pinned fingerprints: [String]) throws(UnpinnedHostKey) -> String {
-        // OpenSSH writes fingerprints without padding, other programs with it.
+        // OpenSSH writes fingerprints without padding, other programs with padding.
         let own = key.fingerprint
         if fingerprints.contains(where: { $0.prefix { $0 != "=" } == own }) { return "pinned fingerprint" }
         throw UnpinnedHostKey(key: key)
     }
 
-    /// The error for a server without a pinned key.
+    /// Returns the error for a server without a pinned key.
     static func unpinned(_ keys: [HostKey], _ settings: SSHSettings) -> TransferError {
         var pinned: [String] = []
         if case .pinned(let fingerprints) = settings.hostKeys.trust { pinned = fingerprints.map { printable($0.utf8) } }
@@ -92,7 +92,7 @@ struct HostKeyCheck {
             : " If an RSA key is pinned: libssh2 \(SSHSession.libraryVersion) can't check those; pin another key, or use 1.11 or later."
         return TransferError(
             .trust, .serverNotTrusted,
-            "The server \(settings.server) shows the \(keys.map(\.shown).joined(separator: " and the ")), and none that is pinned "
+            "The server \(settings.server) shows the \(keys.map(\.shown).joined(separator: " and the ")), but no pinned key "
                 + "(\(pinned.joined(separator: ", "))); another server may be impersonating it.\(hint)")
     }
 
@@ -122,6 +122,6 @@ struct HostKeyCheck {
 }
 
 extension HostKey {
-    /// The key in messages.
+    /// The type and fingerprint of the key for messages.
     fileprivate var shown: String { "\(type) key \(fingerprint)" }
 }

@@ -6,23 +6,23 @@ package import SystemPackage
     import Darwin
 #endif
 
-/// How a server must prove its identity.
+/// The rules for verifying the identity of a server.
 package struct HostKeyPolicy: Hashable, Sendable {
-    /// Which keys are known.
+    /// The keys to trust.
     package enum Trust: Hashable, Sendable {
         /// The keys in the known hosts files.
         case strict
-        /// As ``strict``; in addition, a server without a known key of any type is trusted, and added to ``HostKeyPolicy/userFile``.
+        /// Like ``strict``. In addition, a server without a known key of any type is trusted and added to ``HostKeyPolicy/userFile``.
         case acceptNew
-        /// A key with one of these fingerprints: `SHA256:` and Base64, as `ssh-keygen -l` shows it. The files do not count.
+        /// Only keys with one of these fingerprints: `SHA256:` and Base64, as `ssh-keygen -l` shows them. The files are ignored.
         case pinned([String])
     }
 
-    /// Which keys are known.
+    /// The keys to trust.
     package var trust = Trust.strict
-    /// The file that new servers are added to; nil to add none.
+    /// The file to which new servers are added; nil to add none.
     package var userFile: FilePath?
-    /// Read-only files: the user's second one, and those of this machine.
+    /// Further files, which are only read: the user's second file, and the files of this machine.
     package var systemFiles: [FilePath]
 
     /// Creates a policy with OpenSSH's files (ssh(1), FILES).

@@ -1,9 +1,9 @@
 import Crypto
 import Foundation
 
-/// A server as known hosts files name it.
+/// The name of a server in known hosts files.
 package struct HostName: Hashable, Sendable {
-    /// In lower case, with the port unless it is 22: `[host]:port`.
+    /// The name in lower case, as `[host]:port` unless the port is 22.
     let knownAs: String
 
     package init(_ host: String, port: UInt16) {
@@ -12,9 +12,9 @@ package struct HostName: Hashable, Sendable {
     }
 }
 
-/// The first field of a line of a known hosts file, compared by bytes as OpenSSH does.
+/// The first field of a line of a known hosts file. It is compared byte by byte, like OpenSSH does.
 enum HostPatterns: Sendable {
-    /// A hidden name: its HMAC-SHA1 with a salt.
+    /// A hashed name: its HMAC-SHA1 with a salt.
     case hashed(salt: [UInt8], hash: [UInt8])
     case list([Pattern])
 
@@ -23,7 +23,7 @@ enum HostPatterns: Sendable {
         let text: [UInt8]
     }
 
-    /// Nil if the field is invalid.
+    /// - Returns: nil if the field is invalid.
     init?(_ field: String) {
         if field.utf8.first == UInt8(ascii: "|") {
             let parts = field.utf8.split(separator: UInt8(ascii: "|"), omittingEmptySubsequences: false).map { Data($0) }
@@ -41,7 +41,7 @@ enum HostPatterns: Sendable {
         }
     }
 
-    /// Whether the line applies to a server. A matching negated pattern overrides all others of the line.
+    /// Returns whether the line applies to a server. A matching negated pattern overrides all others on the line.
     func match(_ host: HostName) -> Bool {
         switch self {
         case .hashed(let salt, let hash):
@@ -56,7 +56,8 @@ enum HostPatterns: Sendable {
 }
 
 extension HostPatterns.Pattern {
-    /// `*` matches any bytes, `?` matches one. Backtracks to the last `*` only, so its time is bounded by the product of the lengths.
+    /// Returns whether the pattern matches a name. `*` matches any bytes, and `?` matches one byte. The time is at most proportional to the product
+    /// of the lengths, because matching backtracks only to the last `*`.
     func matches(_ name: [UInt8]) -> Bool {
         var (position, index) = (0, 0)
         var retry: (position: Int, index: Int)?
@@ -78,7 +79,7 @@ extension HostPatterns.Pattern {
     }
 }
 
-/// Only ASCII letters have two cases in host names.
+/// Lower-cases ASCII letters, the only letters in host names with two cases.
 private func lowercase(_ byte: UInt8) -> UInt8 {
     (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
 }

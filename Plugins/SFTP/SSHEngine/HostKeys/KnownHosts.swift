@@ -17,7 +17,7 @@ package struct KnownHosts: Sendable {
         /// The number of the line, from 1.
         package let line: Int
 
-        /// The file and line, for messages.
+        /// The file and the line for messages.
         package var place: String { "\(file):\(line)" }
     }
 
@@ -25,7 +25,7 @@ package struct KnownHosts: Sendable {
     package enum Verdict: Sendable {
         case known(Entry)
         case revoked(Entry)
-        /// The server has other keys, of this type or of others; never empty.
+        /// The server has only other keys, of the same type or of others. The list is not empty.
         case otherKeys([Entry])
         /// The server is known only by a certificate authority.
         case certificateAuthority(Entry)
@@ -36,12 +36,12 @@ package struct KnownHosts: Sendable {
     package struct Fault: Hashable, Sendable {
         /// The file and the number of the line, from 1.
         package let place: String
-        /// Whether the line would revoke a key, or name an authority.
+        /// Whether the line has a marker, that is, it would revoke a key or add a certificate authority.
         package let hasMarker: Bool
     }
 
     package private(set) var entries: [Entry] = []
-    /// The first invalid lines, which make no server known and revoke no key.
+    /// The first invalid lines. They are ignored.
     package private(set) var faults: [Fault] = []
     private static let mostFaults = 100
 
@@ -62,7 +62,7 @@ package struct KnownHosts: Sendable {
     }
 
     private static func entry(_ bytes: ArraySlice<UInt8>, file: String, line: Int) -> Entry? {
-        // No key is nearly this long.
+        // No key has a line of nearly this length.
         guard bytes.count <= 64 << 10 else { return nil }
         var fields = bytes.split(maxSplits: 4) { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }[...]
         guard let first = fields.first, first.first != UInt8(ascii: "#") else { return nil }
@@ -83,13 +83,13 @@ package struct KnownHosts: Sendable {
         return Entry(marker: marker, hosts: hosts, key: key, file: file, line: line)
     }
 
-    /// The types of a server's known keys, in the order of the files.
+    /// Returns the types of a server's known keys, in the order of the files.
     package func keyTypes(of host: HostName) -> [String] {
         entries.filter { $0.marker == .none && $0.hosts.match(host) }.map(\.key.type)
             .reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
     }
 
-    /// The lines that revoke keys of a host.
+    /// Returns the lines that revoke keys of a server.
     package func revocations(of host: HostName) -> [Entry] { entries.filter { $0.marker == .revoked && $0.hosts.match(host) } }
 
     package func verdict(on key: HostKey, of host: HostName) -> Verdict {
@@ -102,7 +102,7 @@ package struct KnownHosts: Sendable {
         return .unknown
     }
 
-    /// A line for a server, without a line break.
+    /// Returns a line for a server, without a line break.
     static func line(_ key: HostKey, of host: HostName) -> String {
         "\(host.knownAs) \(key.type) \(Data(key.bytes).base64EncodedString())"
     }

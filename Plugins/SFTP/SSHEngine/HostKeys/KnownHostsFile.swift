@@ -7,7 +7,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// A known hosts file. Blocks; used on the connection's thread.
+/// A known hosts file. Its methods block. Used on the connection's thread.
 struct KnownHostsFile {
     let path: FilePath
 
@@ -26,7 +26,7 @@ struct KnownHostsFile {
         }
     }
 
-    /// Appends a line with a single write, so lines of several processes do not mix. Creates the file and its folder if needed.
+    /// Appends a line with a single write, so that lines of several processes do not mix. Creates the file and its folder if needed.
     func append(_ line: String) throws(TransferError) {
         do {
             let folder = path.removingLastComponent()
@@ -51,7 +51,7 @@ struct KnownHostsFile {
 extension FileDescriptor {
     /// Reads a small file to its end.
     ///
-    /// - Throws: The system's error, or `EFBIG` beyond the limit.
+    /// - Throws: The system's error, or `EFBIG` if the file exceeds the limit.
     func readAll(limit: Int) throws -> [UInt8] {
         var content: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 64 << 10)

@@ -1,7 +1,7 @@
-/// Limits how much of a connection's window is used: about as much as the server took or sent in the last second.
+/// Limits the bytes in flight on a connection to about as many as the server transferred in the last second.
 ///
-/// More would only wait in line, and delay the requests of all other files of the connection: beside a large file on a slow path, a small
-/// file that takes five responses would wait for five full windows.
+/// More bytes would only wait in line and delay the requests of all other files on the connection. For example, next to a large file on a slow path,
+/// a small file that needs five round trips would wait for five full windows.
 package struct RequestPace: Sendable {
     private static let smallest = 384 << 10
     private static let slots = 5
@@ -9,9 +9,9 @@ package struct RequestPace: Sendable {
 
     private let now: @Sendable () -> ContinuousClock.Instant
     private var slotEnd: ContinuousClock.Instant
-    /// The bytes of each quarter of a second; the newest is the last.
+    /// The number of bytes in each quarter of a second. The newest is last.
     private var recent = [Int](repeating: 0, count: RequestPace.slots)
-    /// Falls slowly, because a server that syncs a file answers nothing for a moment.
+    /// The highest recent rate. It falls slowly, because a server that syncs a file does not respond for a moment.
     private var best = RequestPace.smallest
 
     /// - Parameter now: The clock.
@@ -23,7 +23,7 @@ package struct RequestPace: Sendable {
     /// The maximum number of bytes in flight.
     package var limit: Int { max(best, recent.reduce(0, +)) }
 
-    /// Notes that bytes arrived.
+    /// Counts bytes that the server has transferred.
     package mutating func note(_ bytes: Int) {
         let time = now()
         if time >= slotEnd {

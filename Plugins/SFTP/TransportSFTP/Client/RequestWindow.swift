@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Limits how much is in flight over one channel, for all of its files, in the order of waiting.
+/// Limits the bytes and requests in flight over one channel, for all files together. Waiting callers continue in the order of their arrival.
 package final class RequestWindow: Sendable {
     private struct Waiter {
         var number: Int
@@ -13,16 +13,16 @@ package final class RequestWindow: Sendable {
     private struct State {
         var bytes: Int
         var requests: Int
-        /// How much the window can still grow.
+        /// The numbers of bytes and requests by which the window can still grow.
         var growth: (bytes: Int, requests: Int)
         var underway = 0
-        /// Nil to use the whole window.
+        /// The pace that limits the use of the window; nil to use the whole window.
         var pace: RequestPace?
         var waiters: [Waiter] = []
         var lastNumber = 0
         var error: TransferError?
 
-        /// Removes the waiters that can continue.
+        /// Removes and returns the waiters that can continue.
         mutating func admit() -> [Waiter] {
             var admitted = 0
             let limit = pace?.limit ?? .max
@@ -43,19 +43,19 @@ package final class RequestWindow: Sendable {
 
     /// - Parameters:
     ///   - bytes: The maximum number of bytes in flight.
-    ///   - requests: How many requests for content can be unanswered.
-    ///   - growth: How much the window can grow as it is used.
-    ///   - pace: Limits how much of it is used; nil for all.
+    ///   - requests: The maximum number of unanswered requests for content.
+    ///   - growth: The numbers of bytes and requests by which the window can grow as it is used.
+    ///   - pace: Limits the use of the window; nil to use the whole window.
     package init(bytes: Int, requests: Int, growth: (bytes: Int, requests: Int) = (0, 0), pace: RequestPace? = nil) {
         state = Locked(State(bytes: bytes, requests: requests, growth: growth, pace: pace))
     }
 
-    /// The number of bytes that were acquired and not released.
+    /// The number of acquired bytes that were not released yet.
     package var underway: Int { state.withLock { $0.underway } }
 
-    /// Returns when that much more can be in flight. Release it with ``release(bytes:requests:)``.
+    /// Waits until the given numbers of bytes and requests can be in flight. Release them with ``release(bytes:requests:)``.
     ///
-    /// - Throws: The error that the channel ended with; `CancellationError`.
+    /// - Throws: The error with which the channel ended, or `CancellationError`.
     package func acquire(bytes: Int, requests: Int = 1) async throws {
         let number = state.withLock { state in
             state.lastNumber += 1
@@ -65,7 +65,7 @@ package final class RequestWindow: Sendable {
             try await withCheckedThrowingContinuation { continuation in
                 let (admitted, error) = state.withLock { state -> ([Waiter], (any Error)?) in
                     if let error = state.error { return ([], error) }
-                    // A cancellation comes after this, or is seen here.
+                    // A later cancellation calls the handler below; an earlier one is visible here.
                     if Task.isCancelled { return ([], CancellationError()) }
                     state.waiters.append(Waiter(number: number, bytes: bytes, requests: requests, continuation: continuation))
                     return (state.admit(), nil)
@@ -84,7 +84,7 @@ package final class RequestWindow: Sendable {
         }
     }
 
-    /// Releases what was acquired, and as much again as far as the window can grow.
+    /// Releases acquired bytes and requests. The window grows by the same numbers, as long as it can.
     package func release(bytes: Int, requests: Int = 1) {
         let admitted = state.withLock { state in
             let more = (bytes: min(bytes, state.growth.bytes), requests: min(requests, state.growth.requests))
@@ -99,7 +99,7 @@ package final class RequestWindow: Sendable {
         for waiter in admitted { waiter.continuation.resume() }
     }
 
-    /// Ends all waits.
+    /// Ends all waits with an error.
     func end(_ error: TransferError) {
         let waiters = state.withLock { state in
             state.error = error

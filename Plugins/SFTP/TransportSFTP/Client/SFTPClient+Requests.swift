@@ -2,29 +2,29 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// Requests whose responses are awaited one by one. Each throws the response's error if it is not of the expected kind; and
-/// `CancellationError` at once when the task is cancelled, whatever becomes of the request.
+/// Requests whose responses are awaited. Each method throws an error if the response is an error or of an unexpected kind. When the task is
+/// cancelled, each throws `CancellationError` immediately; the request may still be executed.
 extension SFTPClient {
-    /// Returns when the server has reported its features.
+    /// Waits until the server has reported its features.
     package func features() async throws -> SFTPFeatures {
         let once = Once<SFTPFeatures>()
         whenReady { once.resume($0.mapError { $0 }) }
         return try await once.valueUnlessCancelled()
     }
 
-    /// Sends a request whose response is awaited later. Requests are sent in the order of the calls.
+    /// Sends a request whose response is awaited later. Requests are sent in the order of these calls.
     func begin(_ request: Request) -> PendingAnswer {
         let once = Once<Response>()
         let sent = Locked(false)
         let id = submit(request, taken: { sent.withLock { $0 = true } }) { [weak self] result in
             let isAwaited = once.resume(result.mapError { $0 })
-            // The waiting task may have just been cancelled.
+            // The waiting task may just have been cancelled.
             if !isAwaited, case .success(.handle(let handle)) = result { self?.close(handle) }
         }
         return PendingAnswer(client: self, id: id, once: once, sent: sent, isAboutPath: request.namesPath)
     }
 
-    /// Sends a request and returns any response.
+    /// Sends a request and returns its response, whatever its kind.
     package func answer(to request: Request) async throws -> Response {
         try await begin(request).answer()
     }
@@ -46,7 +46,7 @@ extension SFTPClient {
         try await begin(request).attributes()
     }
 
-    /// As ``attributes(_:)``; nil if the file does not exist.
+    /// Requests a file's attributes without following links; returns nil if the file does not exist.
     package func attributesIfThere(_ path: [UInt8]) async throws -> FileAttributes? {
         do {
             return try await attributes(.lstat(path))
@@ -55,12 +55,12 @@ extension SFTPClient {
         }
     }
 
-    /// The free space of an open file's file system; nil if the server can't report it.
+    /// Returns the free space of an open file's file system; nil if the server can't report it.
     ///
-    /// - Parameter path: The file's path, for servers that report it by path only.
+    /// - Parameter path: The file's path, for servers that report the space only by path.
     package func space(at handle: Handle, _ path: [UInt8]) async throws -> FileSystemSpace? {
         let features = try await features()
-        // The handle may be closed by now.
+        // The path is tried first, because the handle may be closed.
         let requests = (features.offers(.statvfs) ? [Request.statvfs(path)] : []) + (features.offers(.fstatvfs) ? [.fstatvfs(handle)] : [])
         for request in requests {
             if case .extended(let reply) = try await answer(to: request), let space = try? FileSystemSpace(reply) { return space }
@@ -68,7 +68,7 @@ extension SFTPClient {
         return nil
     }
 
-    /// Closes without waiting for the response: the content was confirmed before.
+    /// Closes a file or a folder without waiting for the response, because its content was confirmed before.
     package func close(_ handle: Handle) {
         submit(.close(handle)) { _ in }
     }
@@ -99,7 +99,7 @@ struct PendingAnswer: Sendable {
         if once.resume(.failure(CancellationError())) { client.forget(id) }
     }
 
-    /// As ``abandon()``, for a request that opens a file or folder: closes it, whether the response has arrived or not.
+    /// Ends the wait for a request that opens a file or folder, and closes the handle, even if the response has already arrived.
     func abandonOpening() {
         if once.resume(.failure(CancellationError())) { return client.forget(id) }
         Task { if case .handle(let handle)? = try? await once.value() { client.close(handle) } }
@@ -128,10 +128,10 @@ struct PendingAnswer: Sendable {
     }
 }
 
-/// A request that the server refused.
+/// The error for a request that the server rejected.
 package struct StatusFailure: Error, Hashable, Sendable {
     package var status: Status
-    /// Whether the request named a path, and not an open file or folder.
+    /// Whether the request named a path, rather than the handle of an open file or folder.
     package var isAboutPath: Bool
 
     package init(_ status: Status, isAboutPath: Bool = false) {

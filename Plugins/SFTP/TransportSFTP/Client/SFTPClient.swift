@@ -1,25 +1,26 @@
 import Locking
 package import TransferCore
 
-/// One SFTP conversation: requests of any number of files, over one channel whose bytes another object moves.
+/// The client side of one SFTP session. It encodes requests for any number of files and decodes the responses. Another object, the mover, transfers
+/// the bytes over one channel.
 ///
-/// The mover calls ``receive(_:)``, ``bytesToSend()`` and ``end(_:)`` from its own thread; requests come from any thread. The server can
-/// answer in any order.
+/// The mover calls ``receive(_:)``, ``bytesToSend()`` and ``end(_:)`` on its own thread. Requests can be made on any thread. The server may respond
+/// in any order.
 package final class SFTPClient: Sendable {
     typealias Completion = @Sendable (Result<Response, TransferError>) -> Void
 
     private struct Waiting {
-        /// Nil when no task waits any longer.
+        /// Called with the response; nil if no task waits for it.
         var completion: Completion?
-        /// Whether the response names a handle that must be closed.
+        /// Whether a successful response has a handle that must be closed.
         var opens: Bool
-        /// Called when the packet is passed on to be sent.
+        /// Called when the mover receives the packet to send.
         var taken: (@Sendable () -> Void)?
     }
 
     private enum Phase {
         case starting
-        /// The server was asked for its limits.
+        /// The limits were requested from the server.
         case asking(SFTPFeatures)
         case ready(SFTPFeatures)
         case ended(TransferError)
@@ -29,18 +30,18 @@ package final class SFTPClient: Sendable {
         var phase = Phase.starting
         var assembler = PacketAssembler()
         var outgoing: [(id: UInt32?, packet: [UInt8])] = [(nil, Request.initialize)]
-        /// The number of outgoing packets that were passed on.
+        /// The number of outgoing packets that the mover has received.
         var handedOver = 0
         var lastID: UInt32 = 0
         var waiting: [UInt32: Waiting] = [:]
-        /// When bytes last arrived, or the first of the unanswered requests was made.
+        /// The time at which bytes last arrived, or at which the first unanswered request was made, if that is later.
         var quietSince = ContinuousClock.now
         var starting: [@Sendable (Result<SFTPFeatures, TransferError>) -> Void] = []
     }
 
-    /// Uploaded bytes in flight or unconfirmed.
+    /// The window for uploaded bytes that the server has not confirmed.
     let uploads = RequestWindow(bytes: 4 << 20, requests: 128, pace: RequestPace())
-    /// Requested bytes that are not yet on the disk.
+    /// The window for requested bytes that have not arrived.
     let downloads = RequestWindow(bytes: 4 << 20, requests: 128, pace: RequestPace())
 
     /// The permissions that the server gives to new files.
@@ -49,7 +50,7 @@ package final class SFTPClient: Sendable {
     /// The number of content bytes in flight, in both directions.
     var contentUnderway: Int { uploads.underway + downloads.underway }
 
-    /// For messages, such as `sftp.example.com`.
+    /// The name of the server for messages, such as `sftp.example.com`.
     package let serverName: String
     private let state = Locked(State())
     private let wake: @Sendable () -> Void
@@ -57,7 +58,7 @@ package final class SFTPClient: Sendable {
 
     /// - Parameters:
     ///   - wake: Called from any thread when there are bytes to send.
-    ///   - giveUp: Called when the server breaks the protocol: no later packet can be decoded, and the connection is useless.
+    ///   - giveUp: Called when the server violates the protocol. No later packet can be decoded, so the connection is useless.
     package init(
         serverName: String, wake: @escaping @Sendable () -> Void, giveUp: @escaping @Sendable (TransferError) -> Void = { _ in }
     ) {
@@ -66,12 +67,12 @@ package final class SFTPClient: Sendable {
         self.giveUp = giveUp
     }
 
-    // MARK: The mover's side
+    // MARK: For the mover
 
-    /// Takes bytes from the server. Called by the mover on its thread, in order.
+    /// Processes bytes from the server. Called by the mover on its thread, in order.
     package func receive(_ bytes: UnsafeRawBufferPointer) {
         do throws(ProtocolFault) {
-            // Copied before the lock is taken, which no pointer may enter.
+            // Copied before taking the lock, because a pointer can't be passed to the closure.
             let arrived = unsafe [UInt8](bytes)
             state.withLock { state in
                 state.assembler.append(arrived)
@@ -83,8 +84,8 @@ package final class SFTPClient: Sendable {
         }
     }
 
-    /// The next bytes for the server; empty if there are none now. Called by the mover on its thread, one call at a time: when the channel
-    /// is open, when the previous bytes were sent, and after each wake-up.
+    /// Returns the next bytes for the server; empty if there are none now. The mover calls it on its thread, one call at a time: when the channel is
+    /// open, after the previous bytes were sent, and after each wake-up.
     package func bytesToSend() -> [UInt8] {
         let (bytes, taken) = state.withLock { state -> ([UInt8], [@Sendable () -> Void]) in
             var bytes: [UInt8] = []
@@ -107,12 +108,12 @@ package final class SFTPClient: Sendable {
         return bytes
     }
 
-    /// This many bytes fit into one SSH packet.
+    /// The number of bytes that fit into one SSH packet.
     private static let pieceSize = 32_700
 
-    /// Ends all requests, because the channel has ended. Called by the mover, once.
+    /// Ends all requests because the channel has ended. Called once by the mover.
     ///
-    /// - Parameter error: The reason; nil if this side closed the channel.
+    /// - Parameter error: The reason; nil if the client closed the channel.
     package func end(_ error: TransferError?) {
         let error =
             error
@@ -172,7 +173,7 @@ package final class SFTPClient: Sendable {
         }
     }
 
-    // MARK: The beginning
+    // MARK: Start
 
     private func begin(_ features: SFTPFeatures) throws(ProtocolFault) {
         let isFirst = state.withLock { state in
@@ -206,7 +207,7 @@ package final class SFTPClient: Sendable {
         for call in starting { call(.success(features)) }
     }
 
-    /// Calls back when the server has reported its features; at once if it has.
+    /// Calls back when the server has reported its features; immediately if it already has.
     func whenReady(_ call: @escaping @Sendable (Result<SFTPFeatures, TransferError>) -> Void) {
         let result = state.withLock { state -> Result<SFTPFeatures, TransferError>? in
             switch state.phase {
@@ -220,33 +221,33 @@ package final class SFTPClient: Sendable {
         if let result { call(result) }
     }
 
-    /// Whether the server has reported its features, and requests can be made.
+    /// Whether the server has reported its features, so requests can be made.
     var isReady: Bool {
         state.withLock { state in
             if case .ready = state.phase { true } else { false }
         }
     }
 
-    /// Whether requests can be made.
+    /// Whether the session has not ended.
     package var isOpen: Bool {
         state.withLock { state in
             if case .ended = state.phase { false } else { true }
         }
     }
 
-    /// The time since which the server has answered no open request, including abandoned ones; nil if all are answered.
+    /// The time since which the server has not responded to any open request, including abandoned requests; nil if there is none.
     var unansweredSince: ContinuousClock.Instant? {
         state.withLock { $0.waiting.isEmpty ? nil : $0.quietSince }
     }
 
-    // MARK: The requests' side
+    // MARK: For requests
 
     /// Sends a request. Never blocks.
     ///
     /// - Parameters:
-    ///   - taken: Called on the mover's thread when the request is passed on to be sent.
-    ///   - completion: Called once, on the mover's thread or, without a channel, at once.
-    /// - Returns: Its number, for ``forget(_:)``.
+    ///   - taken: Called on the mover's thread when the mover receives the request to send.
+    ///   - completion: Called once with the response, on the mover's thread; immediately if the session has ended.
+    /// - Returns: The number of the request, for ``forget(_:)``.
     @discardableResult
     func submit(_ request: Request, taken: (@Sendable () -> Void)? = nil, completion: @escaping Completion) -> UInt32 {
         let opens =
@@ -266,7 +267,7 @@ package final class SFTPClient: Sendable {
         return id
     }
 
-    /// Abandons a response. A handle that it opens is closed when it arrives.
+    /// Abandons the response to a request. If the response opens a handle, the client closes it.
     func forget(_ id: UInt32) {
         state.withLock { $0.waiting[id]?.completion = nil }
     }

@@ -1,17 +1,19 @@
 package import TransferCore
 
-/// The use of a file, which decides what a status means.
+/// The purpose of a request for a file. The meaning of a status depends on it.
 package enum FileUse: Sendable {
     case upload
     case download
 }
 
 extension Status {
-    /// The error for a refused request: the one table for all statuses.
+    /// Returns the error for a rejected request. This is the only table of all statuses.
     ///
     /// - Parameters:
-    ///   - name: The file, for messages.
-    ///   - isAboutPath: Whether the request named a path, and not an open file or folder.
+    ///   - name: The name of the file for messages.
+    ///   - use: The purpose of the request.
+    ///   - isAboutPath: Whether the request named a path, rather than the handle of an open file or folder.
+    ///   - server: The name of the server for messages.
     package func transferError(_ name: String, _ use: FileUse, isAboutPath: Bool = false, at server: String) -> TransferError {
         func error(_ failureClass: FailureClass, _ code: TransferError.Code, _ message: String) -> TransferError {
             TransferError(failureClass, code, message, cause: self.message.isEmpty ? nil : self.message)
@@ -37,27 +39,29 @@ extension Status {
         case .lockConflict: return error(.transient, .serverError, "\(name) is locked at \(server).")
         case .fileExists: return .remoteFileExists(name, at: server)
         case .unsupported: return error(.unsupported, .unsupported, "\(server) does not support an operation that \(name) needs.")
-        case .isNoFolder, .invalidName, .linkLoop: return error(.permanent, .rejected, "\(server) can't have a file \(name).")
+        case .isNoFolder, .invalidName, .linkLoop: return error(.permanent, .rejected, "\(server) can't access a file named \(name).")
         case .invalidHandle, .endOfFile:
-            return error(.protocolViolation, .badAnswer, "\(server) no longer knows \(name), which was open.")
+            return error(.protocolViolation, .badAnswer, "\(server) lost the open file \(name).")
         case .badMessage where isAboutPath:
-            // OpenSSH's status for a name that is too long or invalid.
+            // OpenSSH's server sends this status for a name that is too long or invalid.
             let length = name.utf8.split(separator: UInt8(ascii: "/")).map(\.count).max() ?? 0
             return error(
                 .permanent, .rejected,
-                "\(server) can't have a file \(name): a name of \(length) bytes may be too long, or contain characters that are not allowed."
+                "\(server) can't access a file named \(name): a name of \(length) bytes may be too long, or contain characters that are not allowed."
             )
         case .badMessage: return error(.protocolViolation, .badAnswer, "\(server) did not understand a request for \(name).")
-        // A failure without a reason often concerns the file only: it does not count against the server.
+        // A failure without a reason often concerns only the file, so it does not count against the server.
         case .failure: return error(.transient, .serverError, "\(server) failed for \(name) without giving a reason.")
-        default: return error(.protocolViolation, .serverError, "\(server) answered for \(name) with the unknown status \(code.rawValue).")
+        default:
+            return error(
+                .protocolViolation, .serverError, "\(server) responded to a request for \(name) with the unknown status \(code.rawValue).")
         }
     }
 
-    /// Whether the status gives no reason.
+    /// Whether the status has no reason.
     var isUnexplained: Bool { code == .failure && !meansFull }
 
-    /// Some servers have no status for a full disk, and only a message.
+    /// Whether the message reports a full disk. Some servers have no status for that.
     private var meansFull: Bool {
         let words = message.lowercased()
         return ["no space", "disk full", "quota"].contains { words.contains($0) }
@@ -65,7 +69,7 @@ extension Status {
 }
 
 extension StatusFailure {
-    /// As ``Status/transferError(_:_:isAboutPath:at:)``.
+    /// Returns the error for the status. See ``Status/transferError(_:_:isAboutPath:at:)``.
     func transferError(_ name: String, _ use: FileUse, at server: String) -> TransferError {
         status.transferError(name, use, isAboutPath: isAboutPath, at: server)
     }
@@ -84,6 +88,6 @@ extension TransferError {
 }
 
 extension TransferError.Code {
-    /// An upload would replace an existing file, which it may not.
+    /// The file exists, and the overwrite policy does not allow an upload to replace it.
     static let remoteFileExists = Self(rawValue: "remoteFileExists")
 }

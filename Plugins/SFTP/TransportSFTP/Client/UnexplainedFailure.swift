@@ -1,13 +1,13 @@
 import Locking
 import TransferCore
 
-/// The server failed without a reason, and the state of the file shows none.
+/// The error for a failure without a reason, neither in the server's status nor in the state of the file.
 struct UnexplainedFailure: Error {
     let error: TransferError
 }
 
-/// Counts consecutive failures of each file without a reason. Such a failure can be transient, or the server can be unable to take this
-/// file, which does not count against the server.
+/// Counts the consecutive failures without a reason of each file. Such a failure can be transient, or the server may be unable to accept this file.
+/// It does not count against the server.
 final class UnexplainedFailures: Sendable {
     private struct File: Hashable {
         let transferID: String
@@ -16,10 +16,10 @@ final class UnexplainedFailures: Sendable {
 
     private let counts = Locked<[File: Int]>([:])
     private static let tolerated = 2
-    /// Beyond this number, further files are not counted, and are retried as after any other failure.
+    /// The maximum number of counted files. Failures of further files stay transient.
     private static let mostFiles = 10_000
 
-    /// - Returns: The error for the queue: transient the first two times, and final after that.
+    /// - Returns: The error for the queue. It is transient the first two times, and then permanent.
     func error(for failure: UnexplainedFailure, of attempt: FileAttempt) -> TransferError {
         let file = File(transferID: attempt.transferID, endpoint: attempt.endpoint)
         let isGivenUp = counts.withLock { counts in
@@ -40,7 +40,7 @@ final class UnexplainedFailures: Sendable {
 }
 
 extension SFTPUpload {
-    /// Looks for a reason in the state of the file, because many servers have only one status for most failures.
+    /// Checks the state of the file for the reason, because many servers have only one status for most failures.
     func reason(for failure: StatusFailure) async throws -> any Error {
         do {
             let found = try await client.attributes(.lstat(place.final))
@@ -54,7 +54,7 @@ extension SFTPUpload {
 }
 
 extension SFTPDownload {
-    /// Finds the reason, as for an upload.
+    /// Checks the state of the file for the reason, like for an upload.
     func reason(for failure: StatusFailure) async throws -> any Error {
         do {
             let found = try await connection.client.attributes(.stat(place.final))

@@ -1,6 +1,6 @@
 import TransferCore
 
-/// A file's attributes (draft-ietf-secsh-filexfer-02, section 5). Nil attributes were not sent, or are not changed.
+/// A file's attributes (draft-ietf-secsh-filexfer-02, section 5). In a response, nil attributes are unknown. In a request, they are not changed.
 package struct FileAttributes: Hashable, Sendable {
     private enum Flag {
         static let size: UInt32 = 0x1
@@ -21,23 +21,23 @@ package struct FileAttributes: Hashable, Sendable {
     package var size: UInt64?
     package var owner: UInt32?
     package var group: UInt32?
-    /// Mode bits; from a server, including those of the kind of file.
+    /// The mode bits. From a server, they include the bits of the kind of file.
     package var permissions: UInt32?
-    /// In seconds since 1970.
+    /// The access time in seconds since 1970.
     package var accessTime: UInt32?
-    /// In seconds since 1970.
+    /// The modification time in seconds since 1970.
     package var modificationTime: UInt32?
 
     package init() {}
 
-    /// Attributes that change the size.
+    /// Returns attributes that change the size.
     package static func size(_ size: Int64) -> FileAttributes {
         var attributes = FileAttributes()
         attributes.size = UInt64(max(0, size))
         return attributes
     }
 
-    /// Attributes that change both times to the same value: version 3 can't change one alone.
+    /// Returns attributes that change both times to the same value, because version 3 of the protocol can't change only one.
     package static func times(_ seconds: UInt32) -> FileAttributes {
         var attributes = FileAttributes()
         attributes.accessTime = seconds
@@ -45,33 +45,33 @@ package struct FileAttributes: Hashable, Sendable {
         return attributes
     }
 
-    /// Attributes that change the permissions.
+    /// Returns attributes that change the permissions.
     package static func permissions(_ mode: UInt32) -> FileAttributes {
         var attributes = FileAttributes()
         attributes.permissions = mode
         return attributes
     }
 
-    /// The largest plausible size of a file: 64 PiB, in bytes. Sums of such sizes do not overflow.
+    /// The largest plausible size of a file in bytes, 64 PiB. Sums of such sizes do not overflow.
     package static let largestSize: UInt64 = 1 << 56
 
-    /// Checks the size that a server reports.
+    /// Returns the size that a server reports, after checking it.
     ///
     /// - Parameters:
-    ///   - name: The file, for messages.
-    ///   - server: The server, for messages.
+    ///   - name: The name of the file for messages.
+    ///   - server: The name of the server for messages.
     /// - Returns: The size in bytes; nil if the server does not report it.
-    /// - Throws: A `TransferError` of the class `protocolViolation` if no file can have the size.
+    /// - Throws: A `TransferError` of the class `protocolViolation` if the size is implausible.
     func checkedSize(of name: String, at server: String) throws(TransferError) -> Int64? {
         guard let size else { return nil }
         guard size <= Self.largestSize else {
             throw TransferError(
-                .protocolViolation, .badAnswer, "\(server) reports \(size) bytes as the size of \(name), which no file has.")
+                .protocolViolation, .badAnswer, "\(server) reports \(size) bytes as the size of \(name), which is implausible.")
         }
         return Int64(size)
     }
 
-    /// Nil if the server does not report it.
+    /// The kind of file; nil if the server does not report it.
     package var kind: Kind? {
         switch permissions.map({ $0 & 0o170000 }) {
         case nil, 0?: nil
@@ -96,7 +96,7 @@ package struct FileAttributes: Hashable, Sendable {
         }
         guard flags & Flag.extended != 0 else { return }
         let count = Int(try reader.uint32())
-        // Each has at least two lengths.
+        // Each attribute has at least two lengths.
         guard count <= reader.remaining / 8 else { throw ProtocolFault("The server sent more attributes than the packet can hold.") }
         for _ in 0..<2 * count { _ = try reader.string("an attribute", atMost: PacketLimit.packet) }
     }

@@ -1,12 +1,12 @@
 /// Splits a stream of bytes into packets.
 package struct PacketAssembler: Sendable {
     private var bytes: [UInt8] = []
-    /// Where the first packet begins that was not taken.
+    /// The position of the first packet that was not returned yet.
     private var start = 0
 
     package init() {}
 
-    /// Takes bytes as they arrive.
+    /// Adds bytes as they arrive.
     package mutating func append(_ arrived: [UInt8]) {
         if start > 0 {
             bytes.removeFirst(start)
@@ -15,9 +15,9 @@ package struct PacketAssembler: Sendable {
         if bytes.isEmpty { bytes = arrived } else { bytes += arrived }
     }
 
-    /// The next complete packet, without its length; nil before it is complete.
+    /// Returns the next packet without its length; nil if it is not complete yet.
     ///
-    /// - Throws: A ``ProtocolFault`` if its length is invalid.
+    /// - Throws: A ``ProtocolFault`` if the length is invalid.
     package mutating func next() throws(ProtocolFault) -> ArraySlice<UInt8>? {
         guard bytes.count - start >= 4 else { return nil }
         let length = Int(bytes[start..<start + 4].reduce(UInt32(0)) { $0 << 8 | UInt32($1) })

@@ -1,4 +1,4 @@
-/// Reads the fields of a packet, and never beyond its end.
+/// Reads the fields of a packet. Never reads beyond its end.
 struct PacketReader {
     private var rest: ArraySlice<UInt8>
 
@@ -25,22 +25,24 @@ struct PacketReader {
         return UInt64(high) << 32 | UInt64(try uint32())
     }
 
-    /// - Parameter limit: The maximum number of bytes.
+    /// - Parameters:
+    ///   - what: The name of the field for messages.
+    ///   - limit: The maximum number of bytes.
     mutating func string(_ what: String, atMost limit: Int) throws(ProtocolFault) -> [UInt8] {
         let count = Int(try uint32())
         guard count <= rest.count else { throw ProtocolFault("The server sent \(what) that is longer than its packet.") }
-        guard count <= limit else { throw ProtocolFault("The server sent \(what) of \(count) bytes; \(limit) are the limit.") }
+        guard count <= limit else { throw ProtocolFault("The server sent \(what) of \(count) bytes; the limit is \(limit).") }
         defer { rest = rest.dropFirst(count) }
         return Array(rest.prefix(count))
     }
 
-    /// Human-readable text: cut off at the limit, and without control characters.
+    /// Reads human-readable text. Truncates it at the limit, and replaces line breaks and NUL characters.
     mutating func text(atMost limit: Int) throws(ProtocolFault) -> String {
         let bytes = try string("a text", atMost: PacketLimit.packet)
         return String(String(decoding: bytes.prefix(limit), as: UTF8.self).map { $0.isNewline || $0 == "\0" ? " " : $0 })
     }
 
-    /// Takes all remaining bytes.
+    /// Reads all remaining bytes.
     mutating func takeRest() -> [UInt8] {
         defer { rest = [] }
         return Array(rest)

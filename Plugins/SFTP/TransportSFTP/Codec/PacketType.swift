@@ -27,19 +27,19 @@ package enum PacketType: UInt8, Sendable {
     case extendedReply = 201
 }
 
-/// Limits for what a server sends. Beyond them, the connection is closed.
+/// Limits for packets from a server. A packet beyond them closes the connection.
 package enum PacketLimit {
-    /// The bytes of a packet after its length: 256 KiB of content, which is OpenSSH's own limit, and its framing.
+    /// The maximum number of bytes of a packet after its length: 256 KiB of content, which is also OpenSSH's limit, and the framing.
     package static let packet = 256 * 1024 + 1024
-    /// The bytes of a file's name or path (PATH_MAX, limits.h).
+    /// The maximum number of bytes of a file's name or path (PATH_MAX, limits.h).
     package static let name = 4 * 1024
-    /// The bytes of a handle (draft-ietf-secsh-filexfer-02, section 6.2).
+    /// The maximum number of bytes of a handle (draft-ietf-secsh-filexfer-02, section 6.2).
     package static let handle = 256
     /// The maximum number of names in one response. OpenSSH sends 100.
     package static let names = 8 * 1024
 }
 
-/// A response that breaks the protocol: no later packet can be decoded.
+/// The error for a packet that violates the protocol. No later packet can be decoded.
 package struct ProtocolFault: Error, Hashable, Sendable, CustomStringConvertible {
     /// The problem, as a sentence.
     package let description: String

@@ -1,8 +1,8 @@
-/// Builds a packet (draft-ietf-secsh-filexfer-02, section 3; the data types are those of RFC 4251, section 5).
+/// Builds a packet (draft-ietf-secsh-filexfer-02, section 3) from the data types of RFC 4251, section 5.
 struct PacketWriter {
     private(set) var bytes: [UInt8]
 
-    /// - Parameter capacity: About how many bytes follow the type.
+    /// - Parameter capacity: The approximate number of bytes after the type.
     init(_ type: PacketType, capacity: Int = 64) {
         bytes = []
         bytes.reserveCapacity(capacity + 9)
@@ -28,7 +28,7 @@ struct PacketWriter {
         append(Array(text.utf8))
     }
 
-    /// The packet, with its length.
+    /// Returns the packet with its length.
     consuming func finish() -> [UInt8] {
         let length = UInt32(bytes.count - 4)
         for index in 0..<4 { bytes[index] = UInt8(truncatingIfNeeded: length >> UInt32(24 - 8 * index)) }

@@ -7,7 +7,7 @@ package struct Handle: Hashable, Sendable {
     }
 }
 
-/// How a file is opened (draft-ietf-secsh-filexfer-02, section 6.3).
+/// The flags for opening a file (draft-ietf-secsh-filexfer-02, section 6.3).
 package struct OpenMode: OptionSet, Hashable, Sendable {
     package let rawValue: UInt32
 
@@ -47,7 +47,7 @@ package enum Request: Hashable, Sendable {
     case fstatvfs(Handle)
     case limits
 
-    /// Whether the request names a path, and not an open file or folder.
+    /// Whether the request names a path, rather than the handle of an open file or folder.
     var namesPath: Bool {
         switch self {
         case .close, .read, .write, .fstat, .fsetstat, .readdir, .fsync, .fstatvfs, .limits: false
@@ -55,14 +55,14 @@ package enum Request: Hashable, Sendable {
         }
     }
 
-    /// The packet that begins a connection.
+    /// The first packet of a session.
     package static let initialize: [UInt8] = {
         var writer = PacketWriter(.initialize)
         writer.append(UInt32(3))
         return writer.finish()
     }()
 
-    /// The packet of the request.
+    /// Returns the packet of the request.
     package func encoded(id: UInt32) -> [UInt8] {
         var writer = PacketWriter(type, capacity: capacity)
         writer.append(id)

@@ -1,5 +1,4 @@
-/// The status of a request (draft-ietf-secsh-filexfer-02, section 7). The codes above 8 are from later drafts; some servers send them
-/// anyway.
+/// The status of a request (draft-ietf-secsh-filexfer-02, section 7). Codes above 8 are from later drafts, but some servers send them with version 3.
 package struct Status: Hashable, Sendable {
     package struct Code: RawRepresentable, Hashable, Sendable {
         package let rawValue: UInt32
@@ -31,7 +30,7 @@ package struct Status: Hashable, Sendable {
     }
 
     package var code: Code
-    /// The server's message; empty without one.
+    /// The server's message; empty if there is none.
     package var message: String
 
     package init(_ code: Code, _ message: String = "") {
@@ -42,7 +41,7 @@ package struct Status: Hashable, Sendable {
 
 /// An entry of a folder.
 package struct ListedFile: Hashable, Sendable {
-    /// As the server sent it; not checked to be safe in a path.
+    /// The name as the server sent it. It may be unsafe in a path.
     package var name: [UInt8]
     package var attributes: FileAttributes
 }
@@ -64,7 +63,7 @@ package enum ServerPacket: Hashable, Sendable {
 
     /// Decodes a packet.
     ///
-    /// - Parameter packet: Without its length.
+    /// - Parameter packet: The packet without its length.
     package init(_ packet: ArraySlice<UInt8>) throws(ProtocolFault) {
         var reader = PacketReader(packet)
         let type = try reader.byte()
@@ -91,7 +90,7 @@ package enum ServerPacket: Hashable, Sendable {
         switch type {
         case .status:
             let code = Status.Code(rawValue: try reader.uint32())
-            // Servers of the first drafts send no text.
+            // Servers of the first drafts send no message.
             return .status(Status(code, reader.remaining > 0 ? try reader.text(atMost: 300) : ""))
         case .handle: return .handle(Handle(try reader.string("a handle", atMost: PacketLimit.handle)))
         case .data: return .data(try reader.string("content", atMost: PacketLimit.packet))
@@ -112,7 +111,7 @@ package enum ServerPacket: Hashable, Sendable {
         names.reserveCapacity(count)
         for _ in 0..<count {
             let name = try reader.string("a name", atMost: PacketLimit.name)
-            // The line that `ls -l` would show.
+            // The line that `ls -l` would show is ignored.
             _ = try reader.string("a line of a listing", atMost: PacketLimit.packet)
             names.append(ListedFile(name: name, attributes: try FileAttributes(from: &reader)))
         }

@@ -1,4 +1,4 @@
-/// OpenSSH's extensions of version 3 (its file PROTOCOL, section 4), which other servers have adopted.
+/// OpenSSH's extensions of version 3 (OpenSSH, PROTOCOL, section 4). Other servers support them, too.
 package enum ProtocolExtension: String, Hashable, Sendable, CaseIterable {
     case posixRename = "posix-rename@openssh.com"
     case hardlink = "hardlink@openssh.com"
@@ -8,16 +8,17 @@ package enum ProtocolExtension: String, Hashable, Sendable, CaseIterable {
     case limits = "limits@openssh.com"
 }
 
-/// The features that a server reported when the connection began.
+/// The features that a server reports at the start of a session.
 package struct SFTPFeatures: Hashable, Sendable {
-    /// How much one request reads or writes if the server does not report a limit (draft-ietf-secsh-filexfer-02, section 3: servers take
-    /// packets of 34,000 bytes). Enough in other cases, too: more requests in flight are as fast, and each fits into one SSH packet.
+    /// The number of bytes that one request reads or writes, unless the server has a lower limit. All servers must accept packets of 34,000 bytes
+    /// (draft-ietf-secsh-filexfer-02, section 3). Larger requests are not faster than more requests in flight, and a request of this size fits into
+    /// one SSH packet.
     package static let chunkSize = 32_640
-    /// The smallest limit of a server that is respected: smaller requests would cost too much.
+    /// The minimum size of a request. A lower limit of the server is ignored, because smaller requests would cost too much.
     package static let smallestChunkSize: UInt64 = 4_096
 
     package var version: UInt32 = 3
-    /// All extensions that the server named, also unknown ones.
+    /// All extensions that the server listed, including unknown ones.
     package var extensions: [String] = []
     /// The maximum number of bytes that one request can write.
     package var writeSize = chunkSize
@@ -44,7 +45,7 @@ package struct SFTPFeatures: Hashable, Sendable {
     }
 }
 
-/// The response to ``Request/limits``; 0 for an unlimited or unreported value (OpenSSH, PROTOCOL, section 4.8).
+/// The response to ``Request/limits``. A value of 0 means unlimited or unreported (OpenSSH, PROTOCOL, section 4.8).
 package struct ServerLimits: Hashable, Sendable {
     package var packetLength: UInt64
     package var readLength: UInt64
@@ -60,7 +61,7 @@ package struct ServerLimits: Hashable, Sendable {
     }
 }
 
-/// The useful part of the response to ``Request/statvfs(_:)`` (OpenSSH, PROTOCOL, section 4.4).
+/// The free space from the response to ``Request/statvfs(_:)`` (OpenSSH, PROTOCOL, section 4.4).
 package struct FileSystemSpace: Hashable, Sendable {
     /// The number of bytes that this account can still write.
     package var available: UInt64

@@ -2,10 +2,10 @@ import Logging
 import TransferCore
 import TransportSupport
 
-/// The connections to all endpoints; the files of an endpoint share its connections.
+/// The connections to all endpoints. The files of an endpoint share its connections.
 ///
-/// Opens more connections when the existing ones are busy. The first connection is opened alone, because a problem with it affects all
-/// others. Later ones are opened a few at a time, because a server can limit concurrent logins (`MaxStartups`, sshd_config(5)).
+/// The pool opens more connections when the existing ones are busy. It opens the first connection alone, because a problem with that one affects all
+/// others. It opens later ones a few at a time, because a server may limit concurrent logins (`MaxStartups`, sshd_config(5)).
 actor ConnectionPool {
     private struct Member {
         let number: Int
@@ -15,8 +15,8 @@ actor ConnectionPool {
         /// Closes the connection after it has been idle for ``PoolPolicy/idleTime``.
         var alarm: Task<Void, Never>?
 
-        /// The expected delay of a request, for comparison: first whether the connection carries much content, because the server processes
-        /// all requests in order, and then its number of files.
+        /// The expected delay of a request, for comparison. A connection with much content in flight is slowest, because the server processes all
+        /// requests in order. Next, the number of files counts.
         var load: (Int, Int) { (isBusy ? 1 : 0, files) }
 
         /// Whether so much content is in flight that small files would wait.
@@ -32,18 +32,18 @@ actor ConnectionPool {
 
     private struct Group {
         var members: [Member] = []
-        /// Connections whose server does not answer. They get no further files, and close when their current files are done.
+        /// Connections whose server does not respond. They get no further files, and close when their current files are done.
         var silent: [Member] = []
         /// The connections that are being opened, by number.
         var openings: [Int: Task<Void, Never>] = [:]
-        /// Tasks that wait for a first connection, or for one that no file uses.
+        /// Tasks that wait for the first connection, or for a connection without files.
         var waiters: [Once<Void>] = []
-        /// The time until which no further connection is attempted.
+        /// The time until which the pool does not try to open another connection.
         var pausedUntil: ContinuousClock.Instant?
 
-        /// Whether to open another connection now.
+        /// Returns whether to open another connection now.
         ///
-        /// - Parameter isForUnused: Whether a connection that no file uses is requested.
+        /// - Parameter isForUnused: Whether the caller requests a connection without files.
         func needsAnother(forUnused isForUnused: Bool, _ policy: PoolPolicy) -> Bool {
             guard !members.isEmpty else { return openings.isEmpty }
             guard mayOpen(policy) else { return false }
@@ -54,7 +54,7 @@ actor ConnectionPool {
                 && files >= policy.filesBeforeNext * (members.count + openings.count)
         }
 
-        /// Whether another connection to the server can be attempted now.
+        /// Returns whether the pool may open another connection now.
         func mayOpen(_ policy: PoolPolicy) -> Bool {
             openings.count < policy.openingsAtOnce && pausedUntil.map { $0 <= policy.now() } ?? true
         }
@@ -74,13 +74,13 @@ actor ConnectionPool {
     /// The number of connections to an endpoint.
     func count(of endpoint: Endpoint) -> Int { groups[endpoint]?.members.count ?? 0 }
 
-    /// Runs a closure with a connection to an endpoint, which other files can use at the same time.
+    /// Runs a closure with a connection to an endpoint. Other files can use the connection at the same time.
     ///
     /// - Parameters:
     ///   - limit: The maximum number of connections to the endpoint.
-    ///   - prefersUnused: Whether to wait for a connection that no file uses, as long as another one can be opened.
-    ///   - waiting: Called every few seconds while the call waits for a connection; must not block.
-    /// - Throws: The errors of ``SFTPConnector/connect(to:credentials:logger:)``; the error of the closure.
+    ///   - prefersUnused: Whether to wait for a connection without files, as long as another one can be opened.
+    ///   - waiting: Called every few seconds while the call waits for a connection. Must not block.
+    /// - Throws: The errors of ``SFTPConnector/connect(to:credentials:logger:)``, or the error of the closure.
     nonisolated func use<Result: Sendable>(
         _ endpoint: Endpoint, atMost limit: Int, preferringUnused prefersUnused: Bool = false, credentials: any CredentialProvider,
         logger: Logger, waiting: @escaping @Sendable () -> Void = {}, _ body: (PooledConnection) async throws -> Result
@@ -111,7 +111,7 @@ actor ConnectionPool {
             if group.needsAnother(forUnused: prefersUnused && isUsed, policy), group.members.count + group.openings.count < max(1, limit) {
                 beginOpening(of: endpoint, &group, credentials, logger)
             }
-            // On a busy connection, a small file waits about as long as for a new one. If opening that takes long, it uses the busy one.
+            // A small file waits about as long on a busy connection as for a new one. If a new one takes long, the file uses the busy one.
             let mustWait = prefersUnused ? isUsed : !hasWaited && index.map { group.members[$0].isBusy } ?? true
             if let index, !mustWait || group.openings.isEmpty {
                 group.members[index].files += 1
@@ -143,7 +143,7 @@ actor ConnectionPool {
         }
     }
 
-    /// Starts to open connections for tasks that are about to request unused ones. Does not wait for them.
+    /// Starts to open connections for tasks that will request connections without files. Does not wait for them.
     func prepare(
         _ count: Int, to endpoint: Endpoint, atMost limit: Int, credentials: any CredentialProvider, logger: Logger
     ) {
@@ -177,7 +177,7 @@ actor ConnectionPool {
             group.members.append(Member(number: number, link: link, connection: connection))
             group.pausedUntil = nil
             groups[endpoint] = group
-            // The waiting tasks may have been cancelled, so that no file uses the connection.
+            // If the waiting tasks were cancelled, no file uses the connection.
             setAlarm(for: number, of: endpoint)
             for waiter in waiters { waiter.resume(.success(())) }
         case .success:
@@ -189,7 +189,7 @@ actor ConnectionPool {
         }
     }
 
-    /// Connects and waits until SFTP has started, each within a time limit, because all files of the endpoint wait for this.
+    /// Connects and waits until SFTP has started. Both steps have time limits, because all files of the endpoint wait for them.
     private nonisolated func connect(
         _ endpoint: Endpoint, _ credentials: any CredentialProvider, _ logger: Logger
     ) async throws -> any SFTPLink {
@@ -212,7 +212,7 @@ actor ConnectionPool {
         return link
     }
 
-    /// - Parameter isGivenUp: Whether the use of the connection was cancelled, for example because the attempt stalled.
+    /// - Parameter isGivenUp: Whether the task that used the connection was cancelled, for example because the attempt stalled.
     private func release(_ number: Int, of endpoint: Endpoint, isGivenUp: Bool = false) {
         if let index = groups[endpoint]?.silent.firstIndex(where: { $0.number == number }) {
             groups[endpoint]?.silent[index].files -= 1
@@ -252,7 +252,7 @@ actor ConnectionPool {
         await member.link.close()
     }
 
-    /// Removes connections that no other file can use: closed ones, and open ones whose server hangs.
+    /// Removes connections that no other file can use: closed ones, and open ones whose server does not respond.
     private func removeUnusable(of endpoint: Endpoint) {
         let unusable = groups[endpoint]?.members.filter { !$0.link.client.isOpen || $0.isSilent(for: policy.silence, policy) } ?? []
         guard !unusable.isEmpty else { return }
@@ -261,8 +261,8 @@ actor ConnectionPool {
         for member in unusable { retire(member, of: endpoint) }
     }
 
-    /// Gives the connection to no further files, and closes it when its current files are done, because a slow operation, such as the sync
-    /// of a large file, can still succeed.
+    /// Gives the connection no further files, and closes it when its current files are done. A slow operation on it, such as the sync of a large
+    /// file, may still succeed.
     private func retire(_ member: Member, of endpoint: Endpoint) {
         member.alarm?.cancel()
         if member.link.client.isOpen, member.files > 0 { groups[endpoint]?.silent.append(member) } else { giveUp(member) }
@@ -275,7 +275,7 @@ actor ConnectionPool {
         Task { await member.link.close() }
     }
 
-    /// Closes all connections, and opens no others.
+    /// Closes all connections. The pool opens no further ones.
     func shutdown() async {
         isShutDown = true
         let all = groups

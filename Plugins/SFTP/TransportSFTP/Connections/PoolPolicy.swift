@@ -1,28 +1,28 @@
 import TransferCore
 
-/// How connections to endpoints are shared, and their time limits.
+/// The rules for sharing connections to endpoints, and their time limits.
 package struct PoolPolicy: Sendable {
-    /// The number of files on each connection before another one is opened.
+    /// The number of files on each connection at which another connection is opened.
     package var filesBeforeNext = 2
-    /// The maximum number of connections that are opened in parallel after the first one. By default, OpenSSH's server allows 10
-    /// unauthenticated connections from all clients together (`MaxStartups`, sshd_config(5)).
+    /// The maximum number of connections that are opened in parallel after the first one. OpenSSH's server by default allows 10 unauthenticated
+    /// connections from all clients together (`MaxStartups`, sshd_config(5)).
     package var openingsAtOnce = 3
-    /// A connection is closed after this long without a file.
+    /// The time without files after which a connection is closed.
     package var idleTime = Duration.seconds(60)
-    /// The time without further attempts to connect after a failed one.
+    /// The time to wait after a failed attempt to connect before the next one.
     package var pause = Duration.seconds(30)
-    /// The time limit for opening a connection. Its steps have shorter limits of their own; this one covers the rest.
+    /// The time limit for opening a connection. The individual steps have shorter limits.
     package var connectTime = Duration.seconds(180)
-    /// The time limit for the start of SFTP after the login. The account's shell can hang, which the SSH server does not notice.
-    /// Shorter than the queue's limit for stalled attempts (60 s), so that this is the reported reason.
+    /// The time limit for the start of SFTP after the login, because the account's shell may hang without the SSH server noticing. It is shorter
+    /// than the queue's limit for stalled attempts (60 s), so that the error reports this reason.
     package var beginTime = Duration.seconds(50)
-    /// The time without a response after which the connection gets no further files. Shorter than the queue's limit for stalled attempts
-    /// (60 s), so that the next attempt gets another connection.
+    /// The time without a response after which a connection gets no further files. It is shorter than the queue's limit for stalled attempts (60 s),
+    /// so that the next attempt uses another connection.
     package var silence = Duration.seconds(45)
-    /// The time without a response after which the connection gets no further files once an attempt on it was cancelled.
+    /// The time without a response after which a connection gets no further files, if an attempt on it was cancelled.
     package var silenceAfterGivingUp = Duration.seconds(5)
-    /// How often tasks that wait for a connection report activity. The steps of connecting have their own limits, so the queue's stall
-    /// timeout, which would end several attempts of one connection, does not apply.
+    /// The interval at which tasks that wait for a connection report activity. Without this, the queue's stall timeout would end several attempts
+    /// that wait for one connection. The steps of connecting have their own limits.
     package var activityInterval = Duration.seconds(5)
     /// The clock.
     package var now: @Sendable () -> ContinuousClock.Instant = { .now }
@@ -32,11 +32,11 @@ package struct PoolPolicy: Sendable {
     /// Creates the default policy.
     package init() {}
 
-    /// Runs an operation with a time limit, and cancels it after that.
+    /// Runs an operation with a time limit, and cancels it after the limit.
     ///
     /// - Parameters:
-    ///   - late: Thrown after the time limit.
-    ///   - discard: Called with a result that came too late.
+    ///   - late: The error to throw after the time limit.
+    ///   - discard: Called with a result that arrives after the time limit.
     func within<Result: Sendable>(
         _ limit: Duration, orThrow late: TransferError, discard: @Sendable (Result) async -> Void = { _ in },
         _ body: @escaping @Sendable () async throws -> Result

@@ -10,18 +10,18 @@ import TransportSupport
     import Darwin
 #endif
 
-/// A program whose input and output lead to a server.
+/// A running program whose input and output are connected to a server.
 final class ProxyProgram: Sendable {
-    /// How a program exited.
+    /// The result of a program that has exited.
     struct End: Sendable {
         /// The status from `waitpid` (wait(2)).
         let status: CInt
-        /// The last line of its standard error, without control characters; empty without one.
+        /// The last line of the standard error, without control characters; empty if there is none.
         let lastLine: String
     }
 
     private struct State: Sendable {
-        /// Nil after the program has ended, because its number can be reused.
+        /// The process ID; nil after the program has exited, because the system may reuse the ID.
         var number: pid_t?
         var status: CInt = 0
     }
@@ -31,11 +31,11 @@ final class ProxyProgram: Sendable {
 
     /// Starts a shell command with one end of a socket as its input and output.
     ///
-    /// The program has its own process group, so that a terminal's interrupt, which may only ask this program to end cleanly, does not cut
+    /// The program has its own process group. So an interrupt from the terminal, which may only request a clean end of this process, does not break
     /// the connection.
     ///
-    /// - Parameter log: Called with each line of standard error, truncated and without control characters.
-    /// - Returns: The program, and the other end in non-blocking mode, which the caller closes.
+    /// - Parameter log: Called with each line of the standard error, truncated and without control characters.
+    /// - Returns: The program, and the other end of the socket in non-blocking mode. The caller must close it.
     static func start(
         _ command: String, log: @escaping @Sendable (String) -> Void
     ) throws(TransferError) -> (ProxyProgram, FileDescriptor) {
@@ -61,7 +61,7 @@ final class ProxyProgram: Sendable {
             let number = try spawn("exec \(command)", socket, errors: writing)
             let program = ProxyProgram(number)
             try startThread { program.awaitEnd(of: number, writing) }
-            // No descriptor leaks: without this thread, the thread above still closes its end.
+            // If this thread can't start, no descriptor leaks: the thread above closes its own end.
             do { try startThread { program.read(errors, log) } } catch { try? errors.close() }
             return program
         } catch {
@@ -84,7 +84,7 @@ final class ProxyProgram: Sendable {
         }
     }
 
-    /// Waits up to a limit until the program exits, without a signal to it. Called once, before ``end()``.
+    /// Waits until the program has exited, up to a time limit, without sending a signal. Call it once, before ``end()``.
     func end(within limit: Duration) async -> End? {
         let timer = Task { [ended] in
             try await Task.sleep(for: limit)
@@ -101,7 +101,7 @@ final class ProxyProgram: Sendable {
             state.number = nil
             while unsafe waitpid(number, &state.status, 0) < 0, errno == EINTR {}
         }
-        // Child processes can keep the pipe open; this byte follows all that the program wrote itself.
+        // Child processes may keep the pipe open. This byte follows everything that the program itself has written.
         _ = try? errors.writeAll([0])
         try? errors.close()
     }
@@ -175,17 +175,16 @@ final class ProxyProgram: Sendable {
 }
 
 extension ProxyProgram.End {
-    /// How the program ended, for messages; nil after ``end()``.
+    /// The exit status or signal for messages; nil after ``end()``.
     private var manner: String? {
         let signal = status & 0x7F
         if signal == 0 { return "status \((status >> 8) & 0xFF)" }
         return signal == SIGHUP ? nil : "signal \(signal)"
     }
 
-    /// The error to report in place of a connection error that the program caused.
+    /// Returns the error to report instead of a connection error that the program may have caused.
     func explanation(of error: TransferError, _ address: SFTPAddress) -> TransferError {
-        // A program that exits with success and without output only shows that the other end closed the connection, which the error
-        // explains better.
+        // If a program succeeds without output, the other end closed the connection, which the original error explains better.
         guard let manner, status != 0 || !lastLine.isEmpty else { return error }
         return TransferError(
             error.failureClass, error.code,

@@ -1,18 +1,18 @@
 package import Logging
 package import TransferCore
 
-/// A connection that carries an SFTP conversation.
+/// A connection with an SFTP session.
 package protocol SFTPLink: Sendable {
-    /// The conversation.
+    /// The client of the SFTP session.
     var client: SFTPClient { get }
 
-    /// Runs commands over the same connection; nil if that is not possible.
+    /// Runs commands over the same connection; nil if this is not possible.
     var commands: (any CommandRunner)? { get }
 
-    /// The fingerprint of the server's host key, as OpenSSH writes it; nil for a link without SSH.
+    /// The fingerprint of the server's host key in OpenSSH's format; nil for a link without SSH.
     var hostKeyFingerprint: String? { get }
 
-    /// Closes the link, and returns when all of it has ended.
+    /// Closes the link, and returns after everything has ended.
     func close() async
 }
 
@@ -20,10 +20,10 @@ package protocol SFTPLink: Sendable {
 package protocol SFTPConnector: Sendable {
     /// Connects and authenticates.
     ///
-    /// - Throws: A `TransferError` of the class `unreachable`, `trust`, `credentials` or `transient`; `CancellationError`.
+    /// - Throws: A `TransferError` of the class `unreachable`, `trust`, `credentials` or `transient`, or `CancellationError`.
     func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink
 
-    /// Ends shared resources, after the last connection.
+    /// Releases shared resources. Called after the last connection has closed.
     func shutdown() async
 }
 
@@ -31,16 +31,16 @@ extension SFTPConnector {
     package func shutdown() async {}
 }
 
-/// The share of a file in a connection.
+/// The parts of a pooled connection that one file uses.
 struct PooledConnection: Sendable {
     let client: SFTPClient
     let checksums: RemoteChecksums
     let hostKeyFingerprint: String?
 }
 
-/// Lends connections that no other file uses, as far as available.
+/// Lends connections that no other file uses, if any are available.
 struct ConnectionLender: Sendable {
-    /// Starts making connections for tasks that are about to request one each.
+    /// Starts to open connections for tasks that will request one each.
     let prepare: @Sendable (_ count: Int) async -> Void
     let lend: @Sendable (_ body: @Sendable (PooledConnection, SFTPFeatures) async throws -> Void) async throws -> Void
 }

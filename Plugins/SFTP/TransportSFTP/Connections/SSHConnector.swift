@@ -7,10 +7,10 @@ import TransferCore
 
 /// Opens SSH connections with a channel for SFTP.
 struct SSHConnector: SFTPConnector {
-    /// Connects through proxies. The first connection starts its thread.
+    /// The HTTP client that connects through proxies. Its thread starts with the first connection.
     private let engine = CurlEngine()
 
-    /// How long a program that closed its output can take to exit.
+    /// The time to wait for the exit of a program that closed its output.
     private static let endTime = Duration.seconds(2)
 
     func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink {
@@ -49,10 +49,10 @@ struct SSHConnector: SFTPConnector {
     func shutdown() async { await engine.shutdown() }
 }
 
-/// The conversation is one end of the channel.
+/// The SFTP client handles the bytes of an SSH channel.
 extension SFTPClient: SSHChannelHandler {}
 
-/// Commands have their own channels.
+/// Each command has its own channel.
 extension SSHConnection: CommandRunner {
     package func run(_ command: [UInt8], input: [UInt8]) async throws -> [UInt8] {
         try await run(command, input: input, outputLimit: 1 << 20).output
@@ -61,7 +61,7 @@ extension SSHConnection: CommandRunner {
 
 /// An SSH connection with a channel for SFTP.
 final class SSHLink: SFTPLink {
-    /// Connects the conversation to its channel, which is made later.
+    /// Connects the SFTP client to its channel, which is opened later.
     private final class Line: Sendable {
         let channel = Locked<SSHChannel?>(nil)
 
@@ -82,7 +82,7 @@ final class SSHLink: SFTPLink {
         let client = SFTPClient(serverName: address.serverName, wake: { line.wake() }, giveUp: { _ in line.close() })
         let channel = try await connection.openSubsystem("sftp", handler: client)
         line.channel.withLock { $0 = channel }
-        // For requests from before the conversation could wake the channel.
+        // Sends requests that were made before the client could wake the channel.
         channel.wake()
         return SSHLink(client, connection, program)
     }

@@ -4,19 +4,19 @@ import Logging
 import SystemPackage
 import TransferCore
 
-/// How a server is reached.
+/// The way to connect to a server.
 enum ServerRoute: Sendable {
-    /// Directly.
+    /// A direct connection.
     case direct
-    /// Through a program's input and output, as OpenSSH's `ProxyCommand` (ssh_config(5)).
+    /// A connection through a program's input and output, like OpenSSH's `ProxyCommand` (ssh_config(5)).
     case command(String)
-    /// Through a proxy, or from a given local address.
+    /// A connection through a proxy, or from a given local address.
     case network(NetworkOptions, proxyPassword: CredentialReference?)
 
-    /// Connects to the server, or to a program that leads there.
+    /// Connects to the server, or starts a program that does.
     ///
-    /// - Returns: A socket, which the caller closes, and the program; nil to connect directly.
-    /// - Throws: A `TransferError`; `CancellationError`.
+    /// - Returns: A socket, which the caller must close, and the program if there is one; nil to connect directly.
+    /// - Throws: A `TransferError`, or `CancellationError`.
     func open(
         to address: SFTPAddress, by engine: CurlEngine, credentials: any CredentialProvider, logger: Logger
     ) async throws -> (socket: FileDescriptor, program: ProxyProgram?)? {
@@ -56,9 +56,9 @@ enum ServerRoute: Sendable {
         }
     }
 
-    /// Replaces `%h`, `%p` and `%r` by the host, the port and the user, as in ssh_config(5), "TOKENS".
+    /// Replaces `%h`, `%p` and `%r` by the host, the port and the user, like ssh_config(5), "TOKENS".
     ///
-    /// - Throws: A `TransferError` for a host or user that the shell would not treat as one word, or the command would treat as an option.
+    /// - Throws: A `TransferError` for a host or user that the shell would not treat as one word, or that the command would treat as an option.
     private static func command(_ template: String, _ address: SFTPAddress) throws(TransferError) -> String {
         for word in [address.host, address.user] where word.hasPrefix("-") || !word.utf8.allSatisfy(isHarmless) {
             throw TransferError(

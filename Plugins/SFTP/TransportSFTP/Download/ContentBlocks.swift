@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Divides a range into blocks, for readers that take one after the other.
+/// Divides a range of a file into blocks, for readers that read them one after the other.
 final class ContentBlocks: Sendable {
     private let rest: Locked<Range<Int64>>
     private let size: Int64
@@ -12,7 +12,7 @@ final class ContentBlocks: Sendable {
         self.size = size
     }
 
-    /// The next block; nil after the last.
+    /// A function that returns the next block, and nil after the last one.
     var next: @Sendable () -> Range<Int64>? {
         { [self] in
             rest.withLock { rest in

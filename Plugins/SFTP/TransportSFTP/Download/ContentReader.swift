@@ -2,9 +2,9 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// Reads a remote file with many requests in parallel, and requests the rest of partial responses again.
+/// Reads a remote file with many requests in parallel. After a partial response, it requests the missing bytes.
 final class ContentReader: Sendable {
-    /// A piece of the file, as it arrived.
+    /// The content of one response.
     struct Piece: Sendable {
         var offset: Int64
         var bytes: [UInt8]
@@ -12,16 +12,16 @@ final class ContentReader: Sendable {
         var isLast: Bool
     }
 
-    /// The file ended before its size.
+    /// The error for a file that ended before its expected size.
     struct EndedEarly: Error {}
 
     private struct State {
         var arrived: [Piece] = []
         var failure: (any Error)?
-        /// The number of bytes that were requested.
+        /// The number of requested bytes.
         var asked: Int64 = 0
         var isAllAsked = false
-        /// Whether no more pieces are taken.
+        /// Whether further pieces are dropped.
         var isOver = false
     }
 
@@ -31,14 +31,14 @@ final class ContentReader: Sendable {
     private let reporter: AttemptReporter
     private let threads: WorkerThreads
     private let state = Locked(State())
-    /// Requested bytes that are not taken yet, which limits the memory for a slow disk. Grows as content arrives, because bytes in flight
-    /// are lost when the connection breaks.
+    /// The window for requested bytes that were not processed yet. It limits the memory if the disk is slow. It starts small and grows as content
+    /// arrives, because bytes in flight are lost when the connection breaks.
     private let untaken: RequestWindow
     private let arrivals: AsyncStream<Void>
     private let arrival: AsyncStream<Void>.Continuation
 
     private static let firstRequests = 16
-    /// More than can be in flight over one connection, so that a disk can be slow for a moment.
+    /// Allows more than can be in flight over one connection, so that the disk may be slow for a moment.
     private static let growth = (bytes: 6 << 20, requests: 192)
 
     init(
@@ -53,18 +53,18 @@ final class ContentReader: Sendable {
         (arrivals, arrival) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// Reads a part of the file.
+    /// Reads a range of the file.
     ///
-    /// - Parameter take: Called with pieces in the order of their arrival, one call at a time, on a thread that can block.
-    /// - Throws: A ``StatusFailure``; ``EndedEarly``; the error of `take`; `CancellationError`.
+    /// - Parameter take: Called with pieces in the order of their arrival, one call at a time, on a thread that may block.
+    /// - Throws: A ``StatusFailure``, ``EndedEarly``, the error of `take`, or `CancellationError`.
     func read(_ range: Range<Int64>, take: @escaping @Sendable ([Piece]) throws -> Void) async throws {
         let blocks = ContentBlocks(range)
         try await read(next: blocks.next, take: take)
     }
 
-    /// Reads one range after the other, as ``read(_:take:)`` does, without a pause between them.
+    /// Reads several ranges one after the other, without a pause between them. Otherwise like ``read(_:take:)``.
     ///
-    /// - Parameter next: Returns the next range; nil at the end. Does not block.
+    /// - Parameter next: Returns the next range; nil at the end. Must not block.
     func read(next: @escaping @Sendable () -> Range<Int64>?, take: @escaping @Sendable ([Piece]) throws -> Void) async throws {
         defer { end() }
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -73,13 +73,13 @@ final class ContentReader: Sendable {
                     while let range = next() { try await self.ask(for: range) }
                     self.state.withLock { $0.isAllAsked = true }
                 } catch let error as TransferError {
-                    // Earlier pieces are taken first.
+                    // Earlier pieces are processed first.
                     self.state.withLock { $0.failure = $0.failure ?? error }
                 }
                 self.arrival.yield()
             }
             group.addTask { try await self.takeArrivals(take) }
-            // Not waitForAll(), which lets the others continue after an error.
+            // waitForAll() would let the other task continue after an error.
             while try await group.next() != nil {}
         }
     }
@@ -103,10 +103,10 @@ final class ContentReader: Sendable {
             case .success(.data(let bytes)) where !bytes.isEmpty && bytes.count <= count:
                 let piece = Piece(offset: offset, bytes: bytes, isLast: bytes.count == count)
                 let isWanted = note(piece)
-                // Not when the piece is taken: a hanging disk must not keep others from the connection.
+                // Released before the piece is processed, because a hanging disk must not block the other files of the connection.
                 client.downloads.release(bytes: isWanted ? bytes.count : count, requests: isWanted && !piece.isLast ? 0 : 1)
                 guard isWanted else { return }
-                // A server can send less than was requested (draft-ietf-secsh-filexfer-02, section 6.4).
+                // A server may send less than was requested (draft-ietf-secsh-filexfer-02, section 6.4).
                 if !piece.isLast { ask(for: count - bytes.count, at: offset + Int64(bytes.count)) }
             case .success(.status(let status)) where status.code != .ok:
                 fail(status.code == .endOfFile ? EndedEarly() : StatusFailure(status), count)
@@ -117,7 +117,7 @@ final class ContentReader: Sendable {
         }
     }
 
-    /// - Returns: Whether the piece is still wanted.
+    /// - Returns: Whether the piece will be processed.
     private func note(_ piece: Piece) -> Bool {
         state.withLock { state in
             if !state.isOver { state.arrived.append(piece) }
@@ -137,7 +137,7 @@ final class ContentReader: Sendable {
                 defer { state.arrived = [] }
                 return (state.arrived, state.failure, state.isAllAsked ? state.asked : nil)
             }
-            // Pieces from before a failure are worth keeping.
+            // Pieces that arrived before a failure are worth keeping.
             if !pieces.isEmpty { try await threads.run { try take(pieces) } }
             if let failure { throw failure }
             taken += pieces.reduce(0) { $0 + Int64($1.bytes.count) }
@@ -147,7 +147,7 @@ final class ContentReader: Sendable {
         throw CancellationError()
     }
 
-    /// Ends the taking of pieces.
+    /// Drops the remaining pieces.
     private func end() {
         state.withLock { state in
             state.isOver = true

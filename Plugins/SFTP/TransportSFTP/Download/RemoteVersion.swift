@@ -1,21 +1,21 @@
 import Foundation
 import TransferCore
 
-/// Distinguishes versions of a remote file, as far as SFTP allows; stored in a download's checkpoint.
+/// Identifies a version of a remote file, as far as SFTP allows. A download's checkpoint stores it.
 struct RemoteVersion: Codable, Hashable, Sendable {
-    /// In bytes.
+    /// The size in bytes.
     var size: Int64
-    /// In seconds since 1970; nil if the server does not report it.
+    /// The modification time in seconds since 1970; nil if the server does not report it.
     var modificationTime: UInt32?
 
-    /// Nil if the server reports no size, or an implausible one.
+    /// - Returns: nil if the server reports no size, or an implausible size.
     init?(_ attributes: FileAttributes) {
         guard let size = attributes.size.flatMap({ $0 <= FileAttributes.largestSize ? Int64($0) : nil }) else { return nil }
         self.size = size
         modificationTime = attributes.modificationTime
     }
 
-    /// Nil if the checkpoint is not from a download by this transport, or confirms more than the file had.
+    /// - Returns: nil if the checkpoint is not from a download by this transport, or confirms more bytes than the file had.
     init?(_ checkpoint: Checkpoint) {
         guard let stored = try? JSONDecoder().decode(RemoteVersion.self, from: checkpoint.data),
             (0...Int64(FileAttributes.largestSize)).contains(stored.size), (0...stored.size).contains(checkpoint.confirmed)
@@ -27,6 +27,6 @@ struct RemoteVersion: Codable, Hashable, Sendable {
         Checkpoint(data: try JSONEncoder().encode(self), confirmed: position)
     }
 
-    /// In nanoseconds since 1970.
+    /// The modification time in nanoseconds since 1970.
     var modificationNanoseconds: Int64? { modificationTime.map { Int64($0) * 1_000_000_000 } }
 }

@@ -2,7 +2,7 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// One attempt to download one file, resumed if the server still has the same version of it.
+/// One attempt to download one file. It resumes if the server still has the same version of the file.
 struct SFTPDownload {
     let connection: PooledConnection
     let features: SFTPFeatures
@@ -36,7 +36,7 @@ struct SFTPDownload {
 
     private var client: SFTPClient { connection.client }
 
-    /// - Throws: A `TransferError`, after a checkpoint was saved for the received bytes; or `CancellationError`.
+    /// - Throws: A `TransferError`, after the received bytes were saved in a checkpoint; or `CancellationError`.
     func run() async throws -> TransferReceipt {
         do {
             return try await transfer()
@@ -59,7 +59,7 @@ struct SFTPDownload {
             guard known != nil else { throw changed }
             continued = opened
         }
-        // Checked before the file is opened, because opening a FIFO would block the server.
+        // The kind of file is checked before opening it, because opening a FIFO would block the server.
         let (version, mode) = try await look()
         if let known, known != version { throw changed }
         reporter.report(total: version.size)
@@ -135,14 +135,14 @@ struct SFTPDownload {
                         progress.note(confirmed: position)
                     }
                 }
-                // Not waitForAll(), which lets the other continue after an error.
+                // waitForAll() would let the other task continue after an error.
                 while try await group.next() != nil {}
             }
-            // If the file changed during the download, the received bytes mix two versions, and are useless.
+            // If the file changed during the download, the received bytes mix two versions and are useless.
             guard try await RemoteVersion(client.attributes(.fstat(handle))) == version else { throw changed }
         } catch {
             guard (error as? TransferError)?.failureClass != .resumeLost else { throw error }
-            // The received bytes are worth keeping, also after a cancellation.
+            // The received bytes are worth saving, even after a cancellation.
             await Task {
                 let position = prefix.withLock { $0.end }
                 guard position > progress.confirmed else { return }
@@ -155,7 +155,7 @@ struct SFTPDownload {
         }
     }
 
-    /// Reads the file over this connection, and a large one over others in parallel, if requested.
+    /// Reads the file over this connection. Reads a large file over other connections in parallel, too, if the session and the account allow that.
     private func read(
         _ version: RemoteVersion, from start: Int64, _ handle: Handle, take: @escaping @Sendable ([ContentReader.Piece]) throws -> Void
     ) async throws {
@@ -164,7 +164,7 @@ struct SFTPDownload {
         guard count > 1, version.size >= server.options.parallelThreshold else {
             return try await reader.read(start..<version.size, take: take)
         }
-        // Each reader takes the next block, so the part file has few gaps, and is complete up to the first one.
+        // Each reader takes the next block, so the part file has few gaps and is mostly contiguous from the start.
         let blocks = ContentBlocks(start..<version.size, each: Self.blockSize)
         let arrived = Locked(start)
         let note = { @Sendable (pieces: [ContentReader.Piece]) in
@@ -209,16 +209,16 @@ struct SFTPDownload {
         try await writer.finish(
             size: size, modificationTime: version?.modificationNanoseconds, staysPrivate: server.options.keepModes && mode != nil,
             permissions: mode)
-        // Not earlier: an attempt after a crash could not open a read-only part file.
+        // Not changed earlier, because an attempt after a crash could not open a read-only part file.
         if server.options.keepModes, let mode, !writer.descriptor.change(mode: mode) {
-            receipt.warnings.append("The system refused to give \(writer.finalPath) the permissions that it has at \(client.serverName).")
+            receipt.warnings.append("The system refused to give \(writer.finalPath) the permissions of the file at \(client.serverName).")
         }
         reporter.report(sent: size, confirmed: size)
         if writer.finalPath != destination.path { receipt.localPath = writer.finalPath }
         return receipt
     }
 
-    /// Compares the content with the expected checksum, or otherwise with the server's file, if requested.
+    /// Compares the content with the expected checksum. Without one, compares it with the server's file if the session requires checksums.
     private func verify(_ content: LocalContent, _ receipt: inout TransferReceipt) async throws {
         let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
         if let expected {
@@ -233,7 +233,7 @@ struct SFTPDownload {
             guard let digest = outcome.digest else {
                 throw TransferError(
                     .resumeLost, .checksumMismatch,
-                    "The download of \(place.name) differs from the file at \(client.serverName). It starts again.")
+                    "The download of \(place.name) differs from the file at \(client.serverName). It restarts.")
             }
             receipt.checksum = digest.text
             receipt.warnings += outcome.warnings
@@ -243,6 +243,6 @@ struct SFTPDownload {
     private var changed: TransferError {
         TransferError(
             .resumeLost, .uploadGone,
-            "\(place.name) changed at \(client.serverName) during the download, which starts again.")
+            "\(place.name) changed at \(client.serverName) during the download, which restarts.")
     }
 }

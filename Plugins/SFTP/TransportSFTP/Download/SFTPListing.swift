@@ -2,9 +2,9 @@ import TransferCore
 
 /// One listing of one folder.
 struct SFTPListing {
-    /// The number of responses that are requested before the first arrives. A small folder then takes one round trip after it is opened.
+    /// The number of responses that are requested before the first one arrives. A small folder then takes one round trip after it is opened.
     private static let answersAhead = 4
-    /// A server that keeps answering without names never ends the listing.
+    /// The maximum number of consecutive responses without names. It prevents an endless listing.
     private static let mostEmptyAnswers = 100
 
     private let client: SFTPClient
@@ -22,7 +22,7 @@ struct SFTPListing {
         self.receive = receive
     }
 
-    /// - Throws: A `TransferError`; `CancellationError`; the receiver's error.
+    /// - Throws: A `TransferError`, `CancellationError`, or the receiver's error.
     func run() async throws {
         let handle = try await open()
         defer { client.close(handle) }
@@ -37,7 +37,7 @@ struct SFTPListing {
         do {
             return try await client.open(.opendir(place.final))
         } catch let failure as StatusFailure {
-            // Servers have no status for an existing file that is not a folder.
+            // Version 3 has no status for an existing file that is not a folder.
             if let found = try? await client.attributes(.stat(place.final)), let kind = found.kind, kind != .folder {
                 throw TransferError(.permanent, .noSuchRemoteFile, "\(place.name) is a file at \(client.serverName), not a folder.")
             }
@@ -69,7 +69,7 @@ struct SFTPListing {
         }
     }
 
-    /// Requests missing attributes of listed entries, in parallel.
+    /// Requests the missing attributes of listed entries in parallel.
     private func entries(_ files: [ListedFile]) async throws -> [RemoteEntry] {
         var files = files.filter { ![Self.dot, Self.dotDot].contains($0.name) }
         try await look(at: &files, where: { $0.kind == nil }) { .lstat($0) }
@@ -84,7 +84,7 @@ struct SFTPListing {
     private func look(
         at files: inout [ListedFile], where isWanted: (FileAttributes) -> Bool, _ request: ([UInt8]) -> Request
     ) async throws {
-        // The receiver rejects names that are not single components, so nothing is requested for them.
+        // The receiver rejects names that are not single components, so their attributes are not requested.
         let wanted = files.indices.filter { isWanted(files[$0].attributes) && Self.isSingle(files[$0].name) }
         let asked = wanted.map { ($0, client.begin(request(place.entry(files[$0].name)))) }
         defer { for (_, answer) in asked { answer.abandon() } }
@@ -92,7 +92,7 @@ struct SFTPListing {
             do {
                 files[index].attributes = try await answer.attributes()
             } catch is StatusFailure {
-                // The entry is gone, or is a dangling link.
+                // The entry was removed, or is a dangling link.
                 continue
             }
         }
@@ -101,7 +101,7 @@ struct SFTPListing {
     private static func entry(_ name: [UInt8], _ attributes: FileAttributes) -> RemoteEntry {
         let kind: RemoteEntry.Kind =
             switch attributes.kind {
-            // An entry without a kind fails when it is downloaded, if it is not a file.
+            // An entry of unknown kind counts as a file. If it is something else, its download fails.
             case nil, .regular?: .file(size: RemoteVersion(attributes)?.size)
             case .folder?: .folder
             case .link?: .symbolicLink
@@ -114,7 +114,7 @@ struct SFTPListing {
         !name.isEmpty && !name.contains(0) && !name.contains(UInt8(ascii: "/"))
     }
 
-    /// The number of entries that are requested in parallel and passed on together. Slow responses count as activity.
+    /// The number of entries whose attributes are requested in parallel. They are passed on together, so even slow responses count as activity.
     private static let questionsAtOnce = 100
     private static let dot = [UInt8(ascii: ".")]
     private static let dotDot = [UInt8(ascii: "."), UInt8(ascii: ".")]

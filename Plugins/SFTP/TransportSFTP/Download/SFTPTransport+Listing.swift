@@ -1,12 +1,12 @@
 public import TransferCore
 
 extension SFTPTransport: FolderListing {
-    /// Lists one folder, some hundred names at a time, as the server sends them.
+    /// Lists a folder, at most 100 entries at a time, in the order of the server.
     ///
-    /// The kind of an entry is that from the server's listing, as from `lstat`; missing attributes are requested. Called by the queue, on a
+    /// The kind of an entry is that from the server's listing, like from `lstat`. Missing attributes are requested. The queue calls this method on a
     /// task of its own.
     ///
-    /// - Throws: A `TransferError`; `CancellationError`; the error of `receive`.
+    /// - Throws: A `TransferError`, `CancellationError`, or the error of `receive`.
     public func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws {
         let server = try SFTPServer(attempt.endpoint)
         try await pool.use(

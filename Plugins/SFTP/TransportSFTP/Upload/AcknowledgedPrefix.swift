@@ -1,8 +1,8 @@
-/// The prefix of a file without gaps, while its pieces are confirmed in any order.
+/// Tracks up to which position a file is confirmed without gaps, while its pieces are confirmed in any order.
 package struct AcknowledgedPrefix: Sendable {
-    /// All bytes before this position were confirmed.
+    /// The position before which all bytes were confirmed.
     package private(set) var end: Int64
-    /// Confirmed ranges after a gap, in order. Adjacent ones are merged, so there are no more of them than gaps.
+    /// Confirmed ranges after a gap, in order. Adjacent ranges are merged, so there are at most as many as gaps.
     private var islands: [Range<Int64>] = []
 
     package init(from start: Int64) {
@@ -19,7 +19,7 @@ package struct AcknowledgedPrefix: Sendable {
             end = piece.upperBound
             return
         }
-        // The first island that the piece touches, by bisection.
+        // Finds the first island that the piece touches by bisection.
         var (first, count) = (0, islands.count)
         while count > 0 {
             let half = count / 2

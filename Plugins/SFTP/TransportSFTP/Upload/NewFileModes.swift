@@ -1,7 +1,7 @@
 import Locking
 
-/// The permissions that a server gives to new files in its folders, which depend on its umask and on access lists; learned from the first
-/// file.
+/// Remembers which permissions a server gives to new files in each folder. They depend on the server's umask and on access lists, and are learned
+/// from the first file.
 final class NewFileModes: Sendable {
     struct Key: Hashable {
         let folder: [UInt8]
@@ -9,20 +9,20 @@ final class NewFileModes: Sendable {
         let asked: UInt32
     }
 
-    /// The permissions of an incomplete part file. The account can write it, to resume.
+    /// The permissions of an incomplete part file. The account must be able to write it to resume.
     static let hidden: UInt32 = 0o600
     private static let mostKeys = 1_000
     private let modes = Locked<[Key: UInt32]>([:])
 
-    /// Whether a part file can be created hidden, because its final permissions are known.
+    /// Returns whether a part file can be created hidden, because its final permissions are known.
     func isKnown(_ key: Key) -> Bool { known(key) != nil }
 
     private func known(_ key: Key) -> UInt32? {
-        // A umask does not affect the account's own permissions.
+        // A umask does not affect the owner's permissions.
         key.asked & ~Self.hidden == 0 ? key.asked : modes.withLock { $0[key] }
     }
 
-    /// Hides a new part file, unless it was created hidden.
+    /// Hides a new part file from other users, unless it was created hidden.
     ///
     /// - Returns: The permissions to set when the part file is complete; nil to keep them.
     /// - Throws: A `TransferError` or `CancellationError`.
@@ -31,9 +31,9 @@ final class NewFileModes: Sendable {
         guard case .attributes(let found) = try await client.answer(to: .fstat(handle)), let permissions = found.permissions else {
             return nil
         }
-        // Never more than was requested.
+        // Limits the permissions to those that were requested.
         let mode = permissions & key.asked
-        // Not awaited: the server gets it before the first byte, and answers in order.
+        // The response is not awaited. The server gets this request before the first byte, and processes requests in order.
         client.submit(.fsetstat(handle, .permissions(Self.hidden))) { [self] result in
             guard case .success(.status(let status)) = result, status.code == .ok else { return }
             modes.withLock { if $0.count < Self.mostKeys { $0[key] = mode } }

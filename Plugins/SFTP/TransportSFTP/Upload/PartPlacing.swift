@@ -1,7 +1,7 @@
 import Foundation
 import TransferCore
 
-/// Moves a complete part file to its final name: atomically, and only to an allowed name.
+/// Moves a complete part file to its final name: atomically, and only to a name that the overwrite policy allows.
 struct PartPlacing: Sendable {
     let client: SFTPClient
     let features: SFTPFeatures
@@ -13,14 +13,14 @@ struct PartPlacing: Sendable {
     private static let mostNumbers = 1_000
 
     static func lost(_ name: String, at server: String) -> TransferError {
-        TransferError(.resumeLost, .uploadGone, "The part file of \(name) is no longer at \(server). The upload starts again.")
+        TransferError(.resumeLost, .uploadGone, "The part file of \(name) is no longer at \(server). The upload restarts.")
     }
 
-    // MARK: What is there
+    // MARK: Existing files
 
     /// Checks before the first byte whether the policy keeps an existing file, so that nothing is sent.
     ///
-    /// - Returns: The receipt for it; nil to send the file.
+    /// - Returns: The receipt for the existing file; nil to send the file.
     func receiptIfLeft() async throws -> TransferReceipt? {
         guard policy != .rename, let found = try await client.attributesIfThere(place.final) else { return nil }
         if policy == .never { throw TransferError.remoteFileExists(place.name, at: client.serverName) }
@@ -34,11 +34,11 @@ struct PartPlacing: Sendable {
             default: false
             }
         guard isLeft else { return nil }
-        // The existing file can have any size: the item is complete as it is.
+        // The existing file may have any size, because it is kept unchanged.
         return receipt(bytes: source.growth == nil ? source.size : size ?? 0, place.final)
     }
 
-    /// By how many seconds the source is newer than the file on the server, which has no fractions; nil if that is unknown.
+    /// Returns by how many seconds the source is newer than the file on the server, whose time has no fractions; nil if this is unknown.
     private func age(of found: FileAttributes) -> Int64? {
         let time = source.identity.modificationTime
         let seconds = time / 1_000_000_000 - (time % 1_000_000_000 < 0 ? 1 : 0)
@@ -49,7 +49,7 @@ struct PartPlacing: Sendable {
 
     /// Renames the part file.
     ///
-    /// - Parameter journal: Called with each name before the part file may get it.
+    /// - Parameter journal: Called with each name before the part file is renamed to it.
     func place(size: Int64, journal: ([UInt8]) async throws -> Void) async throws -> TransferReceipt {
         switch policy {
         case .always, .different, .newer:
@@ -64,7 +64,7 @@ struct PartPlacing: Sendable {
         case .rename:
             for number in 0..<Self.mostNumbers {
                 let candidate = place.numbered(number)
-                // Each name is checked first: not every server refuses to rename onto a file.
+                // Each name is checked first, because some servers replace a file when they rename.
                 guard try await client.attributesIfThere(candidate) == nil else { continue }
                 try await journal(candidate)
                 if try await renameIfFree(to: candidate) { return receipt(bytes: size, candidate) }
@@ -77,7 +77,7 @@ struct PartPlacing: Sendable {
     private func renameIfFree(to final: [UInt8]) async throws -> Bool {
         guard try await client.attributesIfThere(final) == nil else { return false }
         do {
-            // Fails if a file of that name exists (draft-ietf-secsh-filexfer-02, section 6.5).
+            // Fails if a file with that name exists (draft-ietf-secsh-filexfer-02, section 6.5).
             try await client.perform(.rename(part, to: final))
             return true
         } catch let failure as StatusFailure {
@@ -87,7 +87,7 @@ struct PartPlacing: Sendable {
         }
     }
 
-    /// - Returns: Warnings.
+    /// - Returns: The warnings for the receipt.
     private func replace() async throws -> [String] {
         if features.offers(.posixRename) {
             do {
@@ -97,7 +97,7 @@ struct PartPlacing: Sendable {
             }
             return []
         }
-        // Some servers replace a file with this, others refuse.
+        // Some servers replace a file with this request, others reject it.
         do {
             try await client.perform(.rename(part, to: place.final))
             return []
@@ -119,11 +119,11 @@ struct PartPlacing: Sendable {
 
     var isFolder: TransferError { TransferError.isFolder(place.name, at: client.serverName) }
 
-    // MARK: After an answer was lost
+    // MARK: After a lost response
 
-    /// Finds out whether a part file was renamed when the response was lost.
+    /// Checks whether a part file was renamed when the response was lost.
     ///
-    /// - Returns: The receipt if it was; nil if the part file is complete and still has its own name.
+    /// - Returns: The receipt if it was renamed; nil if the part file is complete and not renamed.
     /// - Throws: A `TransferError` of the class `resumeLost` if neither file exists.
     func settle(_ checkpoint: UploadCheckpoint, size: Int64) async throws -> TransferReceipt? {
         if let found = try await client.attributesIfThere(part) {

@@ -2,20 +2,20 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// Writes ranges of a file to the part file, in coordination with other writers: with many requests in parallel, and periodic checkpoints
-/// of the bytes that the server confirmed.
+/// Writes ranges of a file to the part file over one connection. It sends many requests in parallel, and regularly saves checkpoints of the bytes
+/// that the server confirmed. Other writers can send other ranges of the same file.
 final class PartWriter: Sendable {
     private struct State {
-        /// The progress of each taken range, by its number.
+        /// The progress of each range of this writer, by its index.
         var prefixes: [Int: AcknowledgedPrefix] = [:]
-        /// The number of bytes that the server confirmed without a gap, over all ranges.
+        /// The number of bytes that the server confirmed without a gap, over all ranges of this writer.
         var count: Int64 = 0
         var unanswered = 0
         var failure: (any Error)?
         var isOpen = true
-        /// Whether the server synced everything at the end.
+        /// Whether the server has synced everything at the end.
         var isSynced = false
-        /// Waits until all requests are answered, or one failed.
+        /// Resumed when all requests are answered, or one has failed.
         var drain: Once<Void>?
 
         var positions: [Int: Int64] { prefixes.mapValues(\.end) }
@@ -42,7 +42,7 @@ final class PartWriter: Sendable {
     /// The number of requests whose content is read from the disk together.
     private static let batch: Int64 = 8
 
-    /// - Parameter schedule: When checkpoints are made.
+    /// - Parameter schedule: Decides when to save checkpoints.
     init(
         _ handle: Handle, at client: SFTPClient, _ features: SFTPFeatures, of file: FileReader,
         recording record: UploadRecord, _ schedule: SyncSchedule, on threads: WorkerThreads, reporting reporter: AttemptReporter
@@ -59,9 +59,9 @@ final class PartWriter: Sendable {
 
     // MARK: Content
 
-    /// Writes one range after the other, and returns when all requests were made; ``drained()`` waits for the responses.
+    /// Writes one range after another until none is left. Returns when all requests were made; ``drained()`` waits for the responses.
     ///
-    /// - Returns: The end of the last range; 0 without one.
+    /// - Returns: The end of the last range; 0 if there was none.
     /// - Throws: A `TransferError`, a ``StatusFailure`` or `CancellationError`.
     func write() async throws -> Int64 {
         let (positions, continuation) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
@@ -113,12 +113,12 @@ final class PartWriter: Sendable {
         return offset
     }
 
-    /// The next bytes of a range, when the source has any; nil at the end.
+    /// Waits until the source has more bytes, and claims the next bytes of a range; nil at the end.
     private func claim(_ index: Int, from offset: Int64) async throws -> Range<Int64>? {
         let limit = Self.batch * Int64(features.writeSize)
         guard let growth = file.source.growth else { return record.claim(upTo: limit, of: index) }
         if case .growing(let end) = growth.extent, end <= offset {
-            // The producer may wait for sent bytes to be confirmed.
+            // The producer may wait until the sent bytes are confirmed.
             try await drained()
             try await keep()
         }
@@ -143,7 +143,7 @@ final class PartWriter: Sendable {
         }
     }
 
-    /// - Returns: How many bytes the server has confirmed without a gap, and the waiter for the last response.
+    /// - Returns: The number of bytes that the server confirmed without a gap, and the task that waits for the last response.
     private func note(
         _ result: Result<Response, TransferError>, for piece: Range<Int64>, of index: Int
     ) -> (count: Int64?, drain: Once<Void>?) {
@@ -166,7 +166,7 @@ final class PartWriter: Sendable {
         if let failure = state.withLock({ $0.failure }) { throw failure }
     }
 
-    /// Returns when the server has confirmed all sent bytes.
+    /// Waits until the server has confirmed all sent bytes.
     func drained() async throws {
         let drain = Once<Void>()
         let isDrained = state.withLock { state in
@@ -189,10 +189,8 @@ final class PartWriter: Sendable {
         schedule.withLock { $0.didSync(count) }
     }
 
-    /// Waits for a sync, at most 80 ms if the attempt is cancelled.
-    ///
-    /// If the sync fails, or its result is unknown, no checkpoint covers more than the last successful sync. A server reports lost bytes only
-    /// once, so a later sync would succeed.
+    /// Waits for a sync. After a failed sync, checkpoints confirm only the bytes of the last successful sync, because a server reports lost bytes
+    /// only once.
     private func finish(_ sync: PendingAnswer) async throws {
         // A separate task, because the attempt's task may be cancelled.
         let answer = Task { try await sync.success() }
@@ -220,12 +218,12 @@ final class PartWriter: Sendable {
 
     private func save(_ positions: [Int: Int64]) async throws {
         try await record.save(positions)
-        // A growing source is sent in one range.
+        // A growing source is sent as one range.
         if let growth = file.source.growth, let position = positions[0] { growth.confirmed(before: position) }
     }
 
-    /// Saves a checkpoint at the end of an incomplete attempt: for the bytes that the server synced if it can confirm that soon, otherwise
-    /// for those that it acknowledged, which the next attempt checks.
+    /// Saves a checkpoint at the end of an incomplete attempt. It confirms the bytes that the server syncs in time. Otherwise, it stores the bytes
+    /// that the server acknowledged, and the next attempt checks them.
     func keepBeforeEnd() async {
         let (positions, isOpen, isSynced) = state.withLock { ($0.positions, $0.isOpen, $0.isSynced) }
         guard record.isOutdated(positions) else { return }
@@ -252,20 +250,20 @@ final class PartWriter: Sendable {
         }
     }
 
-    /// A cancelled attempt has 100 ms to end.
+    /// Leaves some time, because a cancelled attempt has 100 ms to end.
     private static let patience = Duration.milliseconds(80)
 
-    // MARK: The end
+    // MARK: Completion
 
     /// The state of a complete part file on the server.
     struct End {
-        /// Nil if the server does not report it.
+        /// The size in bytes; nil if the server does not report it.
         var size: Int64?
         var tookTimes = true
         var tookMode = true
     }
 
-    /// Syncs and closes the part file, and requests its size; sent directly after the last content.
+    /// Syncs and closes the part file, and requests its size. These requests are sent directly after the last content.
     ///
     /// - Parameters:
     ///   - times: The modification time to set, in seconds since 1970; nil to keep it.
@@ -279,13 +277,13 @@ final class PartWriter: Sendable {
         do {
             try await drained()
         } catch {
-            // A server that could not write may not sync, either.
+            // A server that could not write may also be unable to sync.
             if let sync { try? await finish(sync) }
             throw error
         }
         if let sync { try await finish(sync) }
         state.withLock { $0.isSynced = sync != nil }
-        // Only compared with the number of sent bytes, not used in calculations.
+        // The size is only compared with the number of sent bytes, so clamping it is safe.
         let size = try await status.attributes().size.map { Int64(clamping: $0) }
         return End(size: size, tookTimes: try await isTaken(timing), tookMode: try await isTaken(permission))
     }
@@ -299,7 +297,7 @@ final class PartWriter: Sendable {
         }
     }
 
-    /// Closes the part file, once: the server can then give its handle to another file.
+    /// Closes the part file once. The server may reuse its handle for another file afterwards.
     func close() {
         let wasOpen = state.withLock { state in
             defer { state.isOpen = false }
@@ -310,9 +308,9 @@ final class PartWriter: Sendable {
 }
 
 extension FileReader {
-    /// Reads consecutive pieces of the file. Blocks.
+    /// Reads a range of the file in consecutive pieces. Blocks.
     ///
-    /// - Throws: A ``TransferError``: ``FailureClass/sourceChanged`` if the file ends early.
+    /// - Throws: A ``TransferError``. Its class is ``FailureClass/sourceChanged`` if the file ends early.
     fileprivate func pieces(_ range: Range<Int64>, of size: Int) throws(TransferError) -> [[UInt8]] {
         var pieces: [[UInt8]] = []
         var offset = range.lowerBound

@@ -3,10 +3,10 @@ import TransportSupport
 
 /// The part file of an upload.
 extension SFTPUpload {
-    /// Below this, the free space is not requested: writing the content fails as fast.
+    /// The minimum number of bytes for which the free space is requested. With fewer, writing them fails just as fast.
     private static let spaceThreshold: Int64 = 1 << 20
 
-    /// An open part file, and where its content resumes.
+    /// An open part file, and the position at which its content resumes.
     struct OpenPart {
         let handle: Handle
         let checkpoint: UploadCheckpoint
@@ -17,7 +17,7 @@ extension SFTPUpload {
     /// Opens the part file of a checkpoint, or creates a new one.
     func openPart(_ checkpoint: UploadCheckpoint, _ confirmed: Int64, _ placing: PartPlacing) async throws -> OpenPart {
         guard confirmed == 0, checkpoint.synced(confirmed) == nil else { return try await resumePart(checkpoint, confirmed) }
-        // Only the account can read an incomplete part file. It gets its own permissions before its name.
+        // Only the account can read an incomplete part file. It gets its final permissions before it is renamed.
         let key = creationKey
         let isHidden = !isNamed && (keepsMode || client.newFileModes.isKnown(key))
         let handle = try await newPart(placing, .permissions(isHidden ? NewFileModes.hidden : key.asked))
@@ -40,7 +40,7 @@ extension SFTPUpload {
             guard try await client.attributesIfThere(part)?.kind == .folder else { throw failure }
             throw placing.isFolder
         } catch let failure as StatusFailure where failure.status.code.meansMissing && !place.parents.isEmpty {
-            // Creating the part file shows whether the folders exist.
+            // A failure to create the part file shows that folders are missing.
             let answers = place.parents.map { client.begin(.mkdir($0)) }
             for answer in answers { _ = try await answer.answer() }
             return try await makePart(creation)
@@ -50,18 +50,18 @@ extension SFTPUpload {
     /// Whether the file gets the permissions of its source.
     var keepsMode: Bool { server.options.keepModes && sourceMode != nil }
 
-    /// The key for the permissions of a new file. They depend on its folder, because of access lists, and on the requested mode.
+    /// The key for the permissions of a new file. They depend on the requested mode and, because of access lists, on the folder.
     private var creationKey: NewFileModes.Key {
         let folder = part.lastIndex(of: UInt8(ascii: "/")).map { Array(part[..<$0]) } ?? []
         return NewFileModes.Key(folder: folder, asked: (sourceMode ?? 0o666) & 0o666)
     }
 
     private func makePart(_ creation: FileAttributes) async throws -> Handle {
-        // If the file will be read back, find out before the first byte whether that is allowed.
+        // If the file will be read back, checks before the first byte whether this is allowed.
         let isReadBack = options.verification == .checksum ? try await connection.checksums.algorithm() == nil : false
         let mode: OpenMode = isReadBack ? [.read, .write, .create] : [.write, .create]
         if isNamed { return try await client.open(.open(part, mode.union(.truncate), creation)) }
-        // A file of that name is from an earlier attempt, or was placed there to be written through.
+        // An existing part file is from an earlier attempt, or another user placed it there to redirect the content.
         let removal = client.begin(.remove(part))
         let opening = client.begin(.open(part, mode.union(.exclusive), creation))
         do {
@@ -81,8 +81,8 @@ extension SFTPUpload {
 
     /// Opens the part file of an earlier attempt, and checks its content.
     ///
-    /// Bytes that the server acknowledged before the connection broke count if the part file is large enough, their end is the same as
-    /// here, and the server has synced them: a server that lost power may have lost them.
+    /// Bytes that the server acknowledged before the connection broke count on three conditions: the part file is large enough, its last bytes equal
+    /// those of the source, and the server has synced it. A server that lost power may have lost them.
     private func resumePart(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> OpenPart {
         let handle: Handle
         do {
@@ -100,11 +100,12 @@ extension SFTPUpload {
                 if isLongEnough, let warnings = try await sync(handle, checkpoint, confirmed) {
                     part = OpenPart(handle: handle, checkpoint: more.checkpoint, confirmed: more.confirmed, warnings: warnings)
                 } else {
+                    // A server reports lost bytes only once, so a later sync would succeed without them.
                     part = OpenPart(handle: handle, checkpoint: checkpoint.withoutUnsynced, confirmed: confirmed)
                 }
                 try await reporter.save(part.checkpoint.encoded(confirmed: part.confirmed))
             }
-            // No checkpoint covers the bytes after that.
+            // No checkpoint covers the bytes after this size.
             let needed = part.checkpoint.neededSize(part.confirmed)
             if size > UInt64(needed) { try await client.perform(.fsetstat(handle, .size(needed))) }
             part.warnings += try await checkUnsynced(part.checkpoint, part.confirmed)
@@ -115,7 +116,7 @@ extension SFTPUpload {
         }
     }
 
-    /// Makes the server sync the bytes that it acknowledged before the connection broke.
+    /// Requests a sync of the bytes that the server acknowledged before the connection broke.
     ///
     /// - Returns: Warnings; nil if the content differs, or the server can't sync.
     private func sync(_ handle: Handle, _ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> [String]? {
@@ -132,7 +133,7 @@ extension SFTPUpload {
         }
     }
 
-    /// The number of the last acknowledged bytes to read back. If a server lost any bytes, it also lost these.
+    /// The number of acknowledged bytes to read back, from the end. If a server lost any bytes, it also lost these.
     private static let tail: Int64 = 256 << 10
 
     private func openForWriting() async throws -> Handle {
@@ -145,47 +146,47 @@ extension SFTPUpload {
         }
     }
 
-    /// Compares the newest bytes of a checkpoint with the source if the server can't sync: after a power loss, some may be lost although
-    /// the size is the same. The first bytes of a stream are no longer here to compare.
+    /// If the server can't sync, compares the newest bytes of a checkpoint with the source. After a power loss, some of them may be lost although the
+    /// size is the same. A stream is not compared, because its first bytes are no longer available.
     ///
-    /// - Returns: Warnings.
+    /// - Returns: The warnings for the receipt.
     /// - Throws: A `TransferError` of the class `resumeLost` if the content differs.
     private func checkUnsynced(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> [String] {
         guard confirmed > 0, server.options.sync, !features.offers(.fsync), file.source.growth == nil else { return [] }
         let ranges = checkpoint.ranges.map { $0.map { $0.start..<$0.confirmed } } ?? [0..<confirmed]
-        // On an unstable path, a long comparison would take all the time between two failures.
+        // On an unstable path, a long comparison would use up the time between two failures.
         let blocks = isRepeated ? RecentBlocks(ranges, only: Self.tail) : RecentBlocks(ranges)
         guard let warnings = try await warningsIfSame(blocks) else { throw PartPlacing.lost(place.name, at: client.serverName) }
         return warnings
     }
 
-    /// - Returns: Nil if some blocks of the part file differ from the source.
+    /// - Returns: The warnings for the receipt; nil if some blocks of the part file differ from the source.
     private func warningsIfSame(_ blocks: RecentBlocks) async throws -> [String]? {
         let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
         do {
             return try await comparison.isSame(blocks, part, place.name, as: LocalContent(file, size: file.source.size)) ? [] : nil
         } catch let error as TransferError where error.failureClass == .unsupported {
             return [
-                "\(client.serverName) does not let \(place.name) be read back, so its content from before an interruption was not compared."
+                "\(client.serverName) does not allow \(place.name) to be read back, so its content from before an interruption was not compared."
             ]
         }
     }
 
     // MARK: Space
 
-    /// - Parameter bytes: How many bytes remain to be sent.
+    /// - Parameter bytes: The number of bytes that remain to be sent.
     func requireSpace(at handle: Handle, for bytes: Int64) async throws {
         guard bytes >= Self.spaceThreshold, let space = try await client.space(at: handle, part), space.available < UInt64(bytes) else {
             return
         }
-        // The bytes of an earlier attempt are kept for when there is space again.
+        // Bytes of an earlier attempt are kept until there is space again.
         if known == nil || known?.confirmed == 0 { try? await client.perform(.remove(part)) }
         throw TransferError(
             .remoteFull, .remoteFull,
             "\(client.serverName) has \(space.available) bytes free for \(place.name), which needs \(bytes) more.")
     }
 
-    /// A failure without a reason can mean a full disk, for which OpenSSH has no status.
+    /// Checks for a full disk after a failure without a reason, because OpenSSH has no status for a full disk.
     func explain(_ failure: StatusFailure, at handle: Handle) async throws -> StatusFailure {
         var failure = failure
         if let space = try await client.space(at: handle, part), space.available < UInt64(features.writeSize) {

@@ -2,8 +2,7 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// One attempt to upload one file: into a part file that is renamed when complete, or, if the account asks for it, under its final name
-/// from the start.
+/// One attempt to upload one file: to a part file that is renamed when it is complete, or, if the account requests it, directly under the final name.
 struct SFTPUpload {
     let connection: PooledConnection
     let features: SFTPFeatures
@@ -13,11 +12,11 @@ struct SFTPUpload {
     let file: FileReader
     let options: AttemptOptions
     let server: SFTPServer
-    /// The progress of an earlier attempt; nil for the first.
+    /// The progress of an earlier attempt; nil for the first attempt.
     let known: (checkpoint: UploadCheckpoint, confirmed: Int64)?
     /// The permissions of the source; nil if they have no meaning for the server.
     let sourceMode: UInt32?
-    /// Whether an earlier attempt failed since the process started.
+    /// Whether an earlier attempt has failed since the process started.
     let isRepeated: Bool
     let threads: WorkerThreads
     let reporter: AttemptReporter
@@ -39,17 +38,17 @@ struct SFTPUpload {
         isRepeated = attempt.number > 1
         sourceMode = file.source.isSpooled ? nil : file.descriptor.mode
         if let known {
-            // The account may have changed since.
+            // The path comes from the checkpoint, because the account may have changed.
             part = [UInt8](known.checkpoint.part)
         } else if server.options.partFiles || options.overwrite != .always {
-            // The other policies depend on an existing file of that name, which must not be half written.
+            // With the other policies, a file under the final name must never be incomplete.
             part = try place.part(of: attempt.transferID)
         } else {
             part = place.final
         }
     }
 
-    /// Whether the upload is written under its final name.
+    /// Whether the upload is written under the final name.
     var isNamed: Bool { part == place.final }
 
     var client: SFTPClient { connection.client }
@@ -81,14 +80,14 @@ struct SFTPUpload {
             return try await give(placing, name: size, checksum: known.checkpoint.checksum)
         }
         let checkpoint = known?.checkpoint ?? plan
-        // Connections take a while to make, during which the existing file is checked; rarely for nothing.
+        // Opening connections takes a while, so it starts before the check of the existing file. The check rarely makes the connections unnecessary.
         if checkpoint.ranges != nil { await others.prepare(mostWriters - 1) }
         if known == nil, !isNamed, let receipt = try await placing.receiptIfLeft() {
             reporter.report(sent: receipt.bytes, confirmed: receipt.bytes)
             return receipt
         }
-        // Saved before the part file exists, so that it can be removed after a crash. A file with the final name can be another one until
-        // it was opened.
+        // The checkpoint is saved before the part file exists, so that the part file can be removed after a crash. A file under the final name must
+        // be opened first, because until then another file may have that name.
         if known == nil, !isNamed { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
         let part = try await openPart(checkpoint, known?.confirmed ?? 0, placing)
         do {
@@ -118,28 +117,28 @@ struct SFTPUpload {
         }
     }
 
-    /// Whether an error means that the part file is useless.
+    /// Returns whether an error means that the part file is useless.
     private static func dropsPart(_ error: any Error) -> Bool {
         guard let error = error as? TransferError else { return false }
         return error.failureClass == .resumeLost || error.failureClass == .sourceChanged
     }
 
-    /// Adds the path of the part file that stays on the server, for users who do not want to resume.
+    /// Adds the path of the part file that stays on the server to an error, for users who do not want to resume.
     private func namingPart(_ error: any Error) -> any Error {
         guard var error = error as? TransferError, !isNamed,
             [.transient, .unreachable, .remoteFull].contains(error.failureClass)
         else { return error }
-        let place = "unfinished part at \(client.serverName): \(String(decoding: part, as: UTF8.self))"
+        let place = "unfinished part file at \(client.serverName): \(String(decoding: part, as: UTF8.self))"
         error.cause = error.cause.map { "\($0); \(place)" } ?? place
         return error
     }
 
-    /// When checkpoints are made: sooner after a failed attempt, because the next failure may come soon.
+    /// Decides when to save checkpoints: more often after a failed attempt, because the next failure may come soon.
     private var schedule: SyncSchedule {
         isRepeated ? SyncSchedule(at: .now, bytes: 8 << 20, interval: .seconds(1)) : SyncSchedule(at: .now)
     }
 
-    /// The checkpoint that a first attempt starts from.
+    /// The checkpoint for a first attempt.
     private var plan: UploadCheckpoint {
         var checkpoint = UploadCheckpoint(part: part, final: place.final, stage: .writing)
         if mostWriters > 1, file.source.growth == nil, file.source.size >= server.options.parallelThreshold {
@@ -163,7 +162,7 @@ struct SFTPUpload {
             end = try await writer.finish(times: times, mode: mode)
             try await file.verifyUnchanged()
         } catch let error as TransferError where error.failureClass == .sourceChanged {
-            // The part file has a part of one version, or a mix of two.
+            // The part file has part of one version, or a mix of two.
             writer.close()
             try? await client.perform(.remove(part))
             throw error
@@ -173,7 +172,7 @@ struct SFTPUpload {
         guard end.size == nil || end.size == size || options.verification == .none else {
             throw TransferError(
                 .resumeLost, .badAnswer,
-                "\(place.name) has \(end.size ?? 0) bytes at \(client.serverName), but \(size) were sent. The upload starts again.")
+                "\(place.name) has \(end.size ?? 0) bytes at \(client.serverName), but \(size) were sent. The upload restarts.")
         }
         var warnings: [String] = []
         if !end.tookTimes { warnings.append("\(client.serverName) refused the modification time of \(place.name).") }
@@ -181,10 +180,9 @@ struct SFTPUpload {
         return (size, warnings)
     }
 
-    /// Writes the whole content: with the existing writer, and with others over their own connections, as far as these are available in
-    /// time.
+    /// Writes the whole content with the existing writer, and with other writers over their own connections, if these are available in time.
     ///
-    /// - Returns: The end of what the first writer wrote.
+    /// - Returns: The position at which the first writer ended.
     private func writeAll(_ writer: PartWriter, _ record: UploadRecord) async throws -> Int64 {
         guard record.isShared, mostWriters > 1 else { return try await writer.write() }
         let active = Locked(1)
@@ -223,7 +221,7 @@ struct SFTPUpload {
         do {
             _ = try await writer.write()
             _ = try await writer.finish()
-            // Other writers may need a long time.
+            // Saves a checkpoint now, because other writers may take long.
             try await writer.vouch()
         } catch {
             await writer.keepBeforeEnd()
@@ -232,7 +230,7 @@ struct SFTPUpload {
         }
     }
 
-    /// The modification time for the file on the server, if requested, or if a later session compares it.
+    /// The modification time for the file on the server, if it is requested or a later session may compare it.
     private var times: UInt32? {
         guard file.source.growth == nil, server.options.keepTimes || options.overwrite == .different || options.overwrite == .newer else {
             return nil
@@ -240,7 +238,7 @@ struct SFTPUpload {
         return UInt32(exactly: file.source.identity.modificationTime / 1_000_000_000)
     }
 
-    /// - Returns: The checksum of the part file on the server, if checksums are compared.
+    /// - Returns: The checksum of the part file on the server; nil unless checksums are compared.
     private func verify(_ size: Int64, _ warnings: inout [String]) async throws -> String? {
         guard options.verification == .checksum else { return nil }
         let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
@@ -249,11 +247,11 @@ struct SFTPUpload {
         warnings += outcome.warnings
         if let digest = outcome.digest { return digest.text }
         try? await client.perform(.remove(part))
-        // A file that has changed proves nothing.
+        // If the source has changed, the comparison proves nothing.
         try await file.verifyUnchanged()
         throw TransferError(
             .resumeLost, .checksumMismatch,
-            "\(place.name) at \(client.serverName) differs from its source. It was removed, and the upload starts again.")
+            "\(place.name) at \(client.serverName) differs from its source. It was removed, and the upload restarts.")
     }
 
     // MARK: The name

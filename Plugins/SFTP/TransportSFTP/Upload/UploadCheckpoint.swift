@@ -1,50 +1,50 @@
 import Foundation
 package import TransferCore
 
-/// The data that an upload needs to be resumed or removed later.
+/// The data that is needed to resume an upload or to remove its part file.
 package struct UploadCheckpoint: Codable, Hashable, Sendable {
     package enum Stage: String, Codable, Sendable {
         /// The part file is being written.
         case writing
-        /// The part file is complete and is being renamed: from now on, the file can have either name.
+        /// The part file is complete and is being renamed. From now on, the file can have either name.
         case placing
     }
 
-    /// A range of the file that is sent in order, in parallel to other ranges.
+    /// A range of the file. Its bytes are sent in order, in parallel with other ranges.
     package struct Range: Codable, Hashable, Sendable {
         package var start: Int64
         package var end: Int64
-        /// The position up to which the server has the bytes from the start.
+        /// The position up to which the server has all bytes of the range.
         package var confirmed: Int64
-        /// As ``UploadCheckpoint/acknowledged``, of this range.
+        /// The acknowledged position of this range, like ``UploadCheckpoint/acknowledged``.
         package var acknowledged: Int64?
 
         package init(start: Int64, end: Int64, confirmed: Int64, acknowledged: Int64? = nil) {
             (self.start, self.end, self.confirmed, self.acknowledged) = (start, end, confirmed, acknowledged)
         }
 
-        /// Whether the positions are in order and within the file, as far as that can be checked without its size.
+        /// Whether the positions are in order and not negative.
         fileprivate var isSound: Bool {
             0 <= start && start <= confirmed && confirmed <= end && (acknowledged.map { (confirmed...end).contains($0) } ?? true)
         }
 
-        /// The range after the server has synced the acknowledged bytes.
+        /// The range after a sync of the acknowledged bytes.
         fileprivate var synced: Range { Range(start: start, end: end, confirmed: acknowledged ?? confirmed) }
     }
 
-    /// The path of the part file, whose bytes need not be UTF-8.
+    /// The path of the part file as bytes, which need not be UTF-8.
     var part: Data
     /// The final path.
     var final: Data
     var stage: Stage
     /// The checksum of the complete part file, for the receipt.
     var checksum: String?
-    /// The ranges that a large file is sent in, in order and without gaps; nil if it is sent from start to end.
+    /// The ranges of a large file, in order and without gaps; nil if the file is sent from start to end.
     package var ranges: [Range]?
-    /// For a file that is sent in order, the position up to which the server acknowledged the bytes before the connection broke, without
-    /// having synced them; nil if that is not beyond the confirmed position. A server that kept running still has them.
+    /// For a file without ranges, the position up to which the server acknowledged bytes before the connection broke, without having synced them; nil
+    /// if it is not beyond the confirmed position. A server that kept running still has these bytes.
     package var acknowledged: Int64?
-    /// The permissions that the part file gets before its name; nil to keep them.
+    /// The permissions to set before the part file is renamed; nil to keep its permissions.
     var mode: UInt32?
 
     package init(part: [UInt8], final: [UInt8], stage: Stage, checksum: String? = nil) {
@@ -54,7 +54,7 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         self.checksum = checksum
     }
 
-    /// Nil if it is not a checkpoint of this transport.
+    /// - Returns: nil if the checkpoint is not from an upload by this transport.
     package init?(_ checkpoint: Checkpoint) {
         guard let stored = try? JSONDecoder().decode(UploadCheckpoint.self, from: checkpoint.data) else { return nil }
         self = stored
@@ -64,7 +64,7 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         Checkpoint(data: try JSONEncoder().encode(self), confirmed: confirmed)
     }
 
-    /// Sorts ranges, and merges those that follow each other without a gap in the server's bytes.
+    /// Sorts ranges, and merges neighbours if the server has all bytes of the first one.
     static func joined(_ ranges: [Range]) -> [Range] {
         ranges.sorted { $0.start < $1.start }.reduce(into: []) { joined, range in
             guard let last = joined.last, last.confirmed == last.end else { return joined.append(range) }
@@ -75,12 +75,12 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
 
     // MARK: Positions
 
-    /// Whether all positions are possible for a file: the ranges cover it, each once. A checkpoint from the store is checked before its
-    /// numbers are used.
+    /// Returns whether all positions are possible: each byte of the file is in exactly one range. A stored checkpoint is checked before its numbers
+    /// are used.
     ///
     /// - Parameters:
-    ///   - confirmed: How many bytes the checkpoint confirms.
-    ///   - size: The file's size in bytes; nil for a source that grows.
+    ///   - confirmed: The number of bytes that the checkpoint confirms.
+    ///   - size: The file's size in bytes; nil for a growing source.
     package func isSound(_ confirmed: Int64, for size: Int64?) -> Bool {
         let end = size ?? .max
         guard (0...end).contains(confirmed) else { return false }
@@ -94,13 +94,13 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         return position == end && Self.sum(ranges) == confirmed
     }
 
-    /// How large the part file must be for the checkpoint to be true.
+    /// Returns the minimum size of the part file for which the checkpoint can be true.
     func neededSize(_ confirmed: Int64) -> Int64 {
-        // For ranges, the end of the last one with content.
+        // With ranges, this is the end of the last range with content.
         ranges.map { $0.reduce(0) { $1.confirmed > $1.start ? $1.confirmed : $0 } } ?? confirmed
     }
 
-    /// The checkpoint after its acknowledged bytes were synced; nil if the server acknowledged no more than is confirmed.
+    /// Returns the checkpoint after a sync of its acknowledged bytes; nil if the server acknowledged no more bytes than are confirmed.
     func synced(_ confirmed: Int64) -> (checkpoint: UploadCheckpoint, confirmed: Int64)? {
         var checkpoint = self
         checkpoint.ranges = ranges?.map(\.synced)
@@ -109,7 +109,7 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         return more > confirmed ? (checkpoint, more) : nil
     }
 
-    /// The checkpoint without the bytes that the server acknowledged and did not sync.
+    /// The checkpoint without the bytes that the server acknowledged but did not sync.
     var withoutUnsynced: UploadCheckpoint {
         var checkpoint = self
         checkpoint.ranges = ranges?.map { Range(start: $0.start, end: $0.end, confirmed: $0.confirmed) }
@@ -117,12 +117,12 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         return checkpoint
     }
 
-    /// The ranges that the server acknowledged without having synced them.
+    /// Returns the ranges that the server acknowledged but did not sync.
     func unsynced(_ confirmed: Int64) -> [Swift.Range<Int64>] {
         let all = ranges?.map { $0.confirmed..<($0.acknowledged ?? $0.confirmed) } ?? [confirmed..<max(confirmed, acknowledged ?? 0)]
         return all.filter { !$0.isEmpty }
     }
 
-    /// The number of bytes that the ranges confirm, if they are in order and do not overlap.
+    /// Returns the number of confirmed bytes in ranges that do not overlap.
     static func sum(_ ranges: [Range]) -> Int64 { ranges.reduce(0) { $0 + $1.confirmed - $1.start } }
 }

@@ -1,18 +1,18 @@
 import Locking
 package import TransferCore
 
-/// The progress of an upload over all ranges of the file, saved before it is reported; and which writer sends which range.
+/// The progress of an upload over all ranges of the file, and the assignment of ranges to writers. Progress is saved before it is reported.
 package final class UploadRecord: Sendable {
-    /// A range of the file, which one writer sends from start to end.
+    /// A range of the file. One writer sends it from start to end.
     private struct Part {
         var range: UploadCheckpoint.Range
-        /// The position up to which the network took bytes.
+        /// The position up to which the network accepted bytes.
         var sent: Int64
         /// The position up to which a writer has claimed bytes to send.
         var claimed: Int64
-        /// The position up to which the server acknowledged bytes, synced or not, before the connection broke.
+        /// The position up to which the server acknowledged bytes before the connection broke, synced or not.
         var acknowledged: Int64
-        /// Whether a writer sends it.
+        /// Whether a writer sends the range.
         var isTaken = false
 
         init(_ range: UploadCheckpoint.Range) {
@@ -27,12 +27,12 @@ package final class UploadRecord: Sendable {
     private struct State {
         var checkpoint: UploadCheckpoint
         var parts: [Part]
-        /// The last checkpoint that is being saved.
+        /// The task that saves the newest checkpoint.
         var saving: Task<Void, any Error>?
-        /// Whether no more checkpoints are saved here.
+        /// Whether no more checkpoints are saved.
         var isOver = false
 
-        /// Bytes over all ranges.
+        /// The numbers of sent and confirmed bytes over all ranges.
         var totals: (sent: Int64, confirmed: Int64) {
             parts.reduce(into: (0, 0)) { totals, part in
                 totals.0 += part.sent - part.range.start
@@ -40,10 +40,10 @@ package final class UploadRecord: Sendable {
             }
         }
 
-        /// The next range for an idle writer, or nil if no range remains.
+        /// The index of the next range for an idle writer; nil if no range remains.
         var nextIndex: Int? { parts.firstIndex { !$0.isTaken && $0.rest > 0 } }
 
-        /// The range that is best to split; nil if none is large enough, or the file is sent in order.
+        /// The index of the range to split; nil if none is large enough, or the file is sent in order.
         var largestIndex: Int? {
             guard checkpoint.ranges != nil else { return nil }
             let index = parts.indices.max { parts[$0].rest < parts[$1].rest }
@@ -51,22 +51,22 @@ package final class UploadRecord: Sendable {
         }
     }
 
-    /// Smaller ranges are finished sooner by their own writer than by another one.
+    /// The minimum size of a range. A smaller range is finished sooner by its own writer than by another one.
     package static let smallestRange: Int64 = 1 << 20
 
     private let reporter: AttemptReporter
     private let state: Locked<State>
 
     /// - Parameters:
-    ///   - start: Where sending starts if the file is sent in order.
-    ///   - size: The file's size; nil for a growing source.
+    ///   - start: The position at which sending starts if the file has no ranges.
+    ///   - size: The file's size in bytes; nil for a growing source.
     package init(_ checkpoint: UploadCheckpoint, from start: Int64, size: Int64?, reporter: AttemptReporter) {
         self.reporter = reporter
         let ranges = checkpoint.ranges ?? [UploadCheckpoint.Range(start: 0, end: size ?? .max, confirmed: start)]
         state = Locked(State(checkpoint: checkpoint, parts: ranges.map(Part.init)))
     }
 
-    // MARK: Who sends what
+    // MARK: Assignment of ranges
 
     /// Whether several writers can send the file.
     var isShared: Bool { state.withLock { $0.checkpoint.ranges != nil } }
@@ -74,9 +74,9 @@ package final class UploadRecord: Sendable {
     /// Whether there is work for an idle writer.
     package var hasMore: Bool { state.withLock { $0.nextIndex != nil || $0.largestIndex != nil } }
 
-    /// Gives a range to an idle writer: a free one, or the second half of the range that is farthest from complete.
+    /// Assigns a range to an idle writer: a free range, or the second half of the unsent bytes of the range with the most unsent bytes.
     ///
-    /// - Returns: The range, and where to start in it; nil if nothing is left.
+    /// - Returns: The index of the range and the position to start at; nil if no range is left.
     package func take() -> (index: Int, start: Int64)? {
         state.withLock { state in
             if let index = state.nextIndex {
@@ -96,7 +96,7 @@ package final class UploadRecord: Sendable {
 
     /// Claims the next bytes of a range.
     ///
-    /// - Returns: Nil at the end of the range.
+    /// - Returns: nil at the end of the range.
     package func claim(upTo limit: Int64, of index: Int) -> Swift.Range<Int64>? {
         state.withLock { state in
             let part = state.parts[index]
@@ -106,22 +106,22 @@ package final class UploadRecord: Sendable {
         }
     }
 
-    // MARK: How far it is
+    // MARK: Progress
 
-    /// Whether a checkpoint would confirm more than the last one.
+    /// Returns whether a new checkpoint would confirm more bytes than the last one.
     ///
-    /// - Parameter positions: How far the server has the given ranges.
+    /// - Parameter positions: The position up to which the server has each range, by index.
     func isOutdated(_ positions: [Int: Int64]) -> Bool {
         state.withLock { state in
             !state.isOver && positions.contains { index, position in position > state.parts[index].range.confirmed }
         }
     }
 
-    /// Saves no further checkpoint: the part file is complete and gets its name.
+    /// Stops saving checkpoints, because the part file is complete and will be renamed.
     func end() { state.withLock { $0.isOver = true } }
 
-    /// Saves no further checkpoint because the server could not sync: it may have lost any bytes after those that are confirmed. Forgets the
-    /// bytes that are only acknowledged.
+    /// Stops saving checkpoints after a failed sync, because the server may have lost any bytes that are not confirmed. Forgets the bytes that are
+    /// only acknowledged.
     func endAfterFailedSync() async {
         let forgets = state.withLock { state in
             state.isOver = true
@@ -133,15 +133,15 @@ package final class UploadRecord: Sendable {
         if forgets { await Task { try? await self.enqueueSaving([:]) }.value }
     }
 
-    /// The number of unconfirmed bytes.
+    /// Returns the number of unconfirmed bytes.
     func rest(of size: Int64) -> Int64 { size - state.withLock { $0.totals.confirmed } }
 
-    /// Reports where the attempt begins.
+    /// Reports the progress at the start of the attempt.
     func begin() {
         state.withLock { if $0.totals.confirmed > 0 { report($0) } }
     }
 
-    /// - Parameter position: The position up to which the network took bytes.
+    /// - Parameter position: The position up to which the network accepted bytes.
     func note(sent position: Int64, of index: Int) {
         state.withLock { state in
             state.parts[index].sent = max(state.parts[index].sent, position)
@@ -149,17 +149,17 @@ package final class UploadRecord: Sendable {
         }
     }
 
-    /// Saves a checkpoint that confirms the bytes of some ranges, after those that other writers are saving: a late one would undo a newer
-    /// one.
+    /// Saves a checkpoint that confirms bytes of some ranges. It waits for checkpoints that other writers are saving, because a late one would undo a
+    /// newer one.
     ///
-    /// - Parameter positions: How far the server has each range.
+    /// - Parameter positions: The position up to which the server has each range, by index.
     package func save(_ positions: [Int: Int64]) async throws {
         try await enqueueSaving(positions)
     }
 
-    /// Saves a checkpoint with the bytes that the server acknowledged and did not sync before the connection broke.
+    /// Saves a checkpoint with the bytes that the server acknowledged but did not sync before the connection broke.
     ///
-    /// - Parameter positions: The position up to which the server acknowledged each range.
+    /// - Parameter positions: The position up to which the server acknowledged each range, by index.
     package func save(acknowledged positions: [Int: Int64]) async throws {
         let isOver = state.withLock { state in
             guard !state.isOver else { return true }

@@ -1,19 +1,20 @@
 package import TransportSupport
 
-/// The command that computes checksums on a server: one for many files, because a login shell for each would cost more than a small file.
+/// The command that computes checksums on a server. One command handles many files, because starting a login shell for each would cost more than a
+/// small file.
 ///
-/// Takes the names as input, and passes each file to the program as its input. So no name, whatever its bytes, is part of a command or an
+/// The command reads the names from its input, and passes each file to the checksum program as input. Thus, no name is part of a command line or an
 /// output, where shells and programs treat hyphens, line feeds, backslashes and quotes differently.
 package enum ChecksumCommand {
-    /// The command for the user's shell, which runs a known shell (POSIX, sh). All shells treat text in these quotes literally.
+    /// The command for the user's shell. It runs a known shell (POSIX, sh). All shells treat the text in these quotes literally.
     package static let text: [UInt8] = Array("exec /bin/sh -c '\(script)'".utf8)
 
-    /// Precedes the results, to separate them from output of the shell's start files.
+    /// The text before the results. It separates them from output of the shell's startup files.
     private static let marker = "transferkit-checksums"
 
-    /// Prints the program that exists, then for each line of input a checksum, or that the file can't be read. Ends at once without a
-    /// program. A name is decoded with an additional character at the end, because a substitution drops trailing line feeds (POSIX, shell,
-    /// 2.6.3).
+    /// Prints the algorithm of the available checksum program. Then, for each line of input, prints a checksum, or reports that the file can't be
+    /// read. Ends immediately if there is no checksum program. Each name is decoded with an additional character at the end, because a substitution
+    /// drops trailing line feeds (POSIX, shell, 2.6.3).
     private static let script = """
         LC_ALL=C; export LC_ALL; \
         if command -v sha256sum >/dev/null 2>&1; then kind=sha256; sum() { sha256sum; }; \
@@ -27,12 +28,12 @@ package enum ChecksumCommand {
         done
         """
 
-    /// The command's input for some files.
+    /// Returns the command's input for some files.
     package static func input(_ paths: [[UInt8]]) -> [UInt8] {
         paths.flatMap { path in path.flatMap(encode) + [UInt8(ascii: "\n")] }
     }
 
-    /// A byte as `printf` decodes it (POSIX, printf, `%b`).
+    /// Encodes a byte for `printf` (POSIX, printf, `%b`).
     private static func encode(_ byte: UInt8) -> [UInt8] {
         guard !RemotePlace.isSafe(byte) else { return [byte] }
         return Array("\\0".utf8) + [6, 3, 0].map { UInt8(ascii: "0") + (byte >> $0 & 7) }
@@ -48,7 +49,7 @@ package enum ChecksumCommand {
         guard let begin = lines.firstIndex(where: { $0.hasPrefix("\(marker) ") }),
             let algorithm = ChecksumAlgorithm(rawValue: String(lines[begin].dropFirst(marker.count + 1)))
         else { return nil }
-        // After the last line feed, there is a truncated line or nothing.
+        // The text after the last line feed is empty or a truncated line.
         return (algorithm, lines[(begin + 1)...].dropLast().map { Checksum(algorithm, digits: $0.prefix { $0 != " " }) })
     }
 }

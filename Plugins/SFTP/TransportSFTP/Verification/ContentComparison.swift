@@ -1,14 +1,14 @@
 import TransferCore
 import TransportSupport
 
-/// Compares the content of a local file and one on the server: with a program on the server if it can run one, otherwise by reading the
+/// Compares the content of a local file with a file on the server: with a checksum program on the server if it can run one, otherwise by reading the
 /// server's file back.
 struct ContentComparison {
-    /// The result.
+    /// The result of a comparison.
     struct Outcome {
         /// The checksum; nil if the contents differ.
         var digest: Checksum?
-        /// Warnings about unusual effort.
+        /// Warnings about an expensive comparison.
         var warnings: [String] = []
     }
 
@@ -19,18 +19,19 @@ struct ContentComparison {
     let threads: WorkerThreads
     let reporter: AttemptReporter
 
-    /// The queue treats an attempt that is silent for long as stalled.
+    /// The interval of activity reports. The queue treats an attempt without activity as stalled.
     private static let activityInterval = Duration.seconds(2)
     private static let shortestPatience = Duration.seconds(60)
     /// The number of bytes per second that even a slow server can hash.
     private static let slowestRate: Int64 = 2_000_000
 
     /// - Parameters:
-    ///   - path: The file on the server.
-    ///   - name: The file's name in messages.
-    /// - Throws: A `TransferError`: `unsupported` if the server can't compute checksums and does not let the file be read back.
+    ///   - path: The path of the file on the server.
+    ///   - name: The name of the file for messages.
+    ///   - local: The local file.
+    /// - Throws: A `TransferError`. Its class is `unsupported` if the server can't compute checksums and does not allow the file to be read back.
     func compare(_ path: [UInt8], _ name: String, with local: LocalContent) async throws -> Outcome {
-        // Also while the server is busy, which it does not report.
+        // Covers the time in which the server is busy, which it does not report.
         let word = reportActivity(for: local.size)
         defer { word.cancel() }
         async let found = connection.checksums.digest(of: path, size: local.size)
@@ -38,7 +39,7 @@ struct ContentComparison {
         if let remote = try await found {
             let same = remote.algorithm == digest.algorithm ? digest : try await local.checksum(remote.algorithm, on: threads)
             if remote == same { return Outcome(digest: same) }
-            // Under that name, the shell may find a different file than SFTP does. The content read over SFTP decides.
+            // The shell may find another file under this path than SFTP does, so the content read over SFTP decides.
         }
         word.cancel()
         let isSame = try await readBack(path, name, local)
@@ -48,15 +49,15 @@ struct ContentComparison {
 
     /// Returns whether a local file has the given checksum.
     ///
-    /// - Throws: A `TransferError` if it can't be read; `CancellationError`.
+    /// - Throws: A `TransferError` if the file can't be read, or `CancellationError`.
     func isThat(_ digest: Checksum, of local: LocalContent) async throws -> Bool {
         let word = reportActivity(for: local.size)
         defer { word.cancel() }
         return try await local.checksum(digest.algorithm, on: threads) == digest
     }
 
-    /// Reports activity to the queue while a checksum is computed, for as long as that can take. After that the queue's stall timeout
-    /// applies, so a server that never answers is given up.
+    /// Reports activity to the queue while a checksum is computed, up to the longest plausible time. Afterwards, the queue's stall timeout applies to
+    /// a server that does not respond.
     private func reportActivity(for size: Int64) -> Task<Void, any Error> {
         let end = ContinuousClock.now + Self.shortestPatience + .seconds(size / Self.slowestRate)
         return Task { [reporter] in
@@ -71,13 +72,13 @@ struct ContentComparison {
     static func impossible(_ name: String, at server: String, _ failure: StatusFailure) -> TransferError {
         TransferError(
             .unsupported, .unsupported,
-            "\(server) can't compute checksums and does not let \(name) be read back, so its content can't be verified.",
+            "\(server) can't compute checksums and does not allow \(name) to be read back, so its content can't be verified.",
             cause: failure.status.message.isEmpty ? nil : failure.status.message)
     }
 
-    /// Compares some blocks of a file with the server's, by reading them back.
+    /// Compares some blocks of a local file with the server's file by reading them back.
     ///
-    /// - Throws: A `TransferError`: `unsupported` if the server does not let the file be read back; `CancellationError`.
+    /// - Throws: A `TransferError`, or `CancellationError`. The class is `unsupported` if the server does not allow the file to be read back.
     func isSame(_ blocks: RecentBlocks, _ path: [UInt8], _ name: String, as local: LocalContent) async throws -> Bool {
         try await readBack(path, name, local) { blocks.next() }
     }
@@ -100,9 +101,9 @@ struct ContentComparison {
         }
         let reader = ContentReader(handle, at: connection.client, features, on: threads, reporting: reporter)
         do {
-            // Each piece is compared separately, because they arrive in any order, and a server could hold back the first one.
+            // Each piece is compared separately, because pieces arrive in any order and the server could delay the first one.
             try await reader.read(next: next ?? ContentBlocks(0..<local.size).next) { [reporter] pieces in
-                // Only arriving bytes count as activity: a server that stops is given up.
+                // Only arriving bytes count as activity, so the attempt stalls if the server stops.
                 reporter.reportActivity()
                 for piece in pieces {
                     let range = piece.offset..<piece.offset + Int64(piece.bytes.count)

@@ -1,10 +1,10 @@
 import TransportSupport
 
-/// A local file that is compared with one on the server.
+/// A local file that is compared with a file on the server.
 struct LocalContent: Sendable {
-    /// In bytes.
+    /// The size in bytes.
     let size: Int64
-    /// Reads a part of the file. Blocks.
+    /// Reads a range of the file. Blocks.
     let read: @Sendable (Range<Int64>) throws -> [UInt8]
 
     /// An uploaded file.
@@ -21,7 +21,7 @@ struct LocalContent: Sendable {
 
     /// Computes the checksum of the whole file.
     ///
-    /// - Throws: A `TransferError` if it can't be read; `CancellationError`.
+    /// - Throws: A `TransferError` if the file can't be read, or `CancellationError`.
     func checksum(_ algorithm: ChecksumAlgorithm, on threads: WorkerThreads) async throws -> Checksum {
         try await threads.checksum(algorithm, of: 0..<size, reading: read)
     }

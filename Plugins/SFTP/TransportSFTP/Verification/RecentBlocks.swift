@@ -1,9 +1,9 @@
 import Locking
 
-/// The blocks of a file's ranges to compare with a server that may have lost some of them: the newest of each range first, for about as
-/// long as a system keeps written data in memory before it is on the disk.
+/// Selects the blocks of a file to compare with a server that may have lost some of them. The newest blocks of each range come first. The selection
+/// ends after about the time for which a system keeps written data in memory before it writes the data to the disk.
 ///
-/// Older data is on the disk, whatever its size; and data that was sent in this time can be read back in the same time.
+/// Older data is on the disk, whatever its size. Data that was sent within this time can be read back within the same time.
 package final class RecentBlocks: Sendable {
     private struct State {
         var ranges: [Range<Int64>]
@@ -18,9 +18,9 @@ package final class RecentBlocks: Sendable {
     /// Twice Linux's default (`dirty_expire_centisecs`, in the kernel's documentation of /proc/sys/vm).
     private static let time = Duration.seconds(60)
 
-    /// Compares only the end of each range.
+    /// Selects only the end of each range.
     ///
-    /// - Parameter count: How many bytes of each range, from its end.
+    /// - Parameter count: The maximum number of bytes of each range.
     package convenience init(_ ranges: [Range<Int64>], only count: Int64) {
         self.init(ranges.map { max($0.lowerBound, $0.upperBound - count)..<$0.upperBound })
     }
@@ -31,7 +31,7 @@ package final class RecentBlocks: Sendable {
         end = now() + Self.time
     }
 
-    /// The next block; nil after the last, or when the time is over.
+    /// Returns the next block; nil after the last one, or when the time is over.
     package func next() -> Range<Int64>? {
         guard now() < end else { return nil }
         return state.withLock { state in

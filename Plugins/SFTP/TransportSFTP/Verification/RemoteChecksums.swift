@@ -4,12 +4,12 @@ package import TransportSupport
 package protocol CommandRunner: Sendable {
     /// Runs a command in the account's shell.
     ///
-    /// - Returns: The output, also if the command failed.
-    /// - Throws: A `TransferError` if the command can't run; `CancellationError` at once when the task is cancelled.
+    /// - Returns: The output, even if the command failed.
+    /// - Throws: A `TransferError` if the command can't run. When the task is cancelled, throws `CancellationError` immediately.
     func run(_ command: [UInt8], input: [UInt8]) async throws -> [UInt8]
 }
 
-/// Requests checksums from the server of one connection, for all files that wait together.
+/// Requests checksums from the server of one connection. Files that wait at the same time share a command.
 package actor RemoteChecksums {
     private struct Wanted {
         let path: [UInt8]
@@ -18,26 +18,26 @@ package actor RemoteChecksums {
     }
 
     private let runner: (any CommandRunner)?
-    /// Asks once for the shell's checksum program.
+    /// Requests the algorithm of the server's checksum program, once.
     private var question: Task<ChecksumAlgorithm?, Never>?
     private var waiting: [Wanted] = []
     private var running = 0
 
-    /// Two, so that small files do not wait for a large one.
+    /// Two commands, so that small files do not wait for a large one.
     private static let mostAtOnce = 2
-    /// Per command.
+    /// The maximum number of files of one command.
     private static let mostFiles = 100
-    /// Per command; a larger file has its own.
+    /// The maximum number of bytes of the files of one command. A larger file has its own command.
     private static let mostBytes: Int64 = 256 << 20
 
-    /// - Parameter runner: Nil if the server runs no commands.
+    /// - Parameter runner: Runs commands on the server; nil if the server runs no commands.
     package init(_ runner: (any CommandRunner)?) {
         self.runner = runner
     }
 
-    /// The algorithm of a checksum program on the server; nil if the server has no such program or no shell.
+    /// Returns the algorithm of a checksum program on the server; nil if the server has no such program or no shell.
     ///
-    /// - Throws: `CancellationError` at once when the task is cancelled.
+    /// - Throws: `CancellationError` immediately when the task is cancelled.
     package nonisolated func algorithm() async throws -> ChecksumAlgorithm? {
         let answer = Once<ChecksumAlgorithm?>()
         Task { answer.resume(.success(await self.ask())) }
@@ -46,16 +46,16 @@ package actor RemoteChecksums {
 
     private func ask() async -> ChecksumAlgorithm? {
         if let question { return await question.value }
-        // Without names, so that a program that the server runs instead of a shell gets no input that it could misinterpret.
+        // The input has no names, because a program that the server runs instead of a shell could misinterpret them.
         let question = Task { await self.run([], within: Self.patience)?.algorithm }
         self.question = question
         return await question.value
     }
 
-    /// The checksum of a file on the server.
+    /// Returns the checksum of a file on the server.
     ///
-    /// - Returns: Nil if the server's shell can't compute it.
-    /// - Throws: `CancellationError` at once when the task is cancelled.
+    /// - Returns: nil if the server's shell can't compute the checksum.
+    /// - Throws: `CancellationError` immediately when the task is cancelled.
     package nonisolated func digest(of path: [UInt8], size: Int64) async throws -> Checksum? {
         guard try await algorithm() != nil else { return nil }
         let answer = Once<Checksum?>()
@@ -63,7 +63,7 @@ package actor RemoteChecksums {
         return try await answer.valueUnlessCancelled { Task { await self.remove(answer) } }
     }
 
-    /// The number of files that wait for a command that has not started.
+    /// The number of files whose command has not started.
     package var backlog: Int { waiting.count }
 
     private func add(_ wanted: Wanted) {
@@ -95,13 +95,13 @@ package actor RemoteChecksums {
         for (index, wanted) in batch.enumerated() {
             wanted.answer.resume(.success(index < digests.count ? digests[index] : nil))
         }
-        // After a failure, no further checksums are requested.
+        // After a failed command, no further checksums are requested.
         if digests.isEmpty { question = Task { nil } }
         running -= 1
         startCommands()
     }
 
-    /// The limit for a command with little work.
+    /// The time limit for a command with little work.
     private static let patience = Duration.seconds(60)
     /// The number of bytes per second that the slowest server hashes.
     private static let slowest: Int64 = 1 << 20
@@ -116,7 +116,7 @@ package actor RemoteChecksums {
             command.cancel()
         }
         defer { alarm.cancel() }
-        // The reason does not matter: a broken connection is noticed by the next request.
+        // The reason for a failure does not matter; the next request notices a broken connection.
         return (try? await command.value).flatMap(ChecksumCommand.results)
     }
 }

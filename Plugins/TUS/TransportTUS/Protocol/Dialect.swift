@@ -1,12 +1,11 @@
 import CurlEngine
 
-/// The headers, types and statuses of one version of the protocol. Another version is another value of this type.
+/// The header names, media types and statuses of one version of the protocol. Each version is a value of this type.
 ///
-/// Properties are nil for features that a version does not have; one with an ``extensionsHeader`` has the headers of all extensions that
-/// are used here. The values of extension headers have tus 1.0.0's form in all versions: a version with another form does not have that
-/// header.
+/// A property is nil if the version lacks the feature. A version with an ``extensionsHeader`` has the headers of all extensions that this module
+/// uses. The values of extension headers have the format of tus 1.0.0. If a version formats a value differently, the property of that header is nil.
 package struct Dialect: Sendable {
-    /// The header with the version, in each request but `OPTIONS` and in each response.
+    /// The header with the version. It is in each request except `OPTIONS`, and in each response.
     package var versionHeader: String
     /// The version.
     package var version: String
@@ -50,12 +49,12 @@ package struct Dialect: Sendable {
         versionsHeader: "Tus-Version", extensionsHeader: "Tus-Extension", maximumSizeHeader: "Tus-Max-Size",
         checksumAlgorithmsHeader: "Tus-Checksum-Algorithm")
 
-    /// Whether a response is from a server with this version, and not, for example, a login page.
+    /// Returns whether a response is from a server with this version, rather than, for example, a login page.
     func isSpoken(in headers: HTTPHeaders) -> Bool { headers[versionHeader] == version }
 }
 
 extension HTTPHeaders {
-    /// The first value of a header that a dialect may not have. Then the value is nil, and setting it has no effect.
+    /// The first value of the header. Without a name, the value is nil and setting it has no effect.
     subscript(name: String?) -> String? {
         get { name.flatMap { self[$0] } }
         set { if let name { self[name] = newValue } }

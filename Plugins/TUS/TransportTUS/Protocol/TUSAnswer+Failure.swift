@@ -11,7 +11,7 @@ extension TransferError {
 extension TUSAnswer {
     /// The error for a failed request; the class depends on the status and the request.
     ///
-    /// - Parameter versions: The versions that the server speaks, if they had to be asked for separately.
+    /// - Parameter versions: The server's versions, if an extra request was needed to get them.
     func failure(versions: String? = nil) -> TransferError {
         switch status {
         case 201 where hasMadeAnother:
@@ -22,7 +22,7 @@ extension TUSAnswer {
         case 400 where !isFromTUSServer && request != .options && request != .get && response.mayBeOfCutRequest:
             error(
                 .transient, .rejected,
-                "or a proxy in front of it rejected the request as malformed, which happens when a connection breaks within a request")
+                "or a proxy in front of it rejected the request as malformed, which happens when a connection breaks during a request")
         case 401 where request == .delete, 403 where request == .delete:
             leftToExpire(.credentialsRejected, "does not let this account remove the upload")
         case 401: credentialsRefused
@@ -58,7 +58,7 @@ extension TUSAnswer {
         }
     }
 
-    /// The error for a version of the protocol that only one side speaks.
+    /// The error for a protocol version that the server and this transport do not share.
     private func versionRefused(_ versions: String?) -> TransferError {
         let spoken = response.headers[dialect.versionsHeader] ?? versions ?? response.headers[dialect.versionHeader]
         let names = (spoken ?? "").split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
@@ -73,10 +73,10 @@ extension TUSAnswer {
         return error(.permanent, .unsupportedVersion, "\(what); this transport speaks \(dialect.version)")
     }
 
-    /// The error for an upload that stays until it expires, because the server will not remove it.
+    /// The error for an upload that stays until it expires because the server will not remove it.
     private func leftToExpire(_ code: TransferError.Code, _ what: String) -> TransferError { error(.unsupported, code, what) }
 
-    /// The error for a page of another service, such as a login page. The tus server after it may remove the upload later.
+    /// The error for a page of another service, such as a login page, in front of the tus server. A later request may still remove the upload.
     private var somethingInTheWay: TransferError { error(.unreachable, .notThisProtocol, "is not a tus server at the moment") }
 
     private var target: String { location.flatMap(Origin.init).map { " to \($0)" } ?? "" }
@@ -84,13 +84,13 @@ extension TUSAnswer {
     private var redirected: TransferError {
         if request == .delete { return somethingInTheWay }
         guard request.isCreation else { return error(.protocolViolation, .badAnswer, "redirected a request for an upload that it has") }
-        // Only 307 and 308 keep the method (RFC 9110, section 15.4). The path may be a capability.
+        // Only 307 and 308 keep the method (RFC 9110, section 15.4). The message omits the path, which may be secret.
         let keepsMethod = status == 307 || status == 308
         return error(
             .unreachable, .notThisProtocol,
             keepsMethod
                 ? "redirects uploads\(target); use that address, or list its origin in the setting origins"
-                : "redirects uploads\(target) in a way that does not keep the request; use the address that it redirects to")
+                : "redirects uploads\(target) in a way that does not keep the method; use the target of the redirect as the address")
     }
 
     private var unexpectedSuccess: TransferError {
@@ -105,7 +105,7 @@ extension TUSAnswer {
         if reply.withheldCredentials {
             return error(
                 .credentials, .credentialsRejected,
-                "redirects to another origin that requires credentials; a redirect carries none. Use that address as the endpoint, or, for "
+                "redirects to another origin that requires credentials; redirected requests carry none. Use that address as the endpoint, or, for "
                     + "uploads that are kept there, list it in the setting origins")
         }
         return error(
@@ -115,7 +115,7 @@ extension TUSAnswer {
 
     private var forbidden: TransferError {
         if request == .head { return error(.resumeLost, .uploadGone, "no longer gives access to the upload") }
-        // The same credentials worked before, so the server forbids this file.
+        // The server accepted these credentials before, so it forbids only this upload.
         if reply.credentialsWereAccepted { return error(.permanent, .rejected, "does not allow this upload") }
         return credentialsRefused
     }

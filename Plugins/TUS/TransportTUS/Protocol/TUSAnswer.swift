@@ -9,14 +9,14 @@ import TransportSupport
     import Darwin
 #endif
 
-/// A server's response in the terms of the protocol.
+/// A server's response, interpreted as a tus response.
 struct TUSAnswer {
     let request: TUSRequest
     let reply: EndpointResponse
     let dialect: Dialect
     /// The origin of the endpoint's address.
     let origin: Origin
-    /// The checksum of the request's body, if it was computed while the body was sent.
+    /// The checksum of the request's body, if the transport computed it while sending the body.
     let contentHash: RunningChecksum?
 
     init(_ request: TUSRequest, _ reply: EndpointResponse, server: TUSServer, contentHash: RunningChecksum? = nil) {
@@ -31,19 +31,19 @@ struct TUSAnswer {
 
     var status: Int { response.status }
 
-    /// Whether the request succeeded in the protocol's terms. Some servers answer `OPTIONS` without a version.
+    /// Whether the request succeeded according to the protocol. Some servers respond to `OPTIONS` without a version.
     var isSuccess: Bool { (200..<300).contains(status) && (isFromTUSServer || request == .options) && !hasMadeAnother }
 
-    /// Whether the server created an upload in response to `PATCH`, because it ignores the method in `X-HTTP-Method-Override`.
+    /// Whether the server created another upload in response to `PATCH`, because it ignores `X-HTTP-Method-Override`.
     var hasMadeAnother: Bool { request == .patch && reply.method != request.rawValue && status == 201 }
 
-    /// Whether this is the page with which nginx refuses all requests of a client without a valid certificate.
+    /// Whether this is the page with which nginx rejects all requests of a client that has no valid certificate.
     var refusesCertificate: Bool { !isFromTUSServer && response.refusesClientCertificate }
 
-    /// Whether a gateway answered because the server after it did not (RFC 9110, sections 15.6.3 and 15.6.5).
+    /// Whether a gateway responded because the server after it did not (RFC 9110, sections 15.6.3 and 15.6.5).
     var isFromGateway: Bool { (status == 502 || status == 504) && !isFromTUSServer }
 
-    /// Whether the response names the protocol's version (tus 1.0.0, "Tus-Resumable"), as a login page does not.
+    /// Whether the response has the protocol's version header (tus 1.0.0, "Tus-Resumable"), which a login page lacks.
     var isFromTUSServer: Bool { dialect.isSpoken(in: response.headers) }
 
     /// The number of bytes that the server has; nil if the response contains no valid number.
@@ -52,10 +52,10 @@ struct TUSAnswer {
     /// The length of the upload according to the server; nil if the response contains no valid number.
     var length: Int64? { number(dialect.lengthHeader) }
 
-    /// When the server will remove the upload, in seconds since 1970 by the server's clock.
+    /// The time at which the server will remove the upload, in seconds since 1970 by the server's clock.
     var expires: Int? { response.headers[dialect.expiryHeader].flatMap(secondsSince1970(ofHTTPDate:)) }
 
-    /// The server's time in seconds since 1970; this machine's if the response has no date.
+    /// The server's time in seconds since 1970. Without a date in the response, this machine's time.
     var serverTime: Int { response.headers["Date"].flatMap(secondsSince1970(ofHTTPDate:)) ?? time(nil) }
 
     /// The URL that the response points to; nil unless it is an `http` or `https` URL.
@@ -63,7 +63,7 @@ struct TUSAnswer {
 
     private func number(_ name: String) -> Int64? {
         guard let text = response.headers[name], !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
-        // A number beyond all uploads stays so, and sums with it do not overflow.
+        // Limits the number to just above the largest valid size, so that sums with it do not overflow.
         return Int64(text).map { min($0, RemoteUpload.sizes.upperBound + 1) }
     }
 }

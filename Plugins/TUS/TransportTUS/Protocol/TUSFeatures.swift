@@ -3,7 +3,7 @@ import Foundation
 
 /// The features of a server (tus 1.0.0, "OPTIONS").
 struct TUSFeatures: Hashable, Sendable {
-    /// An extension of the protocol. Others are ignored.
+    /// An extension of the protocol that this transport uses.
     enum Extension: String {
         case creation
         case creationWithUpload = "creation-with-upload"
@@ -16,26 +16,26 @@ struct TUSFeatures: Hashable, Sendable {
 
     /// The server's versions, in its order of preference.
     var versions: [String] = []
-    /// The extensions as the server names them.
+    /// The names of the extensions, as the server sent them.
     var extensions: [String]
     /// The maximum size of uploads in bytes; nil if the server does not report it.
     var maximumSize: Int64?
     /// The server's checksum algorithms.
     var checksumAlgorithms: [String] = []
-    /// Whether the server could not be asked, so that it may offer more.
+    /// Whether the features are assumed because the server could not be asked. It may then support more.
     private(set) var isGuess = false
 
-    /// The assumption for a server that does not report its features.
+    /// The features that are assumed for a server that does not report any.
     static let minimal = TUSFeatures(extensions: [Extension.creation.rawValue])
 
-    /// The assumption for a server that can't be asked at the moment.
+    /// The features that are assumed for a server that can't be asked at the moment.
     static let guess = {
         var features = minimal
         features.isGuess = true
         return features
     }()
 
-    /// Parses a response to `OPTIONS`; nil if it has nothing about the protocol.
+    /// Parses a response to `OPTIONS`; nil if the response has no header of the protocol.
     init?(_ headers: HTTPHeaders, in dialect: Dialect) {
         let signs = [dialect.versionsHeader, dialect.versionHeader, dialect.extensionsHeader]
         guard signs.contains(where: { headers[$0] != nil }) else { return nil }

@@ -4,7 +4,7 @@ import HTTPSupport
 import TransferCore
 
 extension TUSServer {
-    /// The file that an attempt downloads. The protocol has no downloads: servers that offer them do it as any web server.
+    /// The file that an attempt downloads. The protocol has no downloads; servers that offer them use plain HTTP.
     func source(_ attempt: FileAttempt) -> DownloadSource {
         var components = URLComponents(string: address) ?? URLComponents()
         let folder = components.percentEncodedPath

@@ -4,10 +4,10 @@ import HTTPSupport
 import TransferCore
 
 extension TUSServer {
-    /// Asks again for the server's features, and rejects a server that does not speak the protocol.
+    /// Requests the server's features, bypassing the cache, and rejects a server that does not support the protocol.
     ///
-    /// Uploads do not need `OPTIONS`. A server without a useful response is asked in two other ways that create nothing, and is rejected
-    /// only if none shows the protocol. The features of such a server are unknown.
+    /// Uploads work without `OPTIONS`. If the response to it is useless, two further requests, which create nothing, check for the protocol. The
+    /// server is rejected only if all responses lack the protocol's version. If only the last one has it, the report has no features.
     func report() async throws -> EndpointReport {
         let answer = try await ask(.options) { try await send(.options, to: address) }
         if let report = try report(answer) { return report }
@@ -25,7 +25,7 @@ extension TUSServer {
         throw try await refused(answer)
     }
 
-    /// - Returns: nil if the response has nothing about the protocol.
+    /// - Returns: nil if the response has no header of the protocol.
     private func report(_ answer: TUSAnswer) throws(TransferError) -> EndpointReport? {
         let headers = answer.response.headers
         guard answer.isSuccess, answer.isFromTUSServer || headers[dialect.versionsHeader] != nil,
@@ -37,13 +37,13 @@ extension TUSServer {
             version: dialect.version, features: features.extensions, maximumSize: features.maximumSize, latency: answer.reply.latency)
     }
 
-    /// Whether a tus server that does not support `OPTIONS` can answer like this.
+    /// Whether a tus server without support for `OPTIONS` can send this response.
     private static func mayBeSilent(_ answer: TUSAnswer) -> Bool {
         if answer.isSuccess { return answer.response.headers[answer.dialect.versionHeader] == nil }
         return [400, 403, 404, 405, 410, 501].contains(answer.status) && !answer.refusesCertificate
     }
 
-    /// The URL of a missing upload below the endpoint's address.
+    /// The URL of an upload that does not exist, below the endpoint's address.
     private var addressOfNothing: String {
         guard var components = URLComponents(string: address) else { return address }
         components.percentEncodedPath += (components.percentEncodedPath.hasSuffix("/") ? "" : "/") + "transferkit-asks-if-this-is-tus"

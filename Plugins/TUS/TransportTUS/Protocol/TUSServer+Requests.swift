@@ -6,20 +6,20 @@ import TransportSupport
 
 extension TUSServer {
     private static let maximumUnansweredQuestions = 2
-    /// How long a server without a response is not asked again.
+    /// The time before the next request for features to a server that did not respond.
     private static let guessLifetime = Duration.seconds(10 * 60)
     /// A request that was cancelled before this time does not count as unanswered.
     static let patience = Duration.seconds(10)
 
-    /// Returns the server's features (tus 1.0.0, "OPTIONS"), which are asked for once a day, for all attempts together.
+    /// Returns the server's features (tus 1.0.0, "OPTIONS"). The transport requests them once a day for all attempts together.
     ///
     /// Without a response, the server is assumed to support the core protocol and *creation*.
     ///
-    /// - Parameter verification: With `checksum`, the features must be known.
-    /// - Throws: Also a ``TransferError`` of the class ``FailureClass/transient`` if they must be known, and the server could not be asked.
+    /// - Parameter verification: If it is `checksum`, the features must be known.
+    /// - Throws: A ``TransferError``. Its class is ``FailureClass/transient`` if the features must be known and the server could not be asked.
     func features(for verification: Verification) async throws -> TUSFeatures {
         let features = try await profiles.features(of: address) {
-            // A server that never answers must not delay its uploads.
+            // Uploads must not wait for a server that never responds to OPTIONS.
             guard profiles.quirks(of: address).unansweredQuestions < Self.maximumUnansweredQuestions else {
                 profiles.learn(of: address) { $0.unansweredQuestions -= 1 }
                 return (.guess, lifetime: Self.guessLifetime)
@@ -30,7 +30,7 @@ extension TUSServer {
             case 400 where answer.refusesCertificate: throw try await refused(answer)
             case 407, 412, 429, 503: throw try await refused(answer)
             case 200..<300: return (TUSFeatures(answer.response.headers, in: dialect) ?? .minimal, lifetime: ServerProfileCache.lifetime)
-            // These depend on the client, or on this moment.
+            // These depend on the client, or are temporary.
             case 401, 403, 408, 423, 425: return (.guess, lifetime: nil)
             case 500... where answer.status != 501: return (.guess, lifetime: nil)
             default: return (.minimal, lifetime: ServerProfileCache.lifetime)
@@ -72,7 +72,7 @@ extension TUSServer {
     /// - Parameter maximum: In bytes; nil if the server does not report it.
     func checkSize(_ size: Int64, atMost maximum: Int64?) throws(TransferError) {
         guard let maximum, size > maximum else { return }
-        throw TransferError(.unsupported, .tooLarge, "The server \(origin) takes files of up to \(maximum) bytes; this one has \(size).")
+        throw TransferError(.unsupported, .tooLarge, "The server \(origin) accepts files of up to \(maximum) bytes; this file has \(size).")
     }
 
     /// Requests the creation of an upload (tus 1.0.0, "Creation").
@@ -81,7 +81,7 @@ extension TUSServer {
     ///   - metadata: The metadata of the file.
     ///   - headers: The headers for the kind of upload.
     ///   - file: The file to send with the request (extension *creation-with-upload*).
-    /// - Returns: Any response.
+    /// - Returns: The response, whatever its status.
     func requestCreation(
         _ metadata: UploadMetadata, headers: HTTPHeaders, with file: FileReader? = nil, reporter: AttemptReporter? = nil
     ) async throws -> TUSAnswer {
@@ -100,12 +100,13 @@ extension TUSServer {
         }
     }
 
-    /// A larger body is announced before it is sent: a refusal then costs one round trip instead of the body.
+    /// The maximum size of a body that is sent without `Expect: 100-continue`. With a larger body, a rejection then costs one round trip instead of
+    /// the whole body.
     private static let unaskedContent: Int64 = 256 * 1024
 
     /// Returns the URL of a created upload.
     ///
-    /// - Throws: The error for a failed creation, and for a URL at an untrusted origin.
+    /// - Throws: The error for a failed creation, or for a URL at an untrusted origin.
     func created(_ answer: TUSAnswer) async throws -> String {
         let location = answer.location
         if let location, origin.scheme == "https", Origin(location)?.scheme != "https" {
@@ -125,12 +126,12 @@ extension TUSServer {
         return location.absoluteString
     }
 
-    /// The server's offset of an upload, and the response with it.
+    /// The server's offset of an upload, and the response that reported it.
     typealias RemoteOffset = (offset: Int64, answer: TUSAnswer)
 
-    /// Asks for the offset of an upload (tus 1.0.0, "HEAD").
+    /// Requests the offset of an upload (tus 1.0.0, "HEAD").
     ///
-    /// - Throws: Also a ``TransferError`` of the class ``FailureClass/resumeLost`` if the upload has another length.
+    /// - Throws: A ``TransferError``. Its class is ``FailureClass/resumeLost`` if the upload is gone or has another length.
     /// - Parameter length: The expected length of the upload; nil while it is unknown.
     func offset(of url: String, length: Int64?) async throws -> RemoteOffset {
         let answer = try await ask(.head, at: url) {
@@ -148,15 +149,15 @@ extension TUSServer {
         }
         if let length, offset > length {
             throw TransferError(
-                .resumeLost, .uploadGone, "The server \(origin) claims to have \(offset) bytes of an upload of \(length).")
+                .resumeLost, .uploadGone, "The server \(origin) claims to have \(offset) bytes of an upload of \(length) bytes.")
         }
         return (offset, answer)
     }
 
-    /// The size of a complete upload's file, from a response to `GET`.
+    /// Requests the size of a complete upload's file with `GET`.
     ///
-    /// - Returns: nil if the server does not offer the file, or does not answer. The size is reliable if the tus server itself answered,
-    ///   and not a proxy in front of it.
+    /// - Returns: nil if the server does not offer the file or does not respond. The size is reliable if the tus server itself responded, rather than
+    ///   a proxy in front of it.
     func storedSize(of url: String) async throws -> (bytes: Int64, isReliable: Bool)? {
         let answer: TUSAnswer
         do {
@@ -167,32 +168,32 @@ extension TUSServer {
         return RemoteFile.length(status: answer.status, headers: answer.response.headers).map { ($0, answer.isFromTUSServer) }
     }
 
-    /// Removes an upload whose server was gone after it took content, and now reports an offset of 0. Some servers have uncounted bytes
-    /// then, and append the following ones to them (for example tuspyserver).
+    /// Removes an upload that may have uncounted bytes: its server became unreachable after it received content, and now reports offset 0. Some
+    /// servers, such as tuspyserver, keep such bytes without counting them, and append later bytes to them.
     ///
-    /// - Returns: Whether it was removed; otherwise the server's offset, if it was asked.
-    /// - Parameter length: As for ``offset(of:length:)``.
+    /// - Returns: Whether the upload was removed; if not, the server's offset, if it was requested.
+    /// - Parameter length: The expected length of the upload; nil while it is unknown.
     func removeIfUncounted(_ upload: RemoteUpload, length: Int64?) async throws -> (isRemoved: Bool, remoteOffset: RemoteOffset?) {
         guard let url = upload.url else { return (false, nil) }
         let seen = profiles.requestBeforeOutage(of: url)
         guard let request = seen ?? upload.possiblyUncounted, request.offset == 0 else { return (false, nil) }
         let remoteOffset = try await offset(of: url, length: length)
         guard remoteOffset.offset == 0 else { return (false, remoteOffset) }
-        // If the server was not seen gone, a proxy may have held the request back.
+        // If this process did not observe an outage, a proxy may have held the request back.
         if seen == nil, upload.uncountedRequest == nil {
             ChunkPlan(wanted: nil, multiple: options.chunkMultiple, profiles: profiles, address: address).learn(from: request, at: 0)
         }
         do {
             try await delete(url)
         } catch let error as TransferError where !error.asksToBackOff {
-            // The upload expires like any abandoned one.
+            // The upload remains until it expires, like any abandoned upload.
         }
         return (true, nil)
     }
 
-    /// Removes useless uploads if the server supports that; the others expire.
+    /// Removes uploads that are no longer needed, if the server supports that; the others expire.
     ///
-    /// - Returns: The error with which the server asked to back off, after which no other upload was removed; nil if it did not ask.
+    /// - Returns: The error with which the server asked to back off. The remaining uploads were then not removed. nil if it did not ask.
     func removeIfAllowed(_ urls: [String]) async -> TransferError? {
         for url in urls {
             do { try await delete(url) } catch let error as TransferError where error.asksToBackOff { return error } catch { continue }
@@ -200,22 +201,22 @@ extension TUSServer {
         return nil
     }
 
-    /// Asks how much the server has of a file that it concatenates.
+    /// Requests the server's offset of a final upload, which the server concatenates from segments.
     ///
-    /// - Returns: nil while the server does not report it, because segments are missing.
+    /// - Returns: nil while the server does not report the offset because segments are missing.
     func finalOffset(of url: String, length: Int64) async throws -> Int64? {
         let answer = try await ask(.head, at: url) { try await send(.head, to: url) }
         guard answer.isSuccess else { throw try await refused(answer) }
         if let theirs = answer.length, theirs != length {
             throw TransferError(
-                .resumeLost, .uploadGone, "The server \(origin) made a file of \(theirs) bytes from segments of \(length).")
+                .resumeLost, .uploadGone, "The server \(origin) made a file of \(theirs) bytes from segments of \(length) bytes.")
         }
         return answer.offset
     }
 
     /// Removes an upload (tus 1.0.0, "Termination").
     ///
-    /// - Throws: A ``TransferError``: of the class ``FailureClass/unsupported`` if the upload remains until it expires; with the code
+    /// - Throws: A ``TransferError``. The class is ``FailureClass/unsupported`` if the upload remains until it expires, and the code is
     ///   ``TransferError/Code/unsupported`` if the server removes no uploads at all.
     func delete(_ url: String) async throws {
         let answer = try await ask(.delete, at: url) { try await send(.delete, to: url) }
@@ -223,8 +224,8 @@ extension TUSServer {
         throw try await refused(answer)
     }
 
-    /// The error for a response. Asks for the server's versions if they are the reason and the response does not have them, and for the
-    /// page that a response to `HEAD` lacks.
+    /// Returns the error for a response. If the response lacks information, sends an `OPTIONS` request: for the server's versions after a 412, and
+    /// for the page of a proxy that the response to `HEAD` can't contain.
     func refused(_ answer: TUSAnswer) async throws -> TransferError {
         if answer.request == .head, answer.status == 400, !answer.isFromTUSServer {
             let options = try? await send(.options, to: address)
@@ -239,9 +240,9 @@ extension TUSServer {
         return answer.failure(versions: options?.response.headers[dialect.versionsHeader])
     }
 
-    /// Converts the error of a request without a response.
+    /// Sends a request, and converts the error if there is no response.
     ///
-    /// - Parameter url: The requested URL; nil for the endpoint.
+    /// - Parameter url: The URL of the request; nil for the endpoint's address.
     func ask(_ request: TUSRequest, at url: String? = nil, _ body: () async throws -> TUSAnswer) async throws -> TUSAnswer {
         do {
             return try await body()

@@ -4,10 +4,11 @@ import TransferCore
 import TransportSupport
 
 extension TUSServer {
-    /// Returns whether trailers reach the server: proxies such as nginx drop them with HTTP/1.1, and a server that offers to compare a
-    /// checksum then silently compares nothing.
+    /// Returns whether trailers arrive at the server. Over HTTP/1.1, proxies such as nginx drop trailers, and a server that announces checksums then
+    /// silently compares nothing.
     ///
-    /// Tried with a request without content and a wrong checksum: a server that gets the trailer rejects it (tus 1.0.0, "Checksum").
+    /// The trial is a request without content and with a wrong checksum. A server that receives the trailer rejects the request (tus 1.0.0,
+    /// "Checksum").
     ///
     /// - Parameters:
     ///   - url: An upload on the server.
@@ -29,7 +30,7 @@ extension TUSServer {
         }
     }
 
-    /// - Returns: Nil if the response is inconclusive.
+    /// - Returns: nil if the response is inconclusive.
     private func tryTrailers(at url: String, _ offset: Int64, _ algorithm: ChecksumAlgorithm) async throws -> Bool? {
         var other = RunningChecksum(algorithm)
         unsafe [0 as UInt8].withUnsafeBytes { unsafe other.update($0) }
@@ -47,7 +48,7 @@ extension TUSServer {
         default:
             let failure = answer.failure()
             if failure.asksToBackOff { throw failure }
-            // The next request shows what that means for the upload.
+            // The next request shows what this status means for the upload.
             return nil
         }
     }

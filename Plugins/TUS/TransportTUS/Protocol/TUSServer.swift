@@ -5,10 +5,10 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// One endpoint, as one attempt uses it.
+/// An endpoint of a tus server, for the requests of one attempt.
 struct TUSServer {
     let dialect: Dialect
-    /// The URL that uploads are created at.
+    /// The URL at which uploads are created.
     let address: String
     let options: TUSOptions
     let profiles: ServerProfileCache
@@ -39,15 +39,15 @@ struct TUSServer {
 
     /// Sends one request and returns the final response, whatever its status; see ``EndpointClient/send(_:)``.
     ///
-    /// A `PATCH` is never repeated here: the server must be asked for its offset first. After a 400, only requests without a body are repeated;
-    /// uploads have other ways to recover.
+    /// This function never sends a `PATCH` twice, because the server's offset must be requested first. After a 400, it repeats only requests without
+    /// a body; uploads recover in other ways.
     ///
     /// - Parameters:
-    ///   - expectsContinue: Whether to ask the server before the body is sent, unless it is known to reject that.
-    ///   - trailer: Continues this checksum over the body, and sends it after the body (extension *checksum-trailer*).
-    ///   - sink: Takes the body of the response.
-    ///   - threads: The threads that the sink writes on.
-    ///   - rejectedSince: For a request that is sent again after it was rejected: the client's `renewals` from before it was sent first.
+    ///   - expectsContinue: Whether to send `Expect: 100-continue`, unless the server is known to reject that.
+    ///   - trailer: A checksum to update with the body and to send after it (extension *checksum-trailer*).
+    ///   - sink: Receives the body of the response.
+    ///   - threads: The threads on which the sink writes.
+    ///   - rejectedSince: For a request that is sent again after a rejection: the value of the client's `renewals` before the first time.
     /// - Throws: A ``CurlEngineError`` when there is no response, a ``TransferError``, or `CancellationError`.
     func send(
         _ kind: TUSRequest, to address: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none, expectsContinue: Bool = false,
@@ -79,7 +79,7 @@ struct TUSServer {
             }
         }
         let answer = TUSAnswer(kind, try await client.send(&sending), server: self, contentHash: hash?.withLock { $0 })
-        // Many servers answer OPTIONS without checking the credentials.
+        // Many servers respond to OPTIONS without checking the credentials.
         let isAccepted = kind == .get ? (200..<300).contains(answer.status) : answer.isSuccess && kind != .options
         if isAccepted { client.noteAccepted(answer.reply) }
         return answer
@@ -87,9 +87,9 @@ struct TUSServer {
 
     private var overridesMethod: Bool { options.methodOverride || profiles.quirks(of: address).needsMethodOverride }
 
-    /// Sends `PATCH` as `POST` from now on.
+    /// Starts to send each `PATCH` as `POST`.
     ///
-    /// - Returns: Whether that is a change.
+    /// - Returns: Whether `PATCH` was sent as `PATCH` until now.
     func beginOverridingMethod() -> Bool {
         guard !overridesMethod else { return false }
         profiles.learn(of: address) { $0.needsMethodOverride = true }
@@ -104,10 +104,10 @@ enum TUSRequest: String {
     case head = "HEAD"
     case patch = "PATCH"
     case delete = "DELETE"
-    /// Not part of the protocol: requests the content, at servers that offer it.
+    /// Not part of the protocol. Requests the content from servers that offer it.
     case get = "GET"
 
-    /// Whether the request is sent to the endpoint itself, and not to an upload there.
+    /// Whether the request is sent to the endpoint's address, rather than to an upload.
     var isCreation: Bool { self == .create || self == .options }
 }
 

@@ -1,12 +1,13 @@
 import Foundation
 public import TransferCore
 
-/// The value of `Upload-Metadata` (tus 1.0.0, "Creation"): keys with values in base64.
+/// The value of the `Upload-Metadata` header (tus 1.0.0, "Creation"): keys with base64-encoded values.
 struct UploadMetadata {
     /// The value of the header.
     let headerValue: String
 
-    /// The names of the file, its type, and the transfer, by which an operator can find unfinished uploads.
+    /// Collects the file's name and type, the transfer's ID, and the session's metadata. With them, the server's operator can find unfinished
+    /// uploads.
     ///
     /// - Throws: A ``TransferError`` that names an invalid key.
     init(_ attempt: FileAttempt) throws(TransferError) {

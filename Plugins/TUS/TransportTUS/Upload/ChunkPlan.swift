@@ -1,30 +1,30 @@
 import TransferCore
 
-/// The number of bytes of each `PATCH`.
+/// Decides how many bytes each `PATCH` sends.
 struct ChunkPlan {
-    /// Smaller chunks are not tried automatically: a path that allows no more is useless.
+    /// The minimum chunk size after automatic reductions. A path that needs smaller chunks is useless.
     static let floor: Int64 = 256 * 1024
-    /// Where halving starts, however large the failed request was.
+    /// The maximum chunk size after the first reduction, whatever the size of the failed request.
     private static let ceiling: Int64 = 64 << 20
-    /// The number of bytes that the buffers of this machine and its socket can hold. Bytes beyond this have left the machine.
+    /// The number of bytes that the buffers of this machine and its socket can hold. Bytes beyond this number have left the machine.
     static let buffered: Int64 = 1 << 20
-    /// An interruption after more than this leads to no other size.
+    /// The number of sent bytes beyond which an interruption no longer changes the resulting chunk size.
     static let significant = 2 * ceiling
 
-    /// The maximum of the session, the endpoint's settings or a checksum.
+    /// The maximum chunk size, from the session, the endpoint's settings or the checksum.
     var wanted: Int64?
     let multiple: Int64
     let profiles: ServerProfileCache
     let address: String
 
-    /// The number of the remaining bytes that the next request sends.
+    /// Returns how many of the remaining bytes the next request sends.
     func next(remaining: Int64) -> Int64 {
         let limit = min(wanted ?? .max, profiles.quirks(of: address).chunkLimit ?? .max)
         guard limit < remaining else { return remaining }
         return min(remaining, max(multiple, limit - limit % multiple))
     }
 
-    /// Reduces the size of later requests, after a request with this many bytes was too large.
+    /// Reduces the size of later requests after a request with this many bytes failed because of its size.
     ///
     /// - Returns: Whether a smaller size is possible.
     func shrink(below size: Int64) -> Bool {
@@ -34,8 +34,8 @@ struct ChunkPlan {
         return true
     }
 
-    /// Learns from an interrupted `PATCH`: if many bytes left this machine and none arrived, a proxy holds requests back until they are
-    /// complete.
+    /// Learns from an interrupted `PATCH`. If many bytes left this machine but none arrived, a proxy holds requests back until they are complete, so
+    /// later requests must be smaller.
     ///
     /// - Parameter offset: The server's offset when the upload resumes.
     func learn(from cut: UnansweredRequest?, at offset: Int64) {

@@ -4,7 +4,7 @@ import HTTPSupport
 import TransferCore
 import TransportSupport
 
-/// Sends the segments of a file in parallel, each as an upload of its own, and has the server concatenate them (tus 1.0.0,
+/// Uploads a file as segments. It sends the segments in parallel, each as a separate upload, and then requests their concatenation (tus 1.0.0,
 /// "Concatenation").
 struct Concatenation {
     let server: TUSServer
@@ -27,7 +27,7 @@ struct Concatenation {
     /// The number of segments of the given size in a file.
     private static func parts(of partSize: Int64, in size: Int64) -> Int64 { size / partSize + (size % partSize > 0 ? 1 : 0) }
 
-    /// Sends all segments from their offsets, and has them concatenated.
+    /// Sends the remaining bytes of all segments, and requests their concatenation.
     ///
     /// - Returns: The segments that remain on the server.
     func run() async throws -> RemainingSegments {
@@ -39,7 +39,7 @@ struct Concatenation {
             try await createFinal(isEarly: true)
         }
         let checkpoint = await record.checkpoint
-        // After the final upload was requested, confirmed segments may be gone.
+        // The server may remove confirmed segments after the final upload was requested.
         if checkpoint.whole.url == nil || checkpoint.confirmed < size {
             try await forEachPart(ranges) { slot, range in
                 if begun[slot].url == nil { try await begin(slot, range) } else { try await resume(slot, range) }
@@ -65,7 +65,7 @@ struct Concatenation {
 
     /// Runs a closure for all segments in parallel.
     ///
-    /// A transient failure does not stop the other segments, because their progress is worth keeping; any other failure does.
+    /// After a transient failure of one segment, the others continue, because their progress is worth keeping. Any other failure stops them.
     private func forEachPart(
         _ ranges: [Range<Int64>], _ body: @escaping @Sendable (TUSUploadRecord.Slot, Range<Int64>) async throws -> Void
     ) async throws {
@@ -95,7 +95,7 @@ struct Concatenation {
 
     private func resume(_ slot: TUSUploadRecord.Slot, _ range: Range<Int64>) async throws {
         guard let url = await record[slot].url else { return try await begin(slot, range) }
-        // After the final upload was requested, segments can't be replaced: the server may have removed them because it has the whole file.
+        // Segments can't be replaced after the final upload was requested: the server may have removed them because it has the whole file.
         let checkpoint = await record.checkpoint
         let isReplaceable = checkpoint.whole.url == nil && checkpoint.asksForWhole != true
         do {
@@ -107,7 +107,7 @@ struct Concatenation {
             }
             try await record.save { $0[slot] = RemoteUpload() }
         } catch let error as TransferError where error.failureClass == .resumeLost && isReplaceable {
-            // Only this segment starts again.
+            // Only this segment restarts.
             try await record.save { $0[slot] = RemoteUpload() }
             if let busy = await server.removeIfAllowed([url]) { throw busy }
         }
@@ -121,10 +121,11 @@ struct Concatenation {
         try await patchLoop.send(from: 0)
     }
 
-    /// Requests the concatenation. Not requested a second time before `HEAD` has shown that the segments are complete: if the response is
-    /// lost, the next attempt starts with that.
+    /// Requests the concatenation. If the response is lost, the next attempt first checks with `HEAD` that all segments are complete, and only then
+    /// requests it again.
     ///
-    /// - Parameter isEarly: Whether segments are incomplete. A server may announce support and still refuse; then it is asked after them.
+    /// - Parameter isEarly: Whether segments are still incomplete. A server may announce support for this and still refuse; the concatenation is then
+    ///   requested after all segments are complete.
     private func createFinal(isEarly: Bool = false) async throws {
         let parts = await record.checkpoint.parts ?? []
         let addresses = parts.compactMap(\.url).map(address(ofPart:))
@@ -143,7 +144,7 @@ struct Concatenation {
                 cause: cause)
         }
         guard answer.isSuccess else {
-            // A server that refuses has created nothing.
+            // A server that refuses the request has created nothing.
             if (400..<500).contains(answer.status) { try await record.save { $0.asksForWhole = nil } }
             if isEarly, answer.status == 400 { return }
             throw try await server.refused(answer)
@@ -161,18 +162,18 @@ struct Concatenation {
         }
     }
 
-    /// The URL from the server, without the endpoint's origin: servers after a proxy may have another name.
+    /// Returns the URL without the endpoint's origin, because a server after a proxy may have another name.
     private func address(ofPart url: String) -> String {
         guard let components = URLComponents(string: url), components.url.flatMap(Origin.init) == server.origin else { return url }
         return components.percentEncodedPath + (components.percentEncodedQuery.map { "?\($0)" } ?? "")
     }
 
-    /// Asks whether the server has the whole file; while segments are missing, it does not report an offset (tus 1.0.0, "Upload-Concat").
+    /// Checks whether the server has the whole file. While segments are missing, the server reports no offset (tus 1.0.0, "Upload-Concat").
     private func isComplete(_ url: String) async throws -> Bool {
         try await server.finalOffset(of: url, length: size) == size
     }
 
-    /// Segments take up space until they expire, and are no longer needed.
+    /// Removes the segments, which would use space on the server until they expire.
     private func removeParts() async throws -> RemainingSegments {
         var left = RemainingSegments(urls: await record.checkpoint.parts?.compactMap(\.url) ?? [])
         try await withThrowingTaskGroup(of: (url: String, failure: TransferError?).self) { group in
@@ -200,7 +201,7 @@ struct Concatenation {
 struct RemainingSegments {
     /// The segments that can be removed later.
     private(set) var urls: [String]
-    /// Why the first of them was not removed; nil if the server lets them expire.
+    /// The first failure to remove a segment; nil if there was none, or if the server does not support removal.
     private var reason: TransferError?
 
     init(urls: [String]) {
@@ -212,7 +213,7 @@ struct RemainingSegments {
         if reason == nil, let failure, failure.code != .unsupported { reason = failure }
     }
 
-    /// The checkpoint from which the queue removes them later.
+    /// The checkpoint with which the queue removes the segments later.
     var leftovers: Checkpoint? {
         get throws { urls.isEmpty ? nil : try TUSCheckpoint(leftovers: urls).encoded(atMost: 0) }
     }

@@ -2,20 +2,20 @@ import TransferCore
 import TransportSupport
 
 extension PatchLoop {
-    /// How often a request is sent whose content does not match its checksum, according to the server.
+    /// The number of mismatches that the server may report for the content of one request before the attempt fails.
     static let maximumMismatches = 3
 
     /// The checksums of a request.
     struct RequestChecksum {
         /// The value of `Upload-Checksum` (tus 1.0.0).
         var header: String?
-        /// The checksum to compute while sending, and to send as a trailer.
+        /// The algorithm of the checksum that is computed while sending and sent as a trailer.
         var trailer: ChecksumAlgorithm?
-        /// The checksum of all content up to the end of the request, if known before.
+        /// The checksum of all content up to the end of the request, if it is known before sending.
         var whole: RunningChecksum?
     }
 
-    /// Sends checksums as trailers only if they reach the server, otherwise as headers.
+    /// Switches from trailers to headers if trailers do not arrive at the server.
     mutating func selectCheck(at offset: Int64) async throws {
         guard case .trailer(let algorithm) = check, try await !server.trailersArrive(at: url, offset, algorithm) else { return }
         check = .eachRequest(algorithm)
@@ -24,7 +24,7 @@ extension PatchLoop {
 
     /// Prepares the checksum of a request.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceChanged`` if the same bytes were read before and differ.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceChanged`` if an earlier read of the same bytes had another checksum.
     mutating func checksum(_ range: Range<Int64>) async throws -> RequestChecksum {
         switch check {
         case .none, .readingBack: return RequestChecksum()
@@ -44,7 +44,7 @@ extension PatchLoop {
         }
     }
 
-    /// Compares with the checksum of the same bytes from an earlier read.
+    /// Stores a checksum, after comparing it with that of an earlier read of the same bytes.
     mutating func noteChecksum(_ header: String, of range: Range<Int64>) throws(TransferError) {
         if let lastChecksum, lastChecksum.range == range, lastChecksum.header != header {
             throw TransferError(
@@ -53,17 +53,17 @@ extension PatchLoop {
         lastChecksum = (range, header)
     }
 
-    /// Notes that the server kept bytes of a request without comparing their checksum.
+    /// Counts bytes of a request that the server kept without comparing their checksum.
     func noteUnverified(_ count: Int64) async throws {
         guard count > 0, check.comparesRequests else { return }
         try await record.save { [slot] in $0[slot].unverified = ($0[slot].unverified ?? 0) + count }
     }
 
-    /// The checksum of all content up to the end of a successful request; nil if it is unknown.
+    /// Returns the checksum of all content up to the end of a successful request; nil if it is unknown.
     func wholeHash(after checksum: RequestChecksum, _ answer: TUSAnswer, of range: Range<Int64>) -> RunningChecksum? {
         if checksum.trailer == nil { return checksum.whole }
         if range.lowerBound == 0 { return answer.contentHash }
-        // A request that only sends the length of a stream changes nothing.
+        // An empty request, which only declares the length of a stream, does not change the checksum.
         return range.isEmpty ? contentHash : nil
     }
 }

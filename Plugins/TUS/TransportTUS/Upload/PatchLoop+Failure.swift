@@ -3,13 +3,13 @@ import TransferCore
 import TransportSupport
 
 extension PatchLoop {
-    /// How often in one attempt the server may answer 409 with another offset before the attempt fails.
+    /// The number of 409 responses with another offset that one attempt accepts before it fails.
     private static let maximumConflicts = 3
 
-    /// Asks for the server's offset after a failed `PATCH`. The same offset is never sent again without asking.
+    /// Requests the server's offset after a failed `PATCH`. The loop never sends content again before that.
     ///
-    /// - Parameter mayBeRefused: Whether the server closed the connection on content that it was not asked about.
-    /// - Returns: Where to continue, if that is useful at once.
+    /// - Parameter mayBeRefused: Whether the request had no `Expect`, so the server may have closed the connection because it rejects the content.
+    /// - Returns: The offset to continue from, if another request is useful immediately.
     /// - Throws: The failure.
     mutating func recover(
         _ failure: TransferError, from offset: Int64, count: Int64, status: Int? = nil, mayBeRefused: Bool = false
@@ -18,16 +18,16 @@ extension PatchLoop {
         do {
             now = try await askOffset()
         } catch let error as TransferError where error.failureClass != .resumeLost && error.failureClass != .sourceLost {
-            // The server does not answer this either. The first failure is more precise, but the second one knows how long to wait. The
-            // first one is final only if nothing more could have been done about it.
+            // The request for the offset failed too. The first failure is more precise, but the second one says how long to wait. If the second one
+            // is not permanent, a later attempt may still resolve the first one.
             let mayPass = failure.failureClass == .permanent && ![.permanent, .unsupported].contains(error.failureClass)
             throw TransferError(
                 mayPass ? error.failureClass : failure.failureClass, failure.code, failure.message, cause: failure.cause,
                 retryAfter: failure.retryAfter ?? error.retryAfter)
         }
-        // The checksum so far ends where this request began.
+        // The running checksum ends where this request began.
         if now != offset { contentHash = nil }
-        // The checksum of a request does not cover a part of it, and may not have arrived as a trailer.
+        // The server compares a checksum only with a complete request, and a trailer may not have arrived.
         if now < offset + count || check.sendsTrailers { try await noteUnverified(now - offset) }
         if now == length, isLengthDeclared, status != server.dialect.checksumMismatch { return now }
         if mayBeRefused, now == offset {
@@ -38,7 +38,7 @@ extension PatchLoop {
         return now
     }
 
-    /// Whether another request is useful at once after a refused one.
+    /// Returns whether another request is useful immediately after a rejected one.
     private mutating func canContinue(
         after status: Int, _ failure: TransferError, from offset: Int64, count: Int64, at now: Int64
     ) async throws -> Bool {
@@ -61,7 +61,7 @@ extension PatchLoop {
             return true
         case server.dialect.checksumMismatch:
             mismatches += 1
-            // Once can be a transmission error. Twice, the file may have changed.
+            // One mismatch can be a transmission error. After two, the file may have changed.
             if mismatches > 1 { try await file.verifyUnchanged() }
             return now == offset && mismatches < Self.maximumMismatches
         case 413:
@@ -71,7 +71,7 @@ extension PatchLoop {
         }
     }
 
-    /// A single 400 can be a proxy's; a second one at the same offset is final.
+    /// Makes a first 400 transient, because it may come from a proxy. A second one at the same offset is permanent.
     private func noteRefusal(at offset: Int64, _ failure: TransferError) async throws {
         if await record[slot].refusedOffset == offset { throw failure }
         try await record.save { [slot] in $0[slot].refusedOffset = offset }

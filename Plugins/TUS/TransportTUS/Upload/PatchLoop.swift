@@ -5,14 +5,14 @@ import TransportSupport
 
 /// Sends the bytes of one upload with `PATCH` requests, starting at the server's offset.
 struct PatchLoop {
-    /// The number of bytes that a server must process within the stall timeout.
+    /// The maximum number of bytes that any server is expected to process within the stall timeout.
     private static let quickContent: Int64 = 1 << 20
 
     let server: TUSServer
     let file: FileReader
     let record: TUSUploadRecord
     let slot: TUSUploadRecord.Slot
-    /// The range of the upload in the file; for a growing source, without an end.
+    /// The range of the file that this upload contains. For a growing source, it has no end.
     let range: Range<Int64>
     var chunks: ChunkPlan
     var check: ContentCheck
@@ -20,21 +20,21 @@ struct PatchLoop {
     let reporter: AttemptReporter
     let url: String
 
-    /// The checksum of all sent bytes, as long as they start at the upload's first byte.
+    /// The checksum of all sent bytes; nil if they do not start at the upload's first byte.
     var contentHash: RunningChecksum?
 
     var mismatches = 0
-    /// The last computed checksum, and its bytes.
+    /// The last computed checksum, and the range of its bytes.
     var lastChecksum: (range: Range<Int64>, header: String)?
     var conflicts = 0
-    /// The position up to which the server can have bytes.
+    /// The position up to which the server can have received bytes.
     private var reach: Int64 = 0
-    /// The highest confirmed position: a growing source can't be read before it.
+    /// The highest confirmed position. A growing source can't be read before it.
     private var released: Int64 = 0
-    /// Whether the next request sends `Expect: 100-continue` (RFC 9110, section 10.1.1), because a server that refuses content may close
-    /// the connection without reading it, so that its response is lost.
+    /// Whether the next request sends `Expect: 100-continue` (RFC 9110, section 10.1.1). Without it, a server that rejects the content may close the
+    /// connection without reading it, and its response is lost.
     var expectsContinue = false
-    /// For a request that is sent again after its credentials were rejected: how often these had been renewed when it was sent first.
+    /// For a request that is sent again after its credentials were rejected: the number of renewals before the first time; otherwise nil.
     var rejectedSince: Int?
 
     init(
@@ -58,7 +58,7 @@ struct PatchLoop {
     /// The maximum size of a stream on the server; nil if it is unknown.
     var maximumSize: Int64?
     private var window = StreamWindow()
-    /// Whether to send the length with the next request: the server requires it early, or may have missed it.
+    /// Whether the next request declares the length: the server requires it early, or may have missed it.
     var sendsLengthNow = false
 
     var growth: SourceGrowth? { file.source.growth }
@@ -69,10 +69,10 @@ struct PatchLoop {
         return if case .complete(let size) = growth.extent { size } else { growth.length }
     }
 
-    /// The position up to which bytes can be sent, when there are any after an offset; nil when all was sent, and the server knows the
+    /// Waits for bytes after an offset, and returns the position up to which they can be sent; nil if all bytes were sent and the server knows the
     /// length.
     ///
-    /// - Throws: The error of the app's producer; `CancellationError`.
+    /// - Throws: The error of the app's producer, or `CancellationError`.
     private mutating func end(after offset: Int64) async throws -> Int64? {
         guard let growth else { return length.flatMap { offset < $0 ? $0 : nil } }
         try await growth.waitUntilReadable(upTo: offset + chunks.multiple)
@@ -88,7 +88,7 @@ struct PatchLoop {
         }
     }
 
-    /// The maximum number of bytes that the server can have, from any attempt.
+    /// The maximum number of bytes that the server can have, from all attempts together.
     private var available: Int64 {
         switch growth?.extent {
         case nil: range.upperBound - range.lowerBound
@@ -98,9 +98,9 @@ struct PatchLoop {
         }
     }
 
-    /// Asks for the server's offset, unless it is known, and continues from there.
+    /// Requests the server's offset, unless the caller knows it, and sends the remaining bytes.
     mutating func resume(from known: TUSServer.RemoteOffset? = nil) async throws {
-        // Bytes of an earlier attempt may still be on their way through the server.
+        // Bytes of an earlier attempt may still be in transit.
         reach = available
         expectsContinue = true
         released = await record[slot].confirmed ?? 0
@@ -140,13 +140,12 @@ struct PatchLoop {
 
     /// Saves the server's offset.
     ///
-    /// - Throws: Also a ``TransferError`` of the class ``FailureClass/sourceLost`` if the server lost bytes of a stream, which can't be
-    ///   read again.
+    /// - Throws: A ``TransferError``. Its class is ``FailureClass/sourceLost`` if the server lost bytes of a stream, which can't be read again.
     private mutating func confirm(_ offset: Int64, expires: Int?) async throws {
         guard growth == nil || offset >= released else {
             throw TransferError(
                 .sourceLost, .producerGone,
-                "The server \(server.origin) lost bytes of a stream: it has \(offset) of \(released). "
+                "The server \(server.origin) lost bytes of a stream: it has \(offset) of \(released) confirmed bytes. "
                     + "Enqueue the stream again.")
         }
         released = max(released, offset)
@@ -154,7 +153,7 @@ struct PatchLoop {
         growth?.confirmed(before: offset)
     }
 
-    /// Sends the remaining bytes, or as many as one request may have.
+    /// Sends the remaining bytes, or as many as one request can have.
     ///
     /// - Returns: The server's offset.
     private mutating func sendNext(from offset: Int64, to end: Int64) async throws -> Int64 {
@@ -191,14 +190,14 @@ struct PatchLoop {
             try noteChecksum(hash.header, of: offset..<offset + count)
         }
         guard answer.isSuccess, let confirmed = answer.offset else {
-            // The hook is called again only if its headers were sent.
+            // The header hook can renew only headers that were sent.
             let mayBeRenewed = rejectedSince == nil && !answer.reply.withheldCredentials
             if answer.status == 401 || answer.status == 403, mayBeRenewed { rejectedSince = renewals } else { rejectedSince = nil }
             let failure = try await server.refused(answer)
             if answer.isFromGateway { try await noteGateway(UnansweredRequest(offset: offset, taken: answer.response.sent.taken)) }
-            // This request was answered, whatever happens to the next one.
+            // This request has a response, so it no longer counts as unanswered.
             if wasMarked { try await record.save() }
-            // The next attempt asks for the offset.
+            // The next attempt requests the offset.
             if failure.asksToBackOff { throw failure }
             return try await recover(failure, from: offset, count: count, status: answer.status)
         }
@@ -208,7 +207,7 @@ struct PatchLoop {
         if declaration != nil { isLengthDeclared = true }
         mismatches = 0
         contentHash = confirmed == offset + count ? wholeHash(after: checksum, answer, of: offset..<offset + count) : nil
-        // The server may take less than was sent. Then it is asked for its offset.
+        // The server may keep fewer bytes than were sent. Then the loop requests its offset.
         let now = confirmed == offset + count ? confirmed : try await askOffset()
         guard now > offset || count == 0 else {
             throw TransferError(.transient, .badAnswer, "The server \(server.origin) kept none of the bytes that were sent.")
@@ -225,12 +224,12 @@ struct PatchLoop {
         var headers: HTTPHeaders = [server.dialect.offsetHeader: "\(offset)", "Content-Type": server.dialect.patchContentType]
         headers[server.dialect.checksumHeader] = checksum.header
         if let length { headers[server.dialect.lengthHeader] = "\(length)" }
-        // A server may need longer at the end of a large upload.
+        // A server may need longer to process the end of a large upload.
         let isAtEnd = self.length.map { offset + count == $0 } ?? false
         let mayTakeLong = max(count, isAtEnd ? offset + count : 0) > Self.quickContent
-        // Noted even if the network takes no bytes, so that repeated bytes do not count as waiting for the server.
+        // Resets the position even if the network accepts no bytes, so that repeated bytes do not count as waiting for the server.
         record.noteSent(offset, of: slot)
-        // Ends with the watch, or with this function.
+        // Ends when the watch or this function ends.
         async let kept: Void = record.keep(watch.marks, from: offset, of: slot)
         let answer = try await server.send(
             .patch, to: url, headers: headers,
@@ -246,7 +245,7 @@ struct PatchLoop {
         return answer
     }
 
-    /// Saves a request that a gateway answered in place of the server: the server may have uncounted bytes of it.
+    /// Saves a request for which a gateway responded instead of the server. The server may have uncounted bytes of the request.
     private func noteGateway(_ request: UnansweredRequest) async throws {
         guard request.taken > 0 else { return }
         try await record.save { [slot] in $0[slot].uncountedRequest = request }
@@ -260,9 +259,9 @@ struct PatchLoop {
         try await record.save { [slot] in $0[slot].unanswered = significant }
     }
 
-    /// Asks for the server's offset. Saves the last request if the server is gone since that was interrupted.
+    /// Requests the server's offset. If the server has been unreachable since the last request was interrupted, saves that request.
     private func remoteOffset() async throws -> TUSServer.RemoteOffset {
-        // The response to this request is quick, whatever was awaited before.
+        // Reports activity because the server responds to HEAD quickly, whatever the attempt waited for before.
         reporter.reportActivity()
         do {
             let remoteOffset = try await server.offset(of: url, length: length)
@@ -284,7 +283,7 @@ struct PatchLoop {
         return offset
     }
 
-    /// Rejects an offset that the server can't have.
+    /// Rejects an offset beyond the bytes that were sent.
     private func checkPlausible(_ offset: Int64) throws(TransferError) {
         guard offset <= min(reach, RemoteUpload.sizes.upperBound) else {
             throw TransferError(

@@ -1,9 +1,9 @@
 import Locking
 
-/// Counts the sent bytes of one `PATCH`, and decides when to save the count: after more bytes than this machine can buffer, and each time
-/// it has doubled. So after a crash, the checkpoint has at least half of the true count.
+/// Counts the sent bytes of one `PATCH`, and decides when to save the count. The first time is after more bytes than this machine can buffer, and
+/// then each time the count has doubled. After a crash, the checkpoint therefore has at least half of the true count.
 final class RequestWatch: Sendable {
-    /// The counts to save; only the last one that was not taken yet.
+    /// The counts to save. The stream keeps only the newest count that has not been read.
     let marks: AsyncStream<Int64>
     private let mark: AsyncStream<Int64>.Continuation
     private let state = Locked((taken: Int64(0), last: ChunkPlan.buffered / 2))

@@ -3,42 +3,43 @@ import TransferCore
 
 /// One upload on the server.
 struct RemoteUpload: Codable, Sendable {
-    /// The absolute URL; nil until the response to the creation.
+    /// The absolute URL; nil until the server has responded to the creation.
     var url: String?
 
-    /// Whether the app gave the URL (`AttemptOptions.uploadURL`), so that all attempts use the same upload.
+    /// Whether the app supplied the URL (`AttemptOptions.uploadURL`). All attempts then use the same upload.
     var isGiven: Bool?
 
     /// The number of bytes that the server confirmed.
     var confirmed: Int64?
 
-    /// The offset at which the server answered a `PATCH` with 400: a second one there is final.
+    /// The offset at which the server responded to a `PATCH` with 400. A second 400 there is permanent.
     var refusedOffset: Int64?
 
-    /// The number of bytes that the server kept of interrupted requests, unverified: it compares checksums only at the end of a request.
+    /// The number of unverified bytes that the server kept from interrupted requests. It compares checksums only at the end of a request.
     var unverified: Int64?
 
-    /// The last `PATCH`, if it was interrupted and the server then refused connections: the server may have uncounted bytes of it.
+    /// The last `PATCH`, if it was interrupted and the server refused connections afterwards. The server may have uncounted bytes of it.
     var uncountedRequest: UnansweredRequest?
 
-    /// The number of uncounted bytes that the server may have: it failed after it took them, and later reported none of them.
+    /// The number of uncounted bytes that the server may have: it received them, failed, and later did not include them in its offset.
     var uncounted: Int64?
 
-    /// When the server will remove the upload, in seconds since 1970 by the server's clock (tus 1.0.0, "Upload-Expires").
+    /// The time at which the server will remove the upload, in seconds since 1970 by the server's clock (tus 1.0.0, "Upload-Expires").
     var expires: Int?
 
-    /// The last `PATCH`, if it was unanswered and long enough to show something about the path, for a process that follows a killed one.
+    /// The last `PATCH`, if it got no response and was long enough to show how the path treats requests. Stored for the next process if this one is
+    /// killed.
     var unanswered: UnansweredRequest?
 }
 
 /// A `PATCH` without a response.
 struct UnansweredRequest: Codable, Hashable, Sendable {
-    /// Its offset.
+    /// The offset at which the request started.
     var offset: Int64
-    /// The minimum number of bytes that the network took.
+    /// The minimum number of bytes that the network accepted.
     var taken: Int64
-    /// Whether the process that sent it saw the connection break while the server was there; nil if the process ended the request, or ended
-    /// itself.
+    /// Whether the connection broke while the server was reachable, as observed by the process that sent the request; nil if that process
+    /// cancelled the request or was killed.
     var wasServerThere: Bool?
 }
 
@@ -46,18 +47,18 @@ extension RemoteUpload {
     /// The valid sizes and positions of an upload in bytes: up to 64 PiB.
     static let sizes: ClosedRange<Int64> = 0...1 << 56
 
-    /// The last `PATCH`, if the server may have uncounted bytes of it: the server was gone after it, or the request was abandoned by a
-    /// pause or a killed process, so the server may have ended at the same moment.
+    /// The last `PATCH`, if the server may have uncounted bytes of it. Either the server became unreachable after it, or a pause or a killed process
+    /// abandoned the request, and the server may have failed at the same moment.
     var possiblyUncounted: UnansweredRequest? { uncountedRequest ?? unanswered.flatMap { $0.wasServerThere == true ? nil : $0 } }
 }
 
 extension Int64 {
-    /// Clamps a stored position to those that a file can have: 0 to 64 PiB. Sums of such positions do not overflow.
+    /// Limits a stored position to the range of valid positions, 0 to 64 PiB. Sums of such positions do not overflow.
     fileprivate mutating func clampPosition() { self = Swift.min(Swift.max(0, self), RemoteUpload.sizes.upperBound) }
 }
 
 extension RemoteUpload {
-    /// Clamps each position, because a damaged store can have any value.
+    /// Limits each position to the valid range, because a damaged checkpoint can have any value.
     fileprivate mutating func clamp() {
         confirmed?.clampPosition()
         refusedOffset?.clampPosition()
@@ -75,16 +76,16 @@ struct TUSCheckpoint: Codable, Sendable {
     /// The upload of the whole file; with segments, the final upload that concatenates them.
     var whole = RemoteUpload()
 
-    /// The uploads of the file's segments, in order; nil for a file that is sent as one.
+    /// The uploads of the file's segments, in order; nil for a file without segments.
     var parts: [RemoteUpload]?
 
-    /// The size of each segment but the last, which is smaller.
+    /// The size of each segment except the last, which may be smaller.
     var partSize: Int64?
 
-    /// Whether the final upload was requested, and may have been created although no response arrived.
+    /// Whether the final upload was requested. It may exist even if no response arrived.
     var asksForWhole: Bool?
 
-    /// The maximum number of bytes of one request, as far as known when this was saved.
+    /// The maximum number of bytes of one request, if a limit was known when the checkpoint was saved.
     var chunkLimit: Int64?
 
     private enum CodingKeys: String, CodingKey {
@@ -95,14 +96,14 @@ struct TUSCheckpoint: Codable, Sendable {
         self.whole = whole
     }
 
-    /// The checkpoint that a first attempt starts from.
+    /// Creates the checkpoint for a first attempt.
     ///
     /// - Parameter url: The URL of an upload that the app created; nil to create one.
     init(given url: String?) {
         whole = RemoteUpload(url: url, isGiven: url == nil ? nil : true)
     }
 
-    /// A checkpoint of uploads to remove.
+    /// Creates a checkpoint that lists uploads to remove.
     init(leftovers urls: [String]) {
         parts = urls.map { RemoteUpload(url: $0) }
         partSize = 1
@@ -142,19 +143,19 @@ struct TUSCheckpoint: Codable, Sendable {
         try container.encodeIfPresent(chunkLimit, forKey: .chunkLimit)
     }
 
-    /// - Parameter limit: The maximum number of bytes to confirm.
+    /// - Parameter limit: The maximum number of bytes to count as confirmed.
     func encoded(atMost limit: Int64) throws -> Checkpoint {
         Checkpoint(
             data: try JSONEncoder().encode(self), confirmed: min(confirmed, limit),
             expiresAt: expires.map { Date(timeIntervalSince1970: TimeInterval($0)) })
     }
 
-    /// When the first of the uploads expires.
+    /// The time at which the first of the uploads expires, in seconds since 1970.
     private var expires: Int? {
         ([whole] + (parts ?? [])).compactMap(\.expires).min()
     }
 
-    /// The number of bytes of the file that the server confirmed. With segments, not all of them are at the file's start.
+    /// The number of bytes of the file that the server confirmed. With segments, they are not contiguous.
     var confirmed: Int64 {
         parts.map { Self.sum($0, \.confirmed) } ?? whole.confirmed ?? 0
     }
@@ -162,10 +163,10 @@ struct TUSCheckpoint: Codable, Sendable {
     /// The number of bytes that the server kept without comparing their checksum.
     var unverified: Int64 { Self.sum([whole] + (parts ?? []), \.unverified) }
 
-    /// The number of uncounted bytes that the server may have.
+    /// The number of uncounted bytes that the server may have, over all uploads.
     var uncounted: Int64 { Self.sum([whole] + (parts ?? []), \.uncounted) }
 
-    /// The sum of a number over all uploads, without overflow.
+    /// Returns the sum of a property over all uploads, limited to avoid overflow.
     private static func sum(_ uploads: [RemoteUpload], _ number: (RemoteUpload) -> Int64?) -> Int64 {
         uploads.reduce(0) { min($0 + (number($1) ?? 0), 1 << 62) }
     }
@@ -173,6 +174,7 @@ struct TUSCheckpoint: Codable, Sendable {
     /// The URLs of all uploads.
     var urls: [String] { (parts ?? []).compactMap(\.url) + (whole.url.map { [$0] } ?? []) }
 
-    /// The URLs of the uploads that only this transfer uses. A given one may have been completed by a later attempt.
+    /// The URLs of the uploads that belong to this transfer alone. An upload that the app supplied is not among them: a later attempt may have
+    /// completed it.
     var ownURLs: [String] { whole.isGiven == true ? (parts ?? []).compactMap(\.url) : urls }
 }

@@ -4,10 +4,10 @@ import TransferCore
 import TransportSupport
 
 extension TUSUpload {
-    /// Sends a growing source, request by request, each with the available bytes.
+    /// Sends a growing source. Each request sends the available bytes.
     ///
-    /// The length is sent when it is known: with the creation, or with the last request (extension *creation-defer-length*). If the server
-    /// requires it earlier, the upload starts when the source is complete.
+    /// The transport declares the length when it is known: at the creation, or with the last request (extension *creation-defer-length*). If the
+    /// server requires the length earlier, the upload starts when the source is complete.
     func transfer(_ growth: SourceGrowth) async throws -> TransferReceipt {
         let features = try await server.features(for: options.verification)
         let check = ContentCheck(
@@ -20,7 +20,7 @@ extension TUSUpload {
         if let length = growth.length { try server.checkSize(length, atMost: features.maximumSize) }
         var receipt = TransferReceipt(bytes: 0)
         var known = await record.checkpoint
-        // A stream whose confirmed bytes were released can't start again.
+        // A stream can't restart after its confirmed bytes were released.
         var remoteOffset: TUSServer.RemoteOffset?
         if options.uploadURL != nil {
             remoteOffset = try await emptyGivenUpload(known, length: Self.length(growth))

@@ -12,9 +12,9 @@ struct TUSUpload {
     let options: AttemptOptions
     let reporter: AttemptReporter
     let threads: WorkerThreads
-    /// Whether an earlier attempt may have created an upload with an unknown URL.
+    /// Whether an earlier attempt may have created an upload whose URL is unknown.
     private let isRepeated: Bool
-    /// Whether an upload at a given URL may have content of an earlier version of the file.
+    /// Whether an upload that the app supplied may have content of an earlier version of the file.
     private let mayHaveOtherContent: Bool
 
     init(
@@ -29,7 +29,7 @@ struct TUSUpload {
         mayHaveOtherContent = attempt.isRestarted && attempt.checkpoint == nil
         metadata = try UploadMetadata(attempt)
         let checkpoint = attempt.checkpoint.flatMap(TUSCheckpoint.init) ?? TUSCheckpoint(given: options.uploadURL)
-        // The limit that an earlier process found out.
+        // Restores the chunk limit that an earlier process found.
         if let limit = checkpoint.chunkLimit {
             server.profiles.learn(of: server.address) { $0.limitChunks(to: max(ChunkPlan.floor, limit)) }
         }
@@ -49,7 +49,7 @@ struct TUSUpload {
             }
             try await file.verifyUnchanged()
         } catch let error as TransferError where error.failureClass == .sourceChanged {
-            // The server has a part of one version, or a mix of two. If it can't be removed, only the error shows that.
+            // The server has part of one version, or a mix of two. If the upload can't be removed, only the error reports that.
             var failure = error
             failure.retryAfter = await server.removeIfAllowed(record.checkpoint.urls)?.retryAfter ?? error.retryAfter
             throw failure
@@ -60,25 +60,25 @@ struct TUSUpload {
                 "The server \(server.origin) kept \(unverified) bytes of interrupted requests without comparing their checksum.")
         }
         let uncounted = await record.checkpoint.uncounted
-        // A resumed upload has a checksum only if it was read back.
+        // A resumed upload has a checksum only if its content was read back.
         if uncounted > 0, receipt.checksum == nil { try await checkSize(&receipt, uncounted: uncounted) }
-        // The query may hold a signature.
+        // The query may contain a signature.
         receipt.remoteURL = await record[.whole].url.map { String($0.prefix { $0 != "?" }) }
         return receipt
     }
 
-    /// Compares the size of the server's file with the number of sent bytes, because the server may have uncounted bytes, which make the
-    /// file larger. If the server does not offer downloads, the receipt gets a warning.
+    /// Compares the size of the server's file with the number of sent bytes. Uncounted bytes on the server make its file larger. If the server does
+    /// not offer downloads, adds a warning to the receipt.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the sizes differ; the upload is then removed.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the sizes differ. The upload is then removed.
     private func checkSize(_ receipt: inout TransferReceipt, uncounted: Int64) async throws {
         let url = await record[.whole].url
         let stored = if let url { try await server.storedSize(of: url) } else { nil as (bytes: Int64, isReliable: Bool)? }
         if let stored, stored.bytes == receipt.bytes { return }
         guard let url, let stored, stored.isReliable else {
             receipt.warnings.append(
-                "This upload is unverified: the server may have failed after it took \(uncounted) bytes, and then reported "
-                    + "none of them. Some servers keep such bytes and append the following ones. Compare the file on the server.")
+                "This upload is unverified: the server may have failed after it received \(uncounted) bytes, and then reported "
+                    + "none of them. Some servers keep such bytes and append later bytes to them. Compare the file on the server.")
             return
         }
         let busy = await server.removeIfAllowed([url])
@@ -134,9 +134,9 @@ struct TUSUpload {
         if let readBack, let url = await record[.whole].url { receipt.checksum = try await readBack.compare(url) }
     }
 
-    /// Abandons an upload whose server may have uncounted bytes at its start.
+    /// Removes an upload whose server may have uncounted bytes at its start, so that the file restarts with a new upload.
     ///
-    /// - Returns: The server's offset, if it was asked and the upload resumes.
+    /// - Returns: The server's offset, if the upload resumes and the offset was requested.
     func restartIfUncounted(_ known: inout TUSCheckpoint, length: Int64?) async throws -> TUSServer.RemoteOffset? {
         let (isRemoved, remoteOffset) = try await server.removeIfUncounted(known.whole, length: length)
         guard isRemoved else { return remoteOffset }
@@ -145,10 +145,10 @@ struct TUSUpload {
         return nil
     }
 
-    /// Asks for the offset of a given upload after a restart of the file.
+    /// After a restart of the file, checks that the upload that the app supplied is still empty.
     ///
-    /// - Returns: The offset, which is 0; nil if the upload has content of this version of the file at most.
-    /// - Throws: A ``TransferError`` if the upload has content: it can't start again, and the content can't be compared.
+    /// - Returns: The offset, which is 0; nil if the upload can't have content of another version of the file.
+    /// - Throws: A ``TransferError`` if the upload has content. The upload can't restart, and the content can't be compared.
     func emptyGivenUpload(_ known: TUSCheckpoint, length: Int64?) async throws -> TUSServer.RemoteOffset? {
         guard mayHaveOtherContent, let url = known.whole.url else { return nil }
         let remoteOffset = try await server.offset(of: url, length: length)
@@ -177,21 +177,21 @@ struct TUSUpload {
             multiple: server.options.chunkMultiple, profiles: server.profiles, address: server.address)
     }
 
-    /// Creates the upload, with the content of a small file if the server supports that.
+    /// Creates the upload, together with the content of a small file if the server supports that.
     ///
-    /// - Returns: Its URL, and how much the server has of it.
+    /// - Returns: The upload's URL, and the server's offset.
     private func create(_ features: TUSFeatures, _ check: ContentCheck) async throws -> (url: String, offset: Int64) {
-        // Saved before the request: after a crash, it shows that an upload with this transfer's ID may exist.
+        // Saved before the request. After a crash, the checkpoint shows that an upload with this transfer's ID may exist.
         try await record.save()
         let headers: HTTPHeaders = [server.dialect.lengthHeader: "\(size)"]
         var wasTooLarge = false
         // The protocol does not define checksums in a creation.
         if check == .none, sendsContentAlong(features) {
             let answer = try await server.requestCreation(metadata, headers: headers, with: file, reporter: reporter)
-            // A proxy may reject content in a creation, but the server may take the file.
+            // A proxy may reject content in a creation although the server accepts the file.
             if answer.status == 415 { server.profiles.learn(of: server.address) { $0.refusesContentInCreation = true } }
             wasTooLarge = answer.status == 413
-            // After 400, the content may have been cut on the way: a request without content shows whether the file itself is refused.
+            // A 400 may mean that the content was cut on the way. A request without content shows whether the server rejects the file itself.
             if ![400, 413, 415].contains(answer.status) {
                 let url = try await server.created(answer)
                 return (url, try await accepted(answer, by: url))
@@ -199,15 +199,15 @@ struct TUSUpload {
         }
         let answer = try await server.requestCreation(metadata, headers: headers, reporter: reporter)
         let url = try await server.created(answer)
-        // The server takes the file, so the request was too large.
+        // The server accepts the file, so only the request was too large.
         if wasTooLarge { _ = chunks(check).shrink(below: size) }
         try await record.confirm(0, of: .whole, expires: answer.expires, url: url)
         return (url, 0)
     }
 
     private func sendsContentAlong(_ features: TUSFeatures) -> Bool {
-        // Content that was sent with an interrupted creation can't be resumed. A later attempt creates the upload first, so that each
-        // attempt makes progress even over a slow and unstable line.
+        // Content of an interrupted creation can't be resumed. So a later attempt creates the upload without content, and makes progress even over a
+        // slow and unstable connection.
         guard !isRepeated else { return false }
         let quirks = server.profiles.quirks(of: server.address)
         let limit = min(
@@ -216,13 +216,13 @@ struct TUSUpload {
             && !quirks.refusesContentInCreation
     }
 
-    /// How much of the content in a creation the server took.
+    /// Returns how many bytes of the content in a creation the server has.
     private func accepted(_ answer: TUSAnswer, by url: String) async throws -> Int64 {
         let sent = answer.response.sent
         record.noteSent(sent.taken, of: .whole)
         var offset = answer.offset ?? 0
         if offset != size {
-            // The response may have no offset, or the server may have taken only a part: then it is asked.
+            // If the response has no offset, or the server kept only part of the content, its offset is requested.
             try await record.confirm(0, of: .whole, expires: answer.expires, url: url)
             offset = try await server.offset(of: url, length: size).offset
         }

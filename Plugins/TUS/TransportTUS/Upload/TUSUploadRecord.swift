@@ -1,9 +1,9 @@
 import Locking
 import TransferCore
 
-/// The state of a file's uploads, saved before it is reported.
+/// The state of a file's uploads. Changes are saved before they are reported.
 ///
-/// Shared by all segments of a file; changes at the same time are saved together.
+/// All segments of a file share it. Concurrent changes are saved together.
 actor TUSUploadRecord {
     /// One of a file's uploads on the server.
     enum Slot: Hashable, Sendable {
@@ -12,11 +12,11 @@ actor TUSUploadRecord {
         case part(Int)
     }
 
-    /// The progress of an upload, in its own bytes.
+    /// The progress of one upload, in bytes from its start.
     private struct Position {
         var sent: Int64 = 0
         var confirmed: Int64 = 0
-        /// The position of the current request, which may repeat bytes.
+        /// The position of the current request. It is lower than `sent` while the request repeats bytes.
         var current: Int64 = 0
     }
 
@@ -24,7 +24,7 @@ actor TUSUploadRecord {
     private let reporter: AttemptReporter
     /// The current maximum number of bytes of one request.
     private let chunkLimit: @Sendable () -> Int64?
-    /// The maximum number of bytes to report as confirmed, because the rest is not verified yet.
+    /// The maximum number of bytes to report as confirmed, because the remaining bytes are not verified yet.
     private let verified: Locked<Int64>
     private let positions: Locked<[Slot: Position]>
 
@@ -38,7 +38,7 @@ actor TUSUploadRecord {
         self.reporter = reporter
         self.chunkLimit = chunkLimit
         verified = Locked(.max)
-        // All segments count from the start, whichever makes progress first.
+        // The total must include the confirmed bytes of all segments, even before each of them makes progress.
         let parts = (checkpoint.parts ?? []).enumerated().map { number, part in
             (Slot.part(number), Position(sent: part.confirmed ?? 0, confirmed: part.confirmed ?? 0))
         }
@@ -47,12 +47,12 @@ actor TUSUploadRecord {
 
     subscript(slot: Slot) -> RemoteUpload { checkpoint[slot] }
 
-    /// Saves the plan of segments before any exists.
+    /// Saves the planned segments before any of them exists on the server.
     func begin(_ checkpoint: TUSCheckpoint) async throws {
         try await save { $0 = checkpoint }
     }
 
-    /// Changes the checkpoint, and returns when it is saved.
+    /// Changes the checkpoint, and returns after it is saved.
     func save(_ change: (inout TUSCheckpoint) -> Void = { _ in }) async throws {
         change(&checkpoint)
         lastChange += 1
@@ -83,7 +83,7 @@ actor TUSUploadRecord {
     func confirm(_ offset: Int64, of slot: Slot, expires: Int? = nil, url: String? = nil) async throws {
         try await save { checkpoint in
             checkpoint[slot].confirmed = offset
-            // The request got through, at least partly.
+            // At least part of the unanswered request arrived.
             if let request = checkpoint[slot].unanswered, offset > request.offset { checkpoint[slot].unanswered = nil }
             if let expires { checkpoint[slot].expires = expires }
             if let url { checkpoint[slot].url = url }
@@ -95,7 +95,7 @@ actor TUSUploadRecord {
         }
     }
 
-    /// Notes that the server has the whole upload. Needs no checkpoint: the completion of the file is stored next, together with the next
+    /// Notes that the server has the whole upload. It saves no checkpoint: the queue stores the completion of the file next, together with the next
     /// file's checkpoint.
     func complete(_ size: Int64, of slot: Slot, url: String) {
         checkpoint[slot].url = url
@@ -106,43 +106,43 @@ actor TUSUploadRecord {
         }
     }
 
-    /// Reports the progress of a verification, as confirmation of the upload's last bytes.
+    /// Reports the progress of a verification as if it confirmed the last bytes of the upload.
     nonisolated func confirmWhileReadingBack(_ read: Int64, of size: Int64, from start: Int64) {
         guard size > 0 else { return }
         let share = Double(min(read, size)) / Double(size)
         reporter.report(sent: size, confirmed: min(size - 1, start + Int64(Double(size - start) * share)))
     }
 
-    /// Reports the position up to which the network took bytes. Called on the HTTP client's thread, too.
+    /// Reports the position up to which the network accepted bytes. Also called on the HTTP client's thread.
     nonisolated func noteSent(_ position: Int64, of slot: Slot) {
         let isOldGround = positions.withLock { positions in
             let known = positions[slot] ?? Position()
             positions[slot, default: known].current = position
             return position != known.current && position <= known.sent
         }
-        // Repeated bytes are not progress, but activity.
+        // Repeated bytes count as activity, but not as progress.
         if isOldGround { reporter.reportActivity() }
         report(slot) { $0.sent = max($0.sent, position) }
     }
 
-    /// Saves how many bytes the network took of a running `PATCH`.
+    /// Saves each count of bytes that the network accepted of a running `PATCH`.
     func keep(_ marks: AsyncStream<Int64>, from offset: Int64, of slot: Slot) async throws {
         for await taken in marks {
             try await save { $0[slot].unanswered = UnansweredRequest(offset: offset, taken: taken) }
         }
     }
 
-    /// Takes the last unanswered `PATCH`, because it is now answered or asked about. Not saved before the next change.
+    /// Removes and returns the last unanswered `PATCH`, because the server's offset or response is now known. The next change saves the removal.
     @discardableResult
     func takeUnanswered(of slot: Slot) -> UnansweredRequest? {
         defer { checkpoint[slot].unanswered = nil }
         return checkpoint[slot].unanswered
     }
 
-    /// Notes the offset of a server that was gone after an interrupted request: if it reports none of the request's bytes, it may still
-    /// have them. Not saved before the next change.
+    /// Counts uncounted bytes of an interrupted request after which the server became unreachable. If the offset includes none of the request's
+    /// bytes, the server may still have them. The next change saves the count.
     ///
-    /// - Parameter request: The interrupted request of this process; nil for the stored one.
+    /// - Parameter request: The interrupted request, if this process sent it; nil to use the stored one.
     func noteUncounted(_ request: UnansweredRequest?, at offset: Int64, of slot: Slot) {
         let uncountedRequest = request ?? checkpoint[slot].possiblyUncounted
         checkpoint[slot].uncountedRequest = nil
@@ -150,8 +150,8 @@ actor TUSUploadRecord {
         checkpoint[slot].uncounted = min((checkpoint[slot].uncounted ?? 0) + uncountedRequest.taken, RemoteUpload.sizes.upperBound)
     }
 
-    /// Saves a request that this process ended before its response. The server may end at the same moment, and only its next response shows
-    /// whether it kept any of the request.
+    /// Saves a request that this process ended before its response. The server may fail at the same moment, and only its next response shows whether
+    /// it kept any of the request.
     func noteAbandoned(_ request: UnansweredRequest, of slot: Slot) async throws {
         guard request.taken > 0 else { return }
         try await save { $0[slot].unanswered = request }
@@ -168,14 +168,14 @@ actor TUSUploadRecord {
         reporter.report(sent: total.sent, confirmed: min(total.confirmed, verified.withLock { $0 }))
     }
 
-    /// Limits the bytes that are reported as confirmed, because the rest is still to be verified.
+    /// Limits the number of bytes that are reported as confirmed, because the remaining bytes are not verified yet.
     nonisolated func limitConfirmed(to bytes: Int64) {
         verified.withLock { $0 = bytes }
     }
 }
 
 extension TUSCheckpoint {
-    /// One of the uploads. A missing segment is empty, and can't be changed.
+    /// The upload in a slot. If a segment is missing, the value is empty and can't be changed.
     subscript(slot: TUSUploadRecord.Slot) -> RemoteUpload {
         get {
             switch slot {

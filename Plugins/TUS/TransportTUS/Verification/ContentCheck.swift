@@ -2,18 +2,18 @@ import Foundation
 import TransferCore
 import TransportSupport
 
-/// How the server's content is compared with the sent content.
+/// How the transport verifies that the server has the sent content.
 enum ContentCheck: Hashable, Sendable {
-    /// By the server's offset only.
+    /// Only by the server's offset.
     case none
-    /// Each request has the checksum of its content (extension *checksum*).
+    /// Each request sends the checksum of its content in a header (extension *checksum*).
     case eachRequest(ChecksumAlgorithm)
-    /// Each request has the checksum of its content as a trailer (extension *checksum-trailer*), so the content is read only once.
+    /// Each request sends the checksum of its content as a trailer (extension *checksum-trailer*), so the content is read only once.
     case trailer(ChecksumAlgorithm)
-    /// The whole file is read back from the server and compared.
+    /// The transport reads the whole file back from the server and compares it.
     case readingBack
 
-    /// The size of requests with a checksum before the content. They are read twice, the second time from memory.
+    /// The maximum size of a request with the checksum in a header. Its content is read twice, the second time from the page cache.
     static let chunkSize: Int64 = 8 << 20
 
     /// Selects the check for a session's verification on a server.
@@ -35,7 +35,7 @@ enum ContentCheck: Hashable, Sendable {
         }
     }
 
-    /// Whether the server compares the content of each request.
+    /// Whether the server compares the checksum of each request.
     var comparesRequests: Bool {
         switch self {
         case .eachRequest, .trailer: true
@@ -54,7 +54,7 @@ enum ContentCheck: Hashable, Sendable {
 }
 
 extension ChecksumAlgorithm {
-    /// The best of a server's algorithms (tus 1.0.0, "Checksum"); nil if none is known.
+    /// Returns the best supported algorithm of a server (tus 1.0.0, "Checksum"); nil if none is supported.
     static func best(of names: [String]) -> ChecksumAlgorithm? {
         let names = Set(names.map { $0.lowercased() })
         return [.sha256, .sha1, .md5].first { names.contains($0.rawValue) }

@@ -3,9 +3,9 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// Verifies a file by reading it back, for servers that compare no checksums but offer downloads.
+/// Verifies a file by reading it back, for servers that do not compare checksums but offer downloads.
 struct ReadBack {
-    /// The number of bytes that stay unconfirmed until the comparison, to report its progress.
+    /// The number of bytes that stay unconfirmed until the comparison. They show its progress.
     private static let unconfirmed: Int64 = 1 << 20
 
     let server: TUSServer
@@ -16,20 +16,20 @@ struct ReadBack {
 
     private var size: Int64 { file.source.size }
 
-    /// To be called before any byte is confirmed.
+    /// Limits the confirmed bytes. Call it before any byte is confirmed.
     func begin() {
         record.limitConfirmed(to: size - min(size, Self.unconfirmed))
     }
 
-    /// Checks before the first byte is sent that the server offers uploads for download.
+    /// Checks that the server offers uploads for download, before any byte is sent.
     ///
     /// - Parameters:
     ///   - url: The empty upload.
-    ///   - metadata: The metadata of an upload that is only made for trying.
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if it does not; the upload is then removed.
+    ///   - metadata: The metadata of an empty upload that is created only for this check.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the server does not offer them. The upload is then removed.
     func probe(_ url: String, metadata: UploadMetadata) async throws {
         var status = try await status(of: url)
-        // Some offer only complete uploads, such as one without bytes.
+        // Some servers offer only complete uploads. An upload without bytes is complete.
         if status == 404 { status = try await statusOfEmptyUpload(metadata) }
         // 204 and 416 are valid responses for an empty upload.
         if (200..<300).contains(status) || status == 416 { return }
@@ -38,7 +38,7 @@ struct ReadBack {
         throw failure
     }
 
-    /// As ``probe(_:metadata:)``, for an upload that the app made: removes nothing, and makes no other upload.
+    /// Checks the same for an upload that the app supplied. It neither removes that upload nor creates another one.
     func probe(given url: String) async throws {
         let status = try await status(of: url)
         if status == 405 || status == 501 { throw unverifiable(status) }
@@ -59,7 +59,7 @@ struct ReadBack {
         return status
     }
 
-    /// - Throws: The error for a response that says nothing about the next one.
+    /// - Throws: The error for a temporary failure, which does not show whether downloads are supported.
     private func status(of url: String) async throws -> Int {
         let answer = try await server.ask(.get) { try await server.send(.get, to: url) }
         let isPassing = [408, 423, 429].contains(answer.status) || (answer.status >= 500 && answer.status != 501)
@@ -67,10 +67,10 @@ struct ReadBack {
         return answer.status
     }
 
-    /// Reads the whole file back and compares it with the local one.
+    /// Reads the whole file back and compares it with the local file.
     ///
-    /// - Returns: The checksum of both.
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if they differ; the upload is then removed.
+    /// - Returns: The checksum of both files.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the files differ. The upload is then removed.
     func compare(_ url: String) async throws -> String {
         let sink = HashingSink()
         let (size, record) = (size, record)
