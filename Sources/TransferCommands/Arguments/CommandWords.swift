@@ -18,7 +18,8 @@ enum CommandWords {
         var path = ""
         var commands = RootCommand.configuration.subcommands
         while !commands.isEmpty, let word = words.first, !word.hasPrefix("-") {
-            guard let command = commands.first(where: { $0.configuration.commandName == word || $0.configuration.aliases.contains(word) }) else {
+            guard let command = commands.first(where: { $0.configuration.commandName == word || $0.configuration.aliases.contains(word) })
+            else {
                 throw unknown(word, after: path, of: commands.compactMap { $0.configuration.commandName })
             }
             path += word + " "

@@ -19,7 +19,7 @@ public struct FileAttempt: Sendable {
     /// The number of the attempt since the file started or restarted, from 1.
     public let number: Int
 
-    /// Whether the file restarted at byte 0, possibly in an earlier process.
+    /// Whether the file restarted at byte 0, possibly in an earlier process, and no attempt of this transport has saved a checkpoint since.
     ///
     /// If so, the upload at ``AttemptOptions/uploadURL`` can already contain bytes of an earlier transfer, possibly of other content.
     public let isRestarted: Bool

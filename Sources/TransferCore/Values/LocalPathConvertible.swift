@@ -19,5 +19,20 @@ extension String: LocalPathConvertible {
 
 extension URL: LocalPathConvertible {
     /// The path of a file URL. The path of any other URL is its whole text, so that errors show it.
-    public var filePath: FilePath { FilePath(isFileURL ? path(percentEncoded: false) : absoluteString) }
+    public var filePath: FilePath {
+        guard isFileURL else { return FilePath(absoluteString) }
+        // The bytes of a path need not be UTF-8, so they can't be a string.
+        var bytes: [UInt8] = []
+        var rest = Array(path(percentEncoded: true).utf8)[...]
+        while let byte = rest.popFirst() {
+            let digits = byte == UInt8(ascii: "%") ? String(decoding: rest.prefix(2), as: UTF8.self) : ""
+            guard let decoded = UInt8(digits, radix: 16) else {
+                bytes.append(byte)
+                continue
+            }
+            bytes.append(decoded)
+            rest = rest.dropFirst(2)
+        }
+        return FilePath(bytes: bytes)
+    }
 }

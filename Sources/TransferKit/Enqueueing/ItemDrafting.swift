@@ -33,6 +33,9 @@ struct ItemDrafting {
         downloads = nil
         direction = folder == nil ? .upload : .download
         guard var folder else { return nil }
+        if folder.path.isEmpty {
+            problems.append(TransferError(.permanent, .unsupported, "The folder for the downloads is empty. For the working folder: ."))
+        }
         if !folder.path.isAbsolute { folder.path = workingFolder.pushing(folder.path) }
         do throws(TransferError) {
             downloads = try DownloadDrafting(into: folder)

@@ -57,6 +57,28 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// The content at the given URL is then of this version of the file, also at the next endpoint.
+    @Test func restartIsReportedUntilFirstCheckpoint() async throws {
+        let queue = try await open()
+        try await queue.save(Account("a", endpoints: ["x", "y"].map { fixture.memory.endpoint(host: $0) }))
+        fixture.memory.faults.append(.cut(afterBytes: 5_000))
+        let options = SessionOptions(retry: RetryPolicy(maximumAttempts: 2), onSourceChange: .restart)
+        let session = try await queue.enqueue(try fixture.upload("1", options: options))
+        try await queue.start()
+        await fixture.clock.sleeps(for: .seconds(1))
+        _ = try fixture.folder.file("1", size: 7_000)
+        fixture.memory.faults.append(.cut(afterBytes: 3_000))
+        fixture.memory.faults.append(.fail(TransferError(.transient, .serverError, "The server failed.")))
+        fixture.clock.advance(by: .seconds(1))
+        await fixture.clock.sleeps(for: .seconds(1))
+        fixture.clock.advance(by: .seconds(1))
+        #expect(try await session.value.state == .completed)
+        let seen = attempts.withLock { $0 }
+        #expect(seen.map(\.endpoint.address) == ["x", "x", "x", "y"].map { "memory://\($0)/" })
+        #expect(seen.map(\.isRestarted) == [false, true, false, false])
+        await queue.shutdown()
+    }
+
     @Test func itIsInNothingThatIsPrinted() async throws {
         let queue = try await open()
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint()]))

@@ -18,14 +18,21 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func detectsChangeDuringUpload() async throws {
+    /// The upload of a given URL belongs to the app, and stays.
+    @Test(arguments: [false, true]) func detectsChangeDuringUpload(isGiven: Bool) async throws {
         let file = Locked<TemporaryFile?>(nil)
-        let upload = try TestUpload(size: 10) { request, _ in
-            guard request.method == "PATCH" else { return [.created] }
-            return [.read(nil), .call { try? file.withLock { $0 }?.write([UInt8](repeating: 1, count: 11)) }, .accepted(10)]
+        var upload = try TestUpload(size: 10) { request, _ in
+            switch request.method {
+            case "POST": return [.created]
+            case "HEAD": return [.offset(0)]
+            case "PATCH": return [.read(nil), .call { try? file.withLock { $0 }?.write([UInt8](repeating: 1, count: 11)) }, .accepted(10)]
+            default: return [.tus(204)]
+            }
         }
+        if isGiven { upload.options.uploadURL = upload.server.url("/elsewhere/7") }
         file.withLock { $0 = upload.file }
         #expect(await upload.failure()?.failureClass == .sourceChanged)
+        #expect(upload.methods.contains("DELETE") != isGiven)
         await upload.end()
     }
 

@@ -51,7 +51,7 @@ struct TUSUpload {
         } catch let error as TransferError where error.failureClass == .sourceChanged {
             // The server has part of one version, or a mix of two. If the upload can't be removed, only the error reports that.
             var failure = error
-            failure.retryAfter = await server.removeIfAllowed(record.checkpoint.urls)?.retryAfter ?? error.retryAfter
+            failure.retryAfter = await server.removeIfAllowed(record.checkpoint.ownURLs)?.retryAfter ?? error.retryAfter
             throw failure
         }
         let unverified = await record.checkpoint.unverified
@@ -75,17 +75,16 @@ struct TUSUpload {
         let url = await record[.whole].url
         let stored = if let url { try await server.storedSize(of: url) } else { nil as (bytes: Int64, isReliable: Bool)? }
         if let stored, stored.bytes == receipt.bytes { return }
-        guard let url, let stored, stored.isReliable else {
+        guard let stored, stored.isReliable else {
             receipt.warnings.append(
                 "This upload is unverified: the server may have failed after it received \(uncounted) bytes, and then reported "
                     + "none of them. Some servers keep such bytes and append later bytes to them. Compare the file on the server.")
             return
         }
-        let busy = await server.removeIfAllowed([url])
+        let busy = await server.removeIfAllowed(record.checkpoint.ownURLs)
         throw TransferError(
             .resumeLost, .checksumMismatch,
-            "The server \(server.origin) has \(stored.bytes) bytes of a file of \(receipt.bytes). The upload was removed.",
-            retryAfter: busy?.retryAfter)
+            "The server \(server.origin) has \(stored.bytes) bytes of a file of \(receipt.bytes).", retryAfter: busy?.retryAfter)
     }
 
     private func transfer(_ receipt: inout TransferReceipt) async throws {

@@ -34,7 +34,7 @@ struct ReadBack {
         // 204 and 416 are valid responses for an empty upload.
         if (200..<300).contains(status) || status == 416 { return }
         var failure = unverifiable(status)
-        failure.retryAfter = await server.removeIfAllowed([url])?.retryAfter
+        failure.retryAfter = await server.removeIfAllowed(record.checkpoint.ownURLs)?.retryAfter
         throw failure
     }
 
@@ -55,7 +55,7 @@ struct ReadBack {
         let url = try await server.created(
             try await server.requestCreation(metadata, headers: [server.dialect.lengthHeader: "0"]))
         let status = try await status(of: url)
-        if let busy = await server.removeIfAllowed([url]) { throw busy }
+        if let busy = await server.removeIfAllowed(record.checkpoint.ownURLs) { throw busy }
         return status
     }
 
@@ -85,9 +85,9 @@ struct ReadBack {
         let remote = sink.result
         guard remote.bytes == size, remote.hash.checksum == local else {
             try await file.verifyUnchanged()
-            let busy = await server.removeIfAllowed([url])
+            let busy = await server.removeIfAllowed(record.checkpoint.ownURLs)
             throw TransferError(
-                .resumeLost, .checksumMismatch, "The upload at \(server.origin) differs from its source. It was removed.",
+                .resumeLost, .checksumMismatch, "The upload at \(server.origin) differs from its source.",
                 retryAfter: busy?.retryAfter)
         }
         record.limitConfirmed(to: .max)

@@ -20,7 +20,7 @@ extension FileRunner {
         var logger = context.logger
         for (key, value) in logMetadata(at: endpoint) { logger[metadataKey: key] = value }
         let attempt = FileAttempt(
-            transferID: transferID, number: history.attempts, isRestarted: file.generation > 1, endpoint: endpoint,
+            transferID: transferID, number: history.attempts, isRestarted: isRestarted(at: endpoint), endpoint: endpoint,
             payload: moving.payload, remotePath: try RemotePath(bytes: file.destination), checkpoint: stored,
             options: AttemptOptions(context.options, uploadURL: file.uploadPlace),
             origin: AttemptOrigin(session: "\(context.id)", item: file.position, context: context.live.context),
@@ -52,6 +52,11 @@ extension FileRunner {
     /// The metadata of log messages about the current attempt.
     func logMetadata(at endpoint: Endpoint) -> Logger.Metadata {
         ["item": "\(file.position)", "endpoint": "\(endpoint.location)", "attempt": "\(history.attempts)"]
+    }
+
+    /// Whether the file restarted, and no attempt with the endpoint's transport has stored a checkpoint since.
+    private func isRestarted(at endpoint: Endpoint) -> Bool {
+        file.generation > 1 && !availability.registered.contains { $0.transport == endpoint.transport && checkpoints[$0.address] != nil }
     }
 
     /// The ID of the file's transfer, which changes at each restart.

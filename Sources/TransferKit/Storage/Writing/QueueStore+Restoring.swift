@@ -73,8 +73,8 @@ extension QueueStore {
     private static func beginRestoring(_ number: Int64, in db: Database) throws -> SessionKey {
         let (key, content) = try restorableContent(number, in: db)
         guard
-            try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM removal WHERE quarantine = ? OR session = ?)", arguments: [number, key])
-                != true
+            try Bool.fetchOne(
+                db, sql: "SELECT EXISTS (SELECT 1 FROM removal WHERE quarantine = ? OR session = ?)", arguments: [number, key]) != true
         else {
             throw QueueError(.invalidTransition, "Rows of session \(number) are still being moved into quarantine. Retry in a few seconds.")
         }
