@@ -2,6 +2,7 @@ import ArgumentParser
 import SystemPackage
 import TransferControl
 import TransferCore
+import TransferKit
 
 struct AgentStartCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -38,7 +39,7 @@ struct AgentStartCommand: AsyncParsableCommand {
         if common.verbosity > 0 { arguments.append(Array("-v".utf8)) }
         let (words, log) = (arguments, folder.appending(RotatingLog.name))
         do {
-            _ = try await BlockingWork.run { () throws(CommandFailure) in try AgentLaunch.launch(words, log: log) }
+            _ = try await BlockingIO.run { () throws(CommandFailure) in try AgentLaunch.launch(words, log: log) }
         } catch {
             // Another command may have started an agent at the same time.
             guard let owner = try await common.answeringOwner()?.owner, owner.role == .agent else { throw error }

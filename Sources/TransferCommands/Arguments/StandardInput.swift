@@ -1,5 +1,6 @@
 import SystemPackage
 import TransferCore
+import TransferKit
 
 /// Reads standard input.
 enum StandardInput {
@@ -7,7 +8,7 @@ enum StandardInput {
     ///
     /// - Parameter what: A plural noun for the expected content, for error messages.
     static func read(_ what: String) async throws(CommandFailure) -> [UInt8] {
-        try await BlockingWork.run { () throws(CommandFailure) in try readNow(what) }
+        try await BlockingIO.run { () throws(CommandFailure) in try readNow(what) }
     }
 
     private static func readNow(_ what: String) throws(CommandFailure) -> [UInt8] {

@@ -89,7 +89,7 @@ struct AddCommand: AsyncParsableCommand {
         let items = direction.download ? try remoteItems(given.map(\.path)) : try await localItems(given.map(\.path))
         let requests = try requests(for: each ? items.map { [$0] } : [items], try await transfer.options())
         let asksForParts = transfer.parallel != nil
-        let (clash, isSingleFile) = await BlockingWork.run {
+        let (clash, isSingleFile) = await BlockingIO.run {
             (
                 RemoteNameClash(in: items),
                 asksForParts && requests.allSatisfy { $0.items.count == 1 && $0.items.first?.source?.isFolder == false }
@@ -159,7 +159,7 @@ struct AddCommand: AsyncParsableCommand {
     private func localItems(_ paths: [FilePath]) async throws -> [TransferItem] {
         let naming = try RemoteNaming(to: to.map(ProcessArguments.bytes))
         let links = direction.symlinks ?? .skip
-        return try await BlockingWork.run { () throws(TransferError) in
+        return try await BlockingIO.run { () throws(TransferError) in
             try paths.map { path throws(TransferError) in
                 TransferItem(path, as: try naming.destination(of: path), symbolicLinks: links)
             }

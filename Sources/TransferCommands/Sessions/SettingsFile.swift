@@ -14,7 +14,7 @@ enum SettingsFile {
     /// - Throws: An error that names the file and line, but no value.
     static func read(_ path: FilePath) async throws -> [String: String] {
         if path == standardInput { return try settings(in: try await StandardInput.read("settings"), of: "standard input") }
-        let bytes = try await BlockingWork.run { try PrivateFile.read(path, as: "settings file", limit: limit) }
+        let bytes = try await BlockingIO.run { try PrivateFile.read(path, as: "settings file", limit: limit) }
         return try settings(in: bytes, of: "the settings file \(path)")
     }
 

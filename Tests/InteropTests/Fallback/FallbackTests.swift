@@ -60,6 +60,9 @@ import TransportSFTP
 
         let first = checkStory(story, of: session, fixture).prefix(10)
         try await checkEnd(of: session, first, fixture, server)
+        // Requests are logged without paths. Files of all sessions share a connection.
+        let opened = fixture.log.metadata(of: "open 127.0.0.1")
+        #expect(opened.count >= 39 && opened.allSatisfy { $0["status"] == "0" && $0["session"] == nil })
         let large = try #require(fixture.arrival(of: "large"))
         #expect(large.checkpoint == nil, "at another endpoint, a file starts from byte 0")
         #expect(large.leftBehind >= 1_000_000, "the first endpoint keeps its bytes until the file is complete at another one")

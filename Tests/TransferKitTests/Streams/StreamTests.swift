@@ -169,7 +169,7 @@ import TransportTesting
         // Its file is removed with it, and a retry explains why it can't work.
         try await queue.retry(session.id)
         let again = await #expect(throws: TransferError.self) { try await session.value }
-        #expect(again?.failureClass == .sourceLost && again?.message.contains("Enqueue it again") == true)
+        #expect(again?.failureClass == .sourceLost && again?.message.contains("with another stream") == true)
         await queue.shutdown()
     }
 

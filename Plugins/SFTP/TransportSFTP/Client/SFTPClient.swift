@@ -1,4 +1,5 @@
 import Locking
+package import Logging
 package import TransferCore
 
 /// The client side of one SFTP session. It encodes requests for any number of files and decodes the responses. Another object, the mover, transfers
@@ -53,16 +54,20 @@ package final class SFTPClient: Sendable {
     /// The name of the server for messages, such as `sftp.example.com`.
     package let serverName: String
     private let state = Locked(State())
+    private let logger: Logger?
     private let wake: @Sendable () -> Void
     private let giveUp: @Sendable (TransferError) -> Void
 
     /// - Parameters:
+    ///   - logger: Receives each request except those for content, with the level debug.
     ///   - wake: Called from any thread when there are bytes to send.
     ///   - giveUp: Called when the server violates the protocol. No later packet can be decoded, so the connection is useless.
     package init(
-        serverName: String, wake: @escaping @Sendable () -> Void, giveUp: @escaping @Sendable (TransferError) -> Void = { _ in }
+        serverName: String, logger: Logger? = nil, wake: @escaping @Sendable () -> Void,
+        giveUp: @escaping @Sendable (TransferError) -> Void = { _ in }
     ) {
         self.serverName = serverName
+        self.logger = logger
         self.wake = wake
         self.giveUp = giveUp
     }
@@ -250,6 +255,7 @@ package final class SFTPClient: Sendable {
     /// - Returns: The number of the request, for ``forget(_:)``.
     @discardableResult
     func submit(_ request: Request, taken: (@Sendable () -> Void)? = nil, completion: @escaping Completion) -> UInt32 {
+        let completion = logging(request, completion)
         let opens =
             switch request {
             case .open, .opendir: true
@@ -267,8 +273,31 @@ package final class SFTPClient: Sendable {
         return id
     }
 
+    /// Returns a function that logs the response to a request, and then calls the completion.
+    private func logging(_ request: Request, _ completion: @escaping Completion) -> Completion {
+        guard let logger, logger.logLevel <= .debug, !request.isForContent else { return completion }
+        let start = ContinuousClock.now
+        return { [serverName] result in
+            // Omits the path, like the log of HTTP requests.
+            logger.debug(
+                "\(request.name) \(serverName)", metadata: ["status": "\(result.logged)", "latency": "\(ContinuousClock.now - start)"])
+            completion(result)
+        }
+    }
+
     /// Abandons the response to a request. If the response opens a handle, the client closes it.
     func forget(_ id: UInt32) {
         state.withLock { $0.waiting[id]?.completion = nil }
+    }
+}
+
+extension Result<Response, TransferError> {
+    /// The status of a response, for the log.
+    fileprivate var logged: String {
+        switch self {
+        case .success(.status(let status)): "\(status.code.rawValue)"
+        case .success: "0"
+        case .failure(let error): error.code.rawValue
+        }
     }
 }

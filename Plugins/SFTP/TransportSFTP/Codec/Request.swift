@@ -55,6 +55,26 @@ package enum Request: Hashable, Sendable {
         }
     }
 
+    /// Whether the request transfers content or names, so that there can be very many.
+    var isForContent: Bool {
+        switch self {
+        case .read, .write, .readdir: true
+        default: false
+        }
+    }
+
+    /// The name of the request, for the log.
+    var name: String {
+        switch self {
+        case .posixRename: "posix-rename"
+        case .hardlink: "hardlink"
+        case .fsync: "fsync"
+        case .statvfs, .fstatvfs: "statvfs"
+        case .limits: "limits"
+        default: "\(type)"
+        }
+    }
+
     /// The first packet of a session.
     package static let initialize: [UInt8] = {
         var writer = PacketWriter(.initialize)

@@ -38,7 +38,7 @@ struct SSHConnector: SFTPConnector {
         }
         let program = current.withLock { $0 }
         do {
-            return try await SSHLink.open(over: connection, by: program, to: server.address)
+            return try await SSHLink.open(over: connection, by: program, to: server.address, logger: logger)
         } catch {
             await connection.close()
             program?.end()
@@ -76,10 +76,13 @@ final class SSHLink: SFTPLink {
     private let program: ProxyProgram?
 
     static func open(
-        over connection: SSHConnection, by program: ProxyProgram?, to address: SFTPAddress
+        over connection: SSHConnection, by program: ProxyProgram?, to address: SFTPAddress, logger: Logger
     ) async throws -> SSHLink {
         let line = Line()
-        let client = SFTPClient(serverName: address.serverName, wake: { line.wake() }, giveUp: { _ in line.close() })
+        // Other attempts use the connection, too.
+        var logger = logger
+        for key in ["session", "item", "attempt"] { logger[metadataKey: key] = nil }
+        let client = SFTPClient(serverName: address.serverName, logger: logger, wake: { line.wake() }, giveUp: { _ in line.close() })
         let channel = try await connection.openSubsystem("sftp", handler: client)
         line.channel.withLock { $0 = channel }
         // Sends requests that were made before the client could wake the channel.
