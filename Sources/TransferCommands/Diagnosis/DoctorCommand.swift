@@ -21,8 +21,8 @@ struct DoctorCommand: AsyncParsableCommand {
         ProcessSecrecy.begin()
         let folder = try StoreLocation.folder(option: common.store?.path)
         var findings = versions()
-        if let finding = await BlockingIO.run({ FolderCheck.finding(folder) }) { findings.append(finding) }
-        if let finding = await BlockingIO.run({ FolderCheck.diskFinding(folder) }) { findings.append(finding) }
+        if let finding = await BlockingIO.run(.files, { FolderCheck.finding(folder) }) { findings.append(finding) }
+        if let finding = await BlockingIO.run(.files, { FolderCheck.diskFinding(folder) }) { findings.append(finding) }
         let accounts: [AccountStatus]
         do {
             let seen = try await common.withQueue { queue in

@@ -34,7 +34,7 @@ struct ReadBack {
         // 204 and 416 are valid responses for an empty upload.
         if (200..<300).contains(status) || status == 416 { return }
         var failure = unverifiable(status)
-        failure.retryAfter = await server.removeIfAllowed(record.checkpoint.ownURLs)?.retryAfter
+        failure.retryAfter = await server.removeIfAllowed([url])?.retryAfter
         throw failure
     }
 
@@ -55,7 +55,7 @@ struct ReadBack {
         let url = try await server.created(
             try await server.requestCreation(metadata, headers: [server.dialect.lengthHeader: "0"]))
         let status = try await status(of: url)
-        if let busy = await server.removeIfAllowed(record.checkpoint.ownURLs) { throw busy }
+        if let busy = await server.removeIfAllowed([url]) { throw busy }
         return status
     }
 
