@@ -7,7 +7,7 @@
     /// Runs the suite below in a process in which look-ups can hang.
     @Suite(.timeLimit(.minutes(10))) struct NameLookUpTests {
         @Test(.enabled(if: !HangingResolver.isPresent, "This is the process with the hanging resolver."))
-        func hangingLookUps() async throws {
+        func hangingLookUpsDelayNothing() async throws {
             // Waits for two child processes.
             let (status, output) = try await WorkerThreads(limit: 1).run { try HangingResolver.run(testsNamed: "LookUpsThatHang") }
             #expect(status == 0, "\(output)")

@@ -4,7 +4,7 @@ import Testing
 /// The articles contain only code from `Articles/` and from the samples, which compiles.
 @Suite struct ArticleTests {
     @Test(arguments: Catalog.articles) func codeCompiles(article: String) throws {
-        let shown = try Catalog.code(in: article).filter { try !Catalog.isOfASample($0) }
+        let shown = try Catalog.code(in: article).filter { try !Catalog.isInSample($0) }
         let compiled = try Catalog.compiledCode(of: article)
         #expect(shown.count == compiled.count)
         for (shown, compiled) in zip(shown, compiled) { #expect(shown == compiled) }
@@ -46,7 +46,7 @@ enum Catalog {
     }
 
     /// Whether a sample contains a block, apart from its indentation.
-    static func isOfASample(_ block: [String]) throws -> Bool {
+    static func isInSample(_ block: [String]) throws -> Bool {
         let samples = package.appending(path: "Samples")
         let wanted = block.map(trimmed)
         return try FileManager.default.subpathsOfDirectory(atPath: samples.path).contains { name in

@@ -20,12 +20,12 @@ import TransportTUS
         settings.map { "| `\($0.name)` | \($0.values) | \($0.standard) |" }
     }
 
-    @Test func theSettingsOfTUS() throws {
+    @Test func listsTUSSettings() throws {
         let article = "Plugins/TUS/TransportTUS/TransportTUS.docc/TUSAccounts.md"
         #expect(try table(below: "Settings of accounts", in: article) == rows(TUSTransport.settings))
     }
 
-    @Test func theSettingsOfPlainHTTP() throws {
+    @Test func listsPlainHTTPSettings() throws {
         let article = "Plugins/HTTP/TransportHTTP/TransportHTTP.docc/PlainHTTP.md"
         #expect(try table(below: "Settings of accounts", in: article) == rows(HTTPTransport.settings.filter(\.isForEndpoints)))
         let ofSessions = HTTPTransport.settings.filter(\.isForSessions)
@@ -34,7 +34,7 @@ import TransportTUS
         #expect(try table(below: "Settings of sessions", in: article) == ["| \(shared) | as for accounts |"] + own)
     }
 
-    @Test func theSettingsOfSFTP() throws {
+    @Test func listsSFTPSettings() throws {
         let article = "Sources/TransferKit/TransferKit.docc/OperatingTransferq.md"
         #expect(try table(below: "Accounts for SFTP", in: article) == rows(SFTPTransport.settings))
     }

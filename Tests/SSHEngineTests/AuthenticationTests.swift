@@ -20,7 +20,7 @@ struct AuthenticationTests {
         options: [String] = []
     ) async throws -> FilePath {
         let file = server.folder.appending(path: "key_\(UUID().uuidString)")
-        try await SSHServerProcess.awayFromThePool {
+        try await SSHServerProcess.runBlocking {
             try SSHServerProcess.makeKey(at: file, type: type, passphrase: passphrase, options: options)
             if isAuthorized { try server.authorize(file.path + ".pub") }
         }
@@ -113,7 +113,7 @@ struct AuthenticationTests {
         let keys = [
             try await makeKey(server, .rsa), try await makeKey(server, .ed25519, isAuthorized: false), try await makeKey(server, .ecdsa),
         ]
-        try await SSHServerProcess.awayFromThePool {
+        try await SSHServerProcess.runBlocking {
             // ssh-add fails until the agent listens.
             while !FileManager.default.fileExists(atPath: socket.path) { usleep(2_000) }
             try SSHServerProcess.run("/usr/bin/ssh-add", ["-q"] + keys.map(\.string), environment: ["SSH_AUTH_SOCK": socket.path])

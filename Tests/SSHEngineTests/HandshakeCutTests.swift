@@ -46,7 +46,7 @@ struct HandshakeCutTests {
         }
     }
 
-    private func isWorthAnotherAttempt(_ error: TransferError) -> Bool { error.failureClass == .transient && error.code == .connectionLost }
+    private func isTransientLoss(_ error: TransferError) -> Bool { error.failureClass == .transient && error.code == .connectionLost }
 
     /// Up to the response to the key exchange, which depends on the client's request and differs each time.
     @Test func `a cut at any byte of the key exchange is transient`() async throws {
@@ -71,7 +71,7 @@ struct HandshakeCutTests {
             settings.port = relay.port
             let error = try await failure(settings)
             relay.stop()
-            #expect(isWorthAnotherAttempt(error), "after \(answer) bytes from the server, \(limit) to it: \(error)")
+            #expect(isTransientLoss(error), "after \(answer) bytes from the server, \(limit) to it: \(error)")
         }
     }
 

@@ -65,7 +65,7 @@ struct HostKeyTests {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let other = server.folder.appending(path: "other")
-        try await SSHServerProcess.awayFromThePool { try SSHServerProcess.makeKey(at: other, type: .ed25519) }
+        try await SSHServerProcess.runBlocking { try SSHServerProcess.makeKey(at: other, type: .ed25519) }
         let key = try String(contentsOf: other.appendingPathExtension("pub"), encoding: .utf8).split(separator: " ").prefix(2)
         let path = try file(server, "# the second line counts\n[127.0.0.1]:\(server.port) \(key.joined(separator: " "))\n")
         for trust in [HostKeyPolicy.Trust.strict, .acceptNew] {

@@ -98,7 +98,7 @@ struct HostileServerTests {
         #expect(error.code == .timedOut)
     }
 
-    @Test func `another service is named`() async throws {
+    @Test func `names a service other than SSH`() async throws {
         let ftp = try await failure(greeting: Array("220 ftp.example.com\r\n".utf8)) { $0.handshakeTimeout = .milliseconds(200) }
         #expect(ftp.code == .notThisProtocol)
         #expect(ftp.description.contains("220 ftp.example.com"))
@@ -108,19 +108,19 @@ struct HostileServerTests {
     }
 
     @Test(arguments: ["Exceeded MaxStartups\r\n", "Not allowed at this time\r\n"])
-    func `a busy server is named`(greeting: String) async throws {
+    func `reports a busy server`(greeting: String) async throws {
         let error = try await failure(greeting: Array(greeting.utf8), closes: true)
         #expect(error.failureClass == .transient && error.code == .serverError, "\(error)")
         #expect(error.message.contains("at the moment") && error.message.contains("MaxStartups"), "\(error)")
     }
 
-    @Test func `a server at its log-in limit is busy`() async throws {
+    @Test func `reports a server at its log-in limit as busy`() async throws {
         let server = try await SSHServerProcess.start(options: ["MaxStartups 1:100:1"])
         defer { server.stop() }
         let other = try RawClient(to: server.port)
         defer { other.close() }
         // Its greeting shows that the server counts this connection.
-        #expect(try await SSHServerProcess.awayFromThePool { other.receive() }.starts(with: Array("SSH-2.0-".utf8)))
+        #expect(try await SSHServerProcess.runBlocking { other.receive() }.starts(with: Array("SSH-2.0-".utf8)))
         let settings = try server.settings()
         let error = try await failure(settings)
         #expect(error.failureClass == .transient && error.code == .serverError, "\(error)")

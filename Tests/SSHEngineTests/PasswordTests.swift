@@ -67,7 +67,7 @@ struct PasswordTests {
         let server = try await start(options + ["LogLevel DEBUG1"])
         defer { server.stop() }
         let stranger = server.folder.appending(path: "stranger")
-        try await SSHServerProcess.awayFromThePool { try SSHServerProcess.makeKey(at: stranger, type: .ed25519) }
+        try await SSHServerProcess.runBlocking { try SSHServerProcess.makeKey(at: stranger, type: .ed25519) }
         var settings = try settings(server)
         settings.authentication.keyFiles = [.init(path: FilePath(stranger.path))]
         let trying = settings
@@ -82,7 +82,7 @@ struct PasswordTests {
         let server = try await start(["PasswordAuthentication yes"])
         defer { server.stop() }
         let key = server.folder.appending(path: "locked")
-        try await SSHServerProcess.awayFromThePool {
+        try await SSHServerProcess.runBlocking {
             try SSHServerProcess.makeKey(at: key, type: .ed25519, passphrase: "as long as it takes")
         }
         var settings = try settings(server)

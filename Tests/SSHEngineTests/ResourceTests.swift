@@ -26,7 +26,7 @@ struct ResourceTests {
         return try #require(fields.dropFirst().first.flatMap { Int($0) }) * Int(sysconf(CInt(_SC_PAGESIZE)))
     }
 
-    @Test func `connections that were closed, dropped, refused or cancelled leave nothing behind`() async throws {
+    @Test func `releases all resources of ended connections`() async throws {
         let server = try await SSHServerProcess.start(subsystems: ["echo": "exec cat"])
         defer { server.stop() }
         let relay = try RawServer.relay(to: server.port)

@@ -44,7 +44,7 @@ package final class SSHServerProcess: Sendable {
     package static func start(
         hostKeys: [KeyType] = [.ed25519], options: [String] = [], subsystems: [String: String] = [:], knowsPasswords: Bool = false
     ) async throws -> SSHServerProcess {
-        try await awayFromThePool { try SSHServerProcess(hostKeys, options, subsystems, knowsPasswords) }
+        try await runBlocking { try SSHServerProcess(hostKeys, options, subsystems, knowsPasswords) }
     }
 
     private init(_ hostKeys: [KeyType], _ options: [String], _ subsystems: [String: String], _ knowsPasswords: Bool) throws {
@@ -132,13 +132,13 @@ package final class SSHServerProcess: Sendable {
     /// Kills the server and the processes of all connections, as a power failure would.
     package func crash() async throws {
         let process = process.withLock { $0 }
-        try await Self.awayFromThePool { process.killTree() }
+        try await Self.runBlocking { process.killTree() }
     }
 
     /// Restarts the server after ``crash()``, on the same port.
     package func startAgain() async throws {
         let (folder, preload, port) = (folder, preload, port)
-        let process = try await Self.awayFromThePool {
+        let process = try await Self.runBlocking {
             for _ in 0..<1_000 {
                 // Another connection may temporarily use that port as its own.
                 let process = try Self.start(
@@ -167,7 +167,7 @@ package final class SSHServerProcess: Sendable {
     }
 
     /// Runs blocking work outside the cooperative pool.
-    package static func awayFromThePool<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+    package static func runBlocking<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             do {
                 try startThread { continuation.resume(with: Result(catching: body)) }

@@ -8,7 +8,7 @@ import TransferCore
 
     @Suite struct FileBlocksTests {
         /// A disk without enough space, and a user without enough quota: the system may have reserved a part of the blocks.
-        @Test(arguments: [ENOSPC, EDQUOT]) func aFailedReservationLeavesNoBlocks(code: CInt) throws {
+        @Test(arguments: [ENOSPC, EDQUOT]) func releasesBlocksOfFailedReservation(code: CInt) throws {
             let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "blocks-\(UUID().uuidString)").path)
             let file = try FileDescriptor.open(
                 path, .readWrite, options: [.create, .exclusiveCreate, .closeOnExec], permissions: .ownerReadWrite)
@@ -28,7 +28,7 @@ import TransferCore
         }
 
         /// A file system without this function: the file is written without a reservation.
-        @Test func aMissingFunctionIsNoFailure() throws {
+        @Test func toleratesMissingFunction() throws {
             try FileBlocks.reserve(.standardInput, 8 << 20) { EOPNOTSUPP }
         }
 

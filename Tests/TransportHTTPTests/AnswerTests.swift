@@ -68,7 +68,7 @@ import TransportHTTP
         ("put", 307, ["Location": "http://127.0.0.2:81/x"], "http://127.0.0.2:81, which the account does not trust"),
         ("put", 307, [:], "without a valid target"), ("get", 302, ["Location": "https://127.0.0.2/x"], "https://127.0.0.2, "),
     ])
-    func refusalSaysWhatToDo(mode: String, status: Int, headers: [String: String], words: String) async throws {
+    func refusalIncludesAdvice(mode: String, status: Int, headers: [String: String], words: String) async throws {
         let transfer = try TestTransfer(mode, size: mode == "get" ? nil : 10, answers: [[.answer(status, headers)]])
         let failure = try #require(await transfer.failure())
         #expect(failure.message.contains(words), "\(failure)")

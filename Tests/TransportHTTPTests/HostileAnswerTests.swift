@@ -68,8 +68,8 @@ import TransportHTTP
             let headers = "ETag: \"v1\"\r\n"
             var transfer = try TestTransfer("get") { request, _ in
                 let isPart = request.headers["range"] != nil
-                let told = isPart ? "Content-Range: bytes 0-9/\(length)\r\nContent-Length: 10" : "Content-Length: \(length)"
-                return [.raw("HTTP/1.1 \(isPart ? 206 : 200) Scripted\r\n\(headers)\(told)\r\n\r\n0123456789"), .close]
+                let lengthHeaders = isPart ? "Content-Range: bytes 0-9/\(length)\r\nContent-Length: 10" : "Content-Length: \(length)"
+                return [.raw("HTTP/1.1 \(isPart ? 206 : 200) Scripted\r\n\(headers)\(lengthHeaders)\r\n\r\n0123456789"), .close]
             }
             transfer.options.parallel = parallel
             let failure = await transfer.failure()

@@ -30,7 +30,7 @@ import TransportSupport
         Set(options.settings.keys.map { key in key.firstIndex(of: ".").map { "\(key[..<$0]).NAME" } ?? key }).sorted()
     }
 
-    @Test func allSettingsAreWrittenAndRead() throws {
+    @Test func writesAndReadsAllSettings() throws {
         #expect(try HTTPOptions(settings: Self.ofEndpoint.settings) == Self.ofEndpoint)
         #expect(names(Self.ofEndpoint) == HTTPTransport.settings.filter(\.isForEndpoints).map(\.name))
         #expect(try HTTPOptions(settings: [:], session: Self.ofSession.settings) == Self.ofSession)
@@ -39,7 +39,7 @@ import TransportSupport
         try HTTPTransport.validate(.http("https+form://host/", options: Self.ofEndpoint))
     }
 
-    @Test func aSessionTakesPrecedence() throws {
+    @Test func sessionTakesPrecedence() throws {
         let options = try HTTPOptions(
             settings: HTTPOptions(fileField: "upload", fields: ["a": "1", "b": "1"]).settings,
             session: HTTPOptions(upload: .put, fileField: "reel", fields: ["b": "2"]).settings)
@@ -47,14 +47,14 @@ import TransportSupport
     }
 
     @Test(arguments: [("uplaod", "upload"), ("filefield", "fileField"), ("fields.a", "field.NAME"), ("uploadUrl.a", "uploadURL.NAME")])
-    func theNearestSettingIsNamed(name: String, nearest: String) {
+    func suggestsNearestSetting(name: String, nearest: String) {
         let error = #expect(throws: TransferError.self) { try HTTPOptions(settings: [:], session: [name: "https://host/needle"]) }
         #expect(error?.message.contains("Did you mean \(nearest)?") == true)
         #expect(error?.message.contains("needle") == false)
     }
 
     /// A URL for an upload is a capability.
-    @Test func urlsAreNotPrinted() {
+    @Test func doesNotPrintURLs() {
         var dumped = ""
         dump(Self.ofSession, to: &dumped)
         for text in ["\(Self.ofSession)", String(reflecting: Self.ofSession), dumped] {
@@ -69,7 +69,7 @@ import TransportSupport
         HTTPOptions(files: ["a": ["relative"]]), HTTPOptions(files: ["a": []]), HTTPOptions(acceptedStatuses: [200]),
         HTTPOptions(transferTimeout: .zero), HTTPOptions(metadataPrefix: "x: "),
     ])
-    func invalidOptionsAreRejected(options: HTTPOptions) {
+    func rejectsInvalidOptions(options: HTTPOptions) {
         let error = #expect(throws: TransferError.self) { try HTTPTransport.validate(.http("https+put://host/", options: options)) }
         #expect(error?.code == .invalidEndpoint && error?.message.contains("needle") == false)
     }

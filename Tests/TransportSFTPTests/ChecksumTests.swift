@@ -134,7 +134,7 @@ struct ChecksumTests {
     @Test func doesNotSendUnverifiableFile() async throws {
         let peer = ScriptedPeer { question in
             switch question.type {
-            case .open where Self.wantsReading(question.body):
+            case .open where Self.opensForReading(question.body):
                 [ScriptedPeer.status(question.id, .permissionDenied)]
             case .open: [ScriptedPeer.handle(question.id)]
             case .lstat: [ScriptedPeer.status(question.id, .noSuchFile)]
@@ -158,7 +158,7 @@ struct ChecksumTests {
     }
 
     /// The mode follows the path; its first bit requests reading (draft-ietf-secsh-filexfer-02, section 6.3).
-    private static func wantsReading(_ body: [UInt8]) -> Bool {
+    private static func opensForReading(_ body: [UInt8]) -> Bool {
         let length = body.prefix(4).reduce(0) { $0 << 8 | Int($1) }
         return body.dropFirst(4 + length).prefix(4).last.map { $0 & 1 == 1 } ?? false
     }
@@ -181,7 +181,7 @@ struct ChecksumTests {
     // MARK: Mismatches
 
     /// A shell that changes a byte of a file before each computation.
-    private func spoiler(_ file: Locked<URL?>) -> TestShell {
+    private func corruptingShell(_ file: Locked<URL?>) -> TestShell {
         TestShell {
             guard let url = file.withLock({ $0 }) else { return }
             let handle = try FileHandle(forUpdating: url)
@@ -193,7 +193,7 @@ struct ChecksumTests {
 
     @Test func removesUploadAfterMismatch() async throws {
         let target = Locked<URL?>(nil)
-        try await ProcessFixture.with(commands: spoiler(target)) { fixture in
+        try await ProcessFixture.with(commands: corruptingShell(target)) { fixture in
             target.withLock { $0 = fixture.server.appending(path: ".tq-t-1.part") }
             let transfer = verifying(fixture)
             let source = try transfer.source(Data(repeating: 1, count: 1000))
@@ -205,7 +205,7 @@ struct ChecksumTests {
 
     @Test func doesNotPlaceDownloadAfterMismatch() async throws {
         let target = Locked<URL?>(nil)
-        try await ProcessFixture.with(commands: spoiler(target)) { fixture in
+        try await ProcessFixture.with(commands: corruptingShell(target)) { fixture in
             target.withLock { $0 = fixture.server.appending(path: "a.bin") }
             try fixture.put(Data(repeating: 1, count: 1000), "a.bin")
             let transfer = verifying(fixture)

@@ -8,17 +8,17 @@ import TransportTesting
 /// The SFTP transport keeps the promises of every transport, with OpenSSH's server over pipes.
 @Suite struct ConformanceTests {
     @Test(arguments: TransportPromise.allCases)
-    func keepsPromise(_ promise: TransportPromise) async throws {
+    func keepsUploadPromise(_ promise: TransportPromise) async throws {
         try await withFixture { try await promise.verify($0) }
     }
 
     @Test(arguments: StreamPromise.allCases)
-    func keepsPromise(_ promise: StreamPromise) async throws {
+    func keepsStreamPromise(_ promise: StreamPromise) async throws {
         try await withFixture { try await promise.verify($0) }
     }
 
     @Test(arguments: DownloadPromise.allCases)
-    func keepsPromise(_ promise: DownloadPromise) async throws {
+    func keepsDownloadPromise(_ promise: DownloadPromise) async throws {
         try await withFixture(cutting: .fromServer) { try await promise.verify($0) }
     }
 

@@ -12,7 +12,7 @@ import TransportSupport
             proxy: .environment, proxyUser: "me", proxyExceptions: ["localhost"], interface: "127.0.0.1", addressFamily: .ipv4),
         keepTimes: true, keepModes: true, partFiles: false, sync: false)
 
-    @Test func allSettingsAreWrittenAndRead() throws {
+    @Test func writesAndReadsAllSettings() throws {
         let command = SFTPOptions(agent: .socket("/run/agent"), hostKey: .acceptNew, proxyCommand: "ssh -W %h:%p jump")
         for options in [Self.others, command, SFTPOptions()] {
             #expect(try SFTPOptions(settings: options.settings) == options)
@@ -24,7 +24,7 @@ import TransportSupport
     }
 
     @Test(arguments: [("keepTime", "keepTimes"), ("identities", "identity"), ("ParallelThreshold", "parallelThreshold")])
-    func theNearestSettingIsNamed(name: String, nearest: String) {
+    func suggestsNearestSetting(name: String, nearest: String) {
         let error = #expect(throws: TransferError.self) { try SFTPOptions(settings: [name: "1"]) }
         #expect(error?.message.contains("Did you mean \(nearest)?") == true, "\(error?.message ?? "")")
     }
@@ -33,14 +33,14 @@ import TransportSupport
         ["knownHosts": ""], ["identity": ""], ["identity": "\n"], ["agent": ""], ["proxyCommand": ""],
         ["parallelThreshold": "9223372036854775807"], ["proxy": "socks5://a:1", "proxyCommand": "nc %h %p"], ["caFile": "/etc/ca.pem"],
     ])
-    func invalidSettingsAreRejected(settings: [String: String]) {
+    func rejectsInvalidSettings(settings: [String: String]) {
         let error = #expect(throws: TransferError.self) { try SFTPOptions(settings: settings) }
         #expect(error?.code == .invalidEndpoint)
         #expect(settings.keys.allSatisfy { error?.message.contains($0) == true })
     }
 
     /// Of several errors, always the same one is reported.
-    @Test func settingsAreReadInAlphabeticalOrder() {
+    @Test func readsSettingsInAlphabeticalOrder() {
         let settings = ["sync": "1", "partFiles": "1", "keepTimes": "1", "keepModes": "1", "allowSHA1": "1", "maxConnections": "0"]
         for _ in 0..<20 {
             let copy = Dictionary(uniqueKeysWithValues: settings.shuffled())

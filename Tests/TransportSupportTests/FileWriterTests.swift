@@ -150,7 +150,7 @@ import TransportSupport
     }
 
     /// The system reports a failed write-back once, and drops the bytes: a later sync of the same descriptor succeeds without them.
-    @Test func noLaterSyncVouchesForLostBytes() async throws {
+    @Test func laterSyncDoesNotConfirmLostBytes() async throws {
         let destination = folder.destination("file")
         let errors = Locked<[CInt]>([0, EIO])
         let writer = try await open(destination, failingSyncs: errors)

@@ -43,7 +43,7 @@ import TransportSupport
         return error?.message ?? ""
     }
 
-    @Test func writesWhatItReads() throws {
+    @Test func preservesSettings() throws {
         let endpoint = ["size": "7", "color": "green", "name": "a", "words": "a,b", "isOn": "true", "key.a.b": "1", "key.c": ""]
         let options = try Self.table.read(endpoint)
         #expect(
@@ -64,17 +64,17 @@ import TransportSupport
     @Test(arguments: [
         ("sizes", "size"), ("COLOR", "color"), ("nmae", "name"), ("keys.a", "key.NAME"), ("key", "key.NAME"), ("key.", "key.NAME"),
     ])
-    func namesTheNearest(name: String, nearest: String) {
+    func suggestsNearestSetting(name: String, nearest: String) {
         #expect(error([name: "1"]) == "The setting \"\(name)\" is unknown to the test transport. Did you mean \(nearest)?")
     }
 
-    @Test(arguments: ["?", "", "proxyCommand"]) func namesAllIfNoneIsNear(name: String) {
+    @Test(arguments: ["?", "", "proxyCommand"]) func listsAllSettingsIfNoneIsNear(name: String) {
         let message = error([name: "1"])
         #expect(message.contains(name.debugDescription))
         #expect(message.hasSuffix("; valid settings are color, isOn, key.NAME, name, size, words."))
     }
 
-    @Test func sessionsHaveSettingsOfTheirOwn() {
+    @Test func distinguishesSessionSettings() {
         #expect(error(["time": "1"]).contains("time is only for sessions"))
         #expect(error([:], session: ["color": "red"]).hasSuffix("settings for sessions are size, time."))
         #expect(error([:], session: ["?": "1"]).hasSuffix("settings for sessions are size, time."))
@@ -87,18 +87,18 @@ import TransportSupport
         #expect(error(settings).hasPrefix("The setting color is \"x\"; write one of green, red"))
     }
 
-    @Test(arguments: ["size": "0", "name": "", "time": "0", "isOn": "1", "color": ""]) func invalidValuesAreShown(
+    @Test(arguments: ["size": "0", "name": "", "time": "0", "isOn": "1", "color": ""]) func showsInvalidValues(
         name: String, value: String
     ) {
         let message = name == "time" ? error([:], session: [name: value]) : error([name: value])
         #expect(message.hasPrefix("The setting \(name) is \(value.debugDescription); write "))
     }
 
-    @Test(arguments: ["72057594037927937", "9223372036854775807", "9223372036854775808"]) func sizesAreBounded(size: String) {
+    @Test(arguments: ["72057594037927937", "9223372036854775807", "9223372036854775808"]) func limitsSizes(size: String) {
         #expect(error(["size": size]).contains("write a number of bytes from 1 to 72057594037927936"))
     }
 
-    @Test func secretsAreNotShown() {
+    @Test func hidesSecrets() {
         #expect(error(["key.a": "x-secret"]) == "The setting key.a is invalid; write text without x.")
     }
 

@@ -9,14 +9,14 @@ enum DownloadDefect: String, CaseIterable, Sendable, CustomStringConvertible {
     case altersContent = "alters a byte"
     case namesEarly = "gives the file its name at the start"
     case liesInReceipt = "returns a wrong size in its receipt"
-    case tellsWrongTotal = "reports a wrong size"
+    case reportsWrongTotal = "reports a wrong size"
     case misjudgesMissingFile = "reports a missing file as transient"
     case startsOver = "starts over instead of resuming"
     case claimsTooMuch = "saves checkpoints ahead of what it wrote"
     case claimsNothing = "saves no checkpoints with bytes"
     case continuesAnyFile = "resumes with a changed file"
     case misjudgesLostPart = "reports a lost part file as transient"
-    case goesBack = "reports progress that goes back"
+    case decreasesProgress = "reports decreasing progress"
     case leavesProgressOpen = "does not report the end"
     case ignoresAllowance = "requests no allowance"
     case ignoresCancellation = "ignores cancellation"
@@ -34,13 +34,13 @@ enum DownloadDefect: String, CaseIterable, Sendable, CustomStringConvertible {
         case .altersContent: [.contentArrivesIntact]
         case .namesEarly: [.nameComesLast]
         case .liesInReceipt: [.receiptHasSize]
-        case .tellsWrongTotal: [.totalIsTrue]
+        case .reportsWrongTotal: [.totalIsTrue]
         case .misjudgesMissingFile: [.missingFileIsPermanent]
         case .startsOver: [.resumesAfterCut, .resumesAfterCancellation]
         case .claimsTooMuch: [.checkpointIsTrue]
         case .claimsNothing, .continuesAnyFile: [.changedFileIsNotResumed]
         case .misjudgesLostPart: [.lostPartIsNotResumed]
-        case .goesBack: [.progressNeverDecreases]
+        case .decreasesProgress: [.progressNeverDecreases]
         case .leavesProgressOpen: [.progressEndsAtSize]
         case .ignoresAllowance: [.allowanceIsKept]
         case .ignoresCancellation, .renamesCancellation: [.cancellationEnds]
@@ -125,7 +125,7 @@ struct BrokenDownloads: Transport {
             progress: { sent, confirmed in
                 if defect == .leavesProgressOpen, confirmed == size.withLock({ $0 }) { return }
                 reporter.report(sent: sent, confirmed: confirmed)
-                if defect == .goesBack, sent > 0 { reporter.report(sent: sent - 1, confirmed: confirmed) }
+                if defect == .decreasesProgress, sent > 0 { reporter.report(sent: sent - 1, confirmed: confirmed) }
             },
             checkpoint: { checkpoint in
                 var checkpoint = checkpoint
@@ -136,7 +136,7 @@ struct BrokenDownloads: Transport {
             allowance: { defect == .ignoresAllowance ? Allowance(bytes: $0) : reporter.allowance(upTo: $0) },
             total: { total in
                 size.withLock { $0 = total }
-                reporter.report(total: defect == .tellsWrongTotal ? total + 1 : total)
+                reporter.report(total: defect == .reportsWrongTotal ? total + 1 : total)
             })
     }
 }

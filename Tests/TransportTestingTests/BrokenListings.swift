@@ -4,7 +4,7 @@ import TransportTesting
 
 /// The defects of transports in listings.
 enum ListingDefect: String, CaseIterable, Sendable, CustomStringConvertible {
-    case tellsWrongSize = "reports a wrong size"
+    case reportsWrongSize = "reports a wrong size"
     case repeatsEntries = "lists an entry twice"
     case stopsEarly = "stops after the first response"
     case altersNames = "alters names"
@@ -19,7 +19,7 @@ enum ListingDefect: String, CaseIterable, Sendable, CustomStringConvertible {
 
     var brokenPromises: [ListingPromise] {
         switch self {
-        case .tellsWrongSize, .repeatsEntries: [.entriesAreWhole]
+        case .reportsWrongSize, .repeatsEntries: [.entriesAreWhole]
         case .stopsEarly: [.largeFolderIsWhole]
         case .altersNames: [.namesAreKept]
         case .inventsEntries: [.emptyFolderIsEmpty]
@@ -81,7 +81,7 @@ struct BrokenListings: FolderListing {
         switch defect {
         case .repeatsEntries: entries + entries.prefix(1)
         case .altersNames: entries.map { RemoteEntry(name: $0.name.filter { $0 != 0x0A }, kind: $0.kind) }
-        case .tellsWrongSize:
+        case .reportsWrongSize:
             entries.map { entry in
                 if case .file(let size?) = entry.kind { RemoteEntry(name: entry.name, kind: .file(size: size + 1)) } else { entry }
             }

@@ -17,7 +17,7 @@ struct BrokenReporter {
             progress: { sent, confirmed in
                 if defect == .leavesProgressOpen, confirmed == size { return }
                 reporter.report(sent: sent, confirmed: defect == .confirmsTooMuch ? sent + 1 : confirmed)
-                if defect == .goesBack, sent > 0 { reporter.report(sent: sent - 1, confirmed: confirmed) }
+                if defect == .decreasesProgress, sent > 0 { reporter.report(sent: sent - 1, confirmed: confirmed) }
             },
             checkpoint: { checkpoint in
                 var checkpoint = checkpoint

@@ -14,7 +14,7 @@ enum Defect: String, CaseIterable, Sendable, CustomStringConvertible {
     case refusesNamesAsTransient = "refuses odd names with an error that is tried again"
     case startsOver = "starts over instead of resuming"
     case claimsTooMuch = "saves checkpoints ahead of what is stored"
-    case goesBack = "reports progress that goes back"
+    case decreasesProgress = "reports decreasing progress"
     case confirmsTooMuch = "reports what it sent as confirmed"
     case leavesProgressOpen = "does not report the end"
     case ignoresAllowance = "asks for no allowance"
@@ -23,7 +23,7 @@ enum Defect: String, CaseIterable, Sendable, CustomStringConvertible {
     case ignoresIdentity = "does not look whether the source changed"
     case misjudgesMissingSource = "takes a missing source for a passing fault"
     case misjudgesRefusal = "takes a refused connection for a passing fault"
-    case tellsSecrets = "puts a secret into its errors"
+    case leaksSecrets = "puts a secret into its errors"
     case savesSecrets = "puts a secret into its checkpoints"
 
     var description: String { rawValue }
@@ -36,7 +36,7 @@ enum Defect: String, CaseIterable, Sendable, CustomStringConvertible {
         case .changesNames, .refusesNamesAsTransient: [.oddNamesAreSafe]
         case .startsOver: [.resumesAfterCut, .resumesAfterCancellation]
         case .claimsTooMuch: [.checkpointIsTrue]
-        case .goesBack: [.progressNeverDecreases]
+        case .decreasesProgress: [.progressNeverDecreases]
         case .confirmsTooMuch: [.confirmedIsTrue]
         case .leavesProgressOpen: [.progressEndsAtSize]
         case .ignoresAllowance: [.allowanceIsKept]
@@ -44,7 +44,7 @@ enum Defect: String, CaseIterable, Sendable, CustomStringConvertible {
         case .ignoresIdentity: [.changedSourceIsRefused, .changedSourceIsNotResumed, .changeDuringAttemptIsNoticed]
         case .misjudgesMissingSource: [.missingSourceIsLost]
         case .misjudgesRefusal: [.refusedConnectionIsUnreachable]
-        case .tellsSecrets, .savesSecrets: [.secretsAreKept]
+        case .leaksSecrets, .savesSecrets: [.secretsAreKept]
         }
     }
 }
@@ -73,7 +73,7 @@ struct BrokenTransport: Transport {
         } catch is CancellationError where defect == .renamesCancellation {
             throw TransferError(.transient, .cancelled, "It was cancelled.")
         } catch var error as TransferError {
-            if defect == .tellsSecrets { error.cause = "Authorization: Bearer \(try await secret(of: attempt))" }
+            if defect == .leaksSecrets { error.cause = "Authorization: Bearer \(try await secret(of: attempt))" }
             if defect == .misjudgesMissingSource, error.failureClass == .sourceLost { error.failureClass = .transient }
             if defect == .misjudgesRefusal, error.failureClass == .unreachable { error.failureClass = .transient }
             throw error

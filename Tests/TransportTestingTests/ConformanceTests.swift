@@ -5,13 +5,13 @@ import TransportTesting
 
 @Suite struct ConformanceTests {
     @Test(arguments: TransportPromise.allCases)
-    func `the transport into memory keeps`(promise: TransportPromise) async throws {
+    func `memory transport keeps upload promise`(promise: TransportPromise) async throws {
         try await promise.verify(MemoryFixture())
     }
 
     /// The suite is useful only if transports that break a promise fail it.
     @Test(arguments: Defect.allCases)
-    func `the suite catches a transport that`(defect: Defect) async throws {
+    func `detects upload defect`(defect: Defect) async throws {
         for promise in defect.brokenPromises {
             let fixture = try MemoryFixture { BrokenTransport(memory: $0, defect: defect) }
             let violation = await #expect(throws: PromiseViolation.self, "\(promise)") {
@@ -23,29 +23,29 @@ import TransportTesting
     }
 
     @Test(arguments: [TransportPromise.resumesAfterCut, .resumesAfterCancellation])
-    func `a transport may declare that it restarts`(promise: TransportPromise) async throws {
+    func `accepts a transport that declares restarts`(promise: TransportPromise) async throws {
         try await promise.verify(MemoryFixture(resumption: .fromStart) { ForgetfulTransport(memory: $0) })
-        let unsaid = try MemoryFixture { ForgetfulTransport(memory: $0) }
-        await #expect(throws: PromiseViolation.self) { try await promise.verify(unsaid) }
-        let untrue = try MemoryFixture(resumption: .fromStart)
-        await #expect(throws: PromiseViolation.self) { try await promise.verify(untrue) }
-        let unclean = try MemoryFixture(resumption: .fromStart, takesAllForComplete: true) { ForgetfulTransport(memory: $0) }
-        let violation = await #expect(throws: PromiseViolation.self) { try await promise.verify(unclean) }
+        let undeclared = try MemoryFixture { ForgetfulTransport(memory: $0) }
+        await #expect(throws: PromiseViolation.self) { try await promise.verify(undeclared) }
+        let misdeclared = try MemoryFixture(resumption: .fromStart)
+        await #expect(throws: PromiseViolation.self) { try await promise.verify(misdeclared) }
+        let inconsistent = try MemoryFixture(resumption: .fromStart, takesAllForComplete: true) { ForgetfulTransport(memory: $0) }
+        let violation = await #expect(throws: PromiseViolation.self) { try await promise.verify(inconsistent) }
         #expect(violation?.observation.hasSuffix("the other end considers the incomplete file complete.") == true)
     }
 
-    @Test func `each promise is broken by some defect`() {
+    @Test func `a defect breaks each upload promise`() {
         let broken = Set(Defect.allCases.flatMap(\.brokenPromises))
         #expect(broken == Set(TransportPromise.allCases))
     }
 
     @Test(arguments: DownloadPromise.allCases)
-    func `the transport from memory keeps`(promise: DownloadPromise) async throws {
+    func `memory transport keeps download promise`(promise: DownloadPromise) async throws {
         try await promise.verify(MemoryFixture())
     }
 
     @Test(arguments: DownloadDefect.allCases)
-    func `the suite catches a download that`(defect: DownloadDefect) async throws {
+    func `detects download defect`(defect: DownloadDefect) async throws {
         for promise in defect.brokenPromises {
             let fixture = try MemoryFixture { BrokenDownloads(memory: $0, defect: defect) }
             let violation = await #expect(throws: PromiseViolation.self, "\(promise)") {
@@ -55,17 +55,17 @@ import TransportTesting
         }
     }
 
-    @Test func `each promise of downloads is broken by some defect`() {
+    @Test func `a defect breaks each download promise`() {
         #expect(Set(DownloadDefect.allCases.flatMap(\.brokenPromises)) == Set(DownloadPromise.allCases))
     }
 
     @Test(arguments: ListingPromise.allCases)
-    func `the transport that lists memory keeps`(promise: ListingPromise) async throws {
+    func `memory transport keeps listing promise`(promise: ListingPromise) async throws {
         try await promise.verify(MemoryFixture())
     }
 
     @Test(arguments: ListingDefect.allCases)
-    func `the suite catches a listing that`(defect: ListingDefect) async throws {
+    func `detects listing defect`(defect: ListingDefect) async throws {
         for promise in defect.brokenPromises {
             let fixture = try MemoryFixture { BrokenListings(memory: $0, defect: defect) }
             let violation = await #expect(throws: PromiseViolation.self, "\(promise)") {
@@ -75,23 +75,23 @@ import TransportTesting
         }
     }
 
-    @Test func `each promise of listings is broken by some defect`() {
+    @Test func `a defect breaks each listing promise`() {
         #expect(Set(ListingDefect.allCases.flatMap(\.brokenPromises)) == Set(ListingPromise.allCases))
     }
 
-    @Test func `a transport that lists nothing keeps no promise of listings`() async throws {
-        let fixture = try MemoryFixture { BrokenDownloads(memory: $0, defect: .goesBack) }
+    @Test func `rejects a transport without listings`() async throws {
+        let fixture = try MemoryFixture { BrokenDownloads(memory: $0, defect: .decreasesProgress) }
         let violation = await #expect(throws: PromiseViolation.self) { try await ListingPromise.entriesAreWhole.verify(fixture) }
         #expect(violation?.observation == "The transport does not conform to FolderListing.")
     }
 
     @Test(arguments: StreamPromise.allCases)
-    func `the transport of streams into memory keeps`(promise: StreamPromise) async throws {
+    func `memory transport keeps stream promise`(promise: StreamPromise) async throws {
         try await promise.verify(MemoryFixture())
     }
 
     @Test(arguments: StreamDefect.allCases)
-    func `the suite catches a stream that`(defect: StreamDefect) async throws {
+    func `detects stream defect`(defect: StreamDefect) async throws {
         for promise in defect.brokenPromises {
             let fixture = try MemoryFixture { BrokenStreams(memory: $0, defect: defect) }
             let violation = await #expect(throws: PromiseViolation.self, "\(promise)") {
@@ -101,12 +101,12 @@ import TransportTesting
         }
     }
 
-    @Test func `each promise of streams is broken by some defect`() {
+    @Test func `a defect breaks each stream promise`() {
         #expect(Set(StreamDefect.allCases.flatMap(\.brokenPromises)) == Set(StreamPromise.allCases))
     }
 
-    @Test func `a violation is a sentence without secrets`() async throws {
-        let fixture = try MemoryFixture { BrokenTransport(memory: $0, defect: .tellsSecrets) }
+    @Test func `describes violations without secrets`() async throws {
+        let fixture = try MemoryFixture { BrokenTransport(memory: $0, defect: .leaksSecrets) }
         let violation = await #expect(throws: PromiseViolation.self) { try await TransportPromise.secretsAreKept.verify(fixture) }
         #expect(violation?.description == "Errors, receipts and checkpoints contain no secret. Observed: The error contains a secret.")
     }

@@ -43,14 +43,14 @@ struct FixedCredentials: CredentialProvider {
 /// Records the reports of an attempt.
 final class RecordingReporter: Sendable {
     private let saved = Locked<[Checkpoint]>([])
-    private let told = Locked<[(sent: Int64, confirmed: Int64)]>([])
+    private let reported = Locked<[(sent: Int64, confirmed: Int64)]>([])
 
     var checkpoints: [Checkpoint] { saved.withLock { $0 } }
-    var progress: [(sent: Int64, confirmed: Int64)] { told.withLock { $0 } }
+    var progress: [(sent: Int64, confirmed: Int64)] { reported.withLock { $0 } }
 
     var reporter: AttemptReporter {
         AttemptReporter(
-            progress: { [told] sent, confirmed in told.withLock { $0.append((sent: sent, confirmed: confirmed)) } },
+            progress: { [reported] sent, confirmed in reported.withLock { $0.append((sent: sent, confirmed: confirmed)) } },
             checkpoint: { [saved] checkpoint in saved.withLock { $0.append(checkpoint) } })
     }
 }

@@ -22,7 +22,7 @@ import Testing
         ("https://one.example/", "chunksize", "chunkSize"), ("sftp://one.example/", "maxConection", "maxConnections"),
         ("https+form://one.example/", "fields.title", "field.NAME"),
     ])
-    func namesTheNearestSetting(address: String, name: String, nearest: String) async throws {
+    func suggestsNearestSetting(address: String, name: String, nearest: String) async throws {
         let program = try TransferQ()
         let result = try await program.run("account", "add", "bucket", address, "--setting", "\(name)=hunter2")
         #expect(result.status != 0)

@@ -113,7 +113,7 @@ import TransferKit
         let server = try await SSHServerProcess.start(options: ["PasswordAuthentication yes"], knowsPasswords: true)
         defer { server.stop() }
         let key = server.folder.appending(path: "secret-key")
-        try await SSHServerProcess.awayFromThePool { try SSHServerProcess.makeKey(at: key, type: .ed25519, passphrase: Self.words[5]) }
+        try await SSHServerProcess.runBlocking { try SSHServerProcess.makeKey(at: key, type: .ed25519, passphrase: Self.words[5]) }
         try server.authorize(key.path + ".pub")
         var program = try TransferQ()
         program.environment = ["PASSWORD": PasswordLibrary.password, "PROXY": Self.words[6], "SSH_AUTH_SOCK": ""]

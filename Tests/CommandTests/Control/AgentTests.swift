@@ -148,17 +148,17 @@ import TransferKit
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
         for path in [folder, program.folder.path] { #expect(unsafe chown(path.string, 65_534, 65_534) == 0) }
         let store = folder.appending("store").string
-        func asAnother(_ words: String...) throws -> RunningCommand {
+        func runAsOtherUser(_ words: String...) throws -> RunningCommand {
             let words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", TransferQ.executable.string] + words
             return try program.start("/usr/bin/env", (words + ["--store", store]).map { Array($0.utf8) })
         }
-        let started = try await asAnother("agent", "start", "--json").result()
+        let started = try await runAsOtherUser("agent", "start", "--json").result()
         let process = try #require(try started.objects().first?["process"] as? Int, "\(started.testDescription)")
         var status = stat()
         #expect(unsafe stat("/proc/\(process)/environ", &status) == 0 && status.st_uid == 0)
         #expect(unsafe stat("/proc/\(process)", &status) == 0 && status.st_uid == 65_534)
-        #expect(try await asAnother("list", "--json").result().status == 0)
-        #expect(try await asAnother("agent", "stop").result().status == 0)
+        #expect(try await runAsOtherUser("list", "--json").result().status == 0)
+        #expect(try await runAsOtherUser("agent", "stop").result().status == 0)
     }
 
     /// Programs started by a transport must not inherit the pipe to the starter.

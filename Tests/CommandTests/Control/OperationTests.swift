@@ -108,7 +108,7 @@ import TransferKit
             let program = studio.program
             try program.folder.sparseFile("large", size: 64 << 20)
             let id = try await program.succeed("add", "studio", "large", "--rate", "64K").lines[0]
-            try await program.pauseInTheMiddle(id)
+            try await program.pauseRunningSession(id)
 
             let run = try await program.run("run")
             #expect(run.status == 1)
@@ -136,7 +136,7 @@ extension TransferQ {
     }
 
     /// Pauses a running session, in this process: only the owner of the queue can pause it.
-    func pauseInTheMiddle(_ id: String) async throws {
+    func pauseRunningSession(_ id: String) async throws {
         let queue = try await TransferQueue(storage: .folder(store), transports: RegisteredTransports.builtIn.all.map(\.transport))
         let session = try await queue.session(try #require(SessionID(id)))
         let events = queue.events

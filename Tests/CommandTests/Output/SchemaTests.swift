@@ -109,7 +109,7 @@ import Testing
     private func pauseWhileItRuns(_ studio: LoopbackStudio) async throws {
         try studio.program.folder.sparseFile("large", size: 64 << 20)
         let id = try await studio.program.succeed("add", "studio", "large", "--now", "--rate", "64K").lines[0]
-        try await studio.program.pauseInTheMiddle(id)
+        try await studio.program.pauseRunningSession(id)
         try await studio.program.succeed("set", id, "--rate", "0")
     }
 }

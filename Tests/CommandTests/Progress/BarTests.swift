@@ -149,7 +149,7 @@ import Testing
             program.environment = ["TERM": "xterm", "NO_COLOR": "1"]
             try program.folder.sparseFile("large", size: 64 << 20)
             let id = try await program.succeed("add", "studio", "large", "--rate", "64K").lines[0]
-            try await program.pauseInTheMiddle(id)
+            try await program.pauseRunningSession(id)
             let terminal = try PseudoTerminal(columns: 80)
             let run = try program.start(["run", "--forever"], diagnostics: terminal.terminal)
             try await terminal.waitFor("total")

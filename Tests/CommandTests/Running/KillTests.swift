@@ -28,7 +28,7 @@ import Testing
             studio.server.holdContent(at: nil)
             try await program.succeed("run", "--progress", "none")
 
-            #expect(try studio.hasArrivedComplete("reel"))
+            #expect(try studio.isUploaded("reel"))
             #expect(try studio.hasArrived("note"))
             for id in ids { #expect(try await studio.session(id)["state"] as? String == "completed") }
             try checkRequests(studio.server.statistics)
@@ -98,7 +98,7 @@ import Testing
 
 extension LoopbackStudio {
     /// Whether one of the server's files of this name equals the local file.
-    fileprivate func hasArrivedComplete(_ name: String) throws -> Bool {
+    fileprivate func isUploaded(_ name: String) throws -> Bool {
         server.storedFiles(named: name).contains {
             FileManager.default.contentsEqual(atPath: $0.string, andPath: program.folder.path.appending(name).string)
         }

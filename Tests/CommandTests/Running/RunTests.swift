@@ -37,12 +37,12 @@ import Testing
             let revisions = events.compactMap { $0["revision"] as? Int }
             #expect(revisions == revisions.sorted())
             let named = events.map { [$0["event"] as? String ?? "", $0["id"] as? String ?? ""] }.filter { $0[0] != "progress" }
-            let story = [
+            let names = [
                 "willActivate", "didActivate", "willStartRunning", "didStartRunning", "itemCompleted", "willStopRunning", "didStopRunning",
                 "willDeactivate", "didDeactivate", "completed",
             ]
             #expect(
-                named == [["queueStarted", ""]] + story.map { [$0, ids[0]] } + story.map { [$0, ids[1]] } + [
+                named == [["queueStarted", ""]] + names.map { [$0, ids[0]] } + names.map { [$0, ids[1]] } + [
                     ["queueBecameIdle", ""], ["queueStopped", ""],
                 ])
             #expect(events.allSatisfy { ($0["index"] as? Int) == ids.firstIndex(of: $0["id"] as? String ?? "") })

@@ -81,13 +81,13 @@ private func readFigures(queue: TransferQueue) async throws {
     // END
 }
 
-private func tellOfNetwork(queue: TransferQueue) async throws {
+private func setNetwork(queue: TransferQueue) async throws {
     // ARTICLE
     try await queue.setNetworkCondition(.expensive)
     // END
 }
 
-private func comeBack(queue: TransferQueue) async {
+private func resumeEvents(queue: TransferQueue) async {
     // ARTICLE
     var last = UInt64(0)  // read from the app's storage
     for await event in queue.events(since: last) {

@@ -55,10 +55,10 @@ import TransportSFTP
         let events = queue.events
         let session = try await fixture.enqueue(Array(Self.batch))
         try await queue.start()
-        let story = await fixture.finish(session, events)
+        let received = await fixture.finish(session, events)
         impatience.cancel()
 
-        let first = checkStory(story, of: session, fixture).prefix(10)
+        let first = checkEvents(received, of: session, fixture).prefix(10)
         try await checkEnd(of: session, first, fixture, server)
         // Requests are logged without paths. Files of all sessions share a connection.
         let opened = fixture.log.metadata(of: "open 127.0.0.1")
@@ -102,11 +102,11 @@ import TransportSFTP
             await first.stop()
         }
         try await fixture.queue.start()
-        let story = await fixture.finish(session, events)
+        let received = await fixture.finish(session, events)
         await stop.value
         let again = TUSLoopbackServer(folder: folder, port: UInt16(url.port ?? 0))
         _ = try await again.start()
-        let finishedBefore = checkStory(story, of: session, fixture).prefix(10)
+        let finishedBefore = checkEvents(received, of: session, fixture).prefix(10)
         try await checkEnd(of: session, finishedBefore, fixture, again)
         try await checkReturn(fixture, again)
         await fixture.queue.shutdown()
@@ -167,10 +167,10 @@ import TransportSFTP
     }
 
     /// - Returns: The positions of the files, in the order of their completion.
-    private func checkStory(_ story: [QueueEvent], of session: TransferSession, _ fixture: FallbackFixture) -> [Int64] {
+    private func checkEvents(_ received: [QueueEvent], of session: TransferSession, _ fixture: FallbackFixture) -> [Int64] {
         var completed: [Int64] = []
         var changes: [[String?]] = []
-        for event in story {
+        for event in received {
             switch event.kind {
             case .itemCompleted(session.id, let position, _): completed.append(position)
             case .endpointChanged(session.id, let before, let after): changes.append([before, after])

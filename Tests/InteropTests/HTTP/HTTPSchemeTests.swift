@@ -64,7 +64,7 @@ import TransportHTTP
     }
 
     /// Fails immediately if the folder is missing or the handler takes no files.
-    @Test func rejectsAddressThatTakesNoFiles() async throws {
+    @Test func rejectsAddressWithoutUploads() async throws {
         let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         for (mode, path) in [("put", "/nowhere/"), ("form", "/nowhere"), ("put", "/upload"), ("form", "/page/done")] {

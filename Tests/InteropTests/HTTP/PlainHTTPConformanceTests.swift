@@ -8,12 +8,12 @@ import TransportTesting
 /// The transport for plain HTTP keeps the promises of every transport. Its uploads do not resume, but restart cleanly.
 @Suite struct PlainHTTPConformanceTests {
     @Test(arguments: TransportPromise.allCases)
-    func keepsPromise(_ promise: TransportPromise) async throws {
+    func keepsUploadPromise(_ promise: TransportPromise) async throws {
         try await PlainFixture.with(.put) { try await promise.verify($0) }
     }
 
     /// In turn with one server, because it starts slowly.
-    @Test func keepsPromisesWithForms() async throws {
+    @Test func keepsAllPromisesWithForms() async throws {
         let workshop = try Workshop()
         let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
@@ -22,12 +22,12 @@ import TransportTesting
     }
 
     @Test(arguments: StreamPromise.allCases)
-    func keepsPromise(_ promise: StreamPromise) async throws {
+    func keepsStreamPromise(_ promise: StreamPromise) async throws {
         try await PlainFixture.with(.put) { try await promise.verify($0) }
     }
 
     @Test(arguments: DownloadPromise.allCases, [1, 4])
-    func keepsPromise(_ promise: DownloadPromise, parallel: Int) async throws {
+    func keepsDownloadPromise(_ promise: DownloadPromise, parallel: Int) async throws {
         let workshop = try Workshop()
         let server = try await FilesFixture.startServer(in: workshop)
         let fixture = try FilesFixture(

@@ -35,7 +35,7 @@ struct ReportedSizeTests {
     }
 
     @Test(arguments: Field.allCases, OverwritePolicy.allCases)
-    func sizesOfDownloads(_ field: Field, _ policy: OverwritePolicy) async throws {
+    func includesSizesOfDownloads(_ field: Field, _ policy: OverwritePolicy) async throws {
         try await transfer(field, policy) { queue, workshop, size, count, options in
             let target = workshop.folder.appending(path: "\(size) of \(count)")
             try FileManager.default.createDirectory(at: target, withIntermediateDirectories: false)
@@ -57,7 +57,7 @@ struct ReportedSizeTests {
 
     /// Plain HTTP reports no size of an upload.
     @Test(arguments: [Field.tus, .sftp], OverwritePolicy.allCases)
-    func sizesOfUploads(_ field: Field, _ policy: OverwritePolicy) async throws {
+    func includesSizesOfUploads(_ field: Field, _ policy: OverwritePolicy) async throws {
         try await transfer(field, policy) { queue, workshop, size, count, options in
             let files = try (0..<count).map { try workshop.file("\($0)", size: 3) }
             return try await queue.enqueue(.upload(files, to: "\(size)", options: options))
@@ -91,7 +91,7 @@ struct ReportedSizeTests {
         }
         try await queue.start()
         await queue.waitUntilIdle(scheduled: false)
-        while let due = await queue.status().nextDue, try await queue.sessions().contains(where: Self.isUnderWay) {
+        while let due = await queue.status().nextDue, try await queue.sessions().contains(where: Self.mayProgress) {
             clock.jump(by: max(.seconds(due.timeIntervalSince(clock.date)), .milliseconds(1)))
             await queue.waitUntilIdle(scheduled: false)
         }
@@ -114,7 +114,7 @@ struct ReportedSizeTests {
     }
 
     /// Whether a session may still make progress. One that lacks space on this disk waits for the user.
-    private static func isUnderWay(_ status: SessionStatus) -> Bool {
+    private static func mayProgress(_ status: SessionStatus) -> Bool {
         if case .noSpace? = status.why { return false }
         return status.state != .completed && status.state != .failed
     }

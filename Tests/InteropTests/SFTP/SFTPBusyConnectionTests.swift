@@ -42,7 +42,7 @@ struct SFTPBusyConnectionTests {
             return true
         }
 
-        func lift() { end.signal() }
+        func release() { end.signal() }
     }
 
     /// The large file's bytes wait on the path, and all later requests on the same connection wait after them.
@@ -55,7 +55,7 @@ struct SFTPBusyConnectionTests {
         let account = Account("real", endpoints: [try folder.endpoint(port: relay.port, ["maxConnections": "2"])])
         let queue = try await workshop.openQueue(account, transports: [SFTPTransport()])
         try await queue.setSessionLimit(2)
-        let content = Data.unlike(48 << 20)
+        let content = Data.nonRepeating(48 << 20)
         try content.write(to: source.appending(path: "large"))
         let names = (0..<100).map { "small \($0)" }
         for name in names { try Data(name.utf8).write(to: source.appending(path: name)) }
@@ -71,7 +71,7 @@ struct SFTPBusyConnectionTests {
         let small = try await queue.enqueue(try request(names))
         #expect(try await small.value.statistics.filesDone == names.count)
         #expect(try await large.status.state == .running && relay.accepted == 2)
-        halt.lift()
+        halt.release()
         #expect(try await large.value.state == .completed)
         #expect(try Data(contentsOf: target.appending(path: "large")) == content)
         for name in names { #expect(try Data(contentsOf: target.appending(path: name)) == Data(name.utf8)) }

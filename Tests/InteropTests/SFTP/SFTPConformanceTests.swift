@@ -5,17 +5,17 @@ import TransportTesting
 /// The SFTP transport keeps the promises of every transport, with OpenSSH's server.
 @Suite struct SFTPConformanceTests {
     @Test(arguments: TransportPromise.allCases, [1, 3])
-    func keepsPromise(_ promise: TransportPromise, parallel: Int) async throws {
+    func keepsUploadPromise(_ promise: TransportPromise, parallel: Int) async throws {
         try await withFixture(cutting: .fromClient, parallel: parallel) { try await promise.verify($0) }
     }
 
     @Test(arguments: StreamPromise.allCases)
-    func keepsPromise(_ promise: StreamPromise) async throws {
+    func keepsStreamPromise(_ promise: StreamPromise) async throws {
         try await withFixture(cutting: .fromClient) { try await promise.verify($0) }
     }
 
     @Test(arguments: DownloadPromise.allCases, [1, 3])
-    func keepsPromise(_ promise: DownloadPromise, parallel: Int) async throws {
+    func keepsDownloadPromise(_ promise: DownloadPromise, parallel: Int) async throws {
         try await withFixture(cutting: .fromServer, parallel: parallel) { try await promise.verify($0) }
     }
 

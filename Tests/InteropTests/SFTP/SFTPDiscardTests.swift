@@ -75,7 +75,7 @@ struct SFTPDiscardTests {
         let gate = TransferGate { !FileManager.default.fileExists(atPath: final.path) }
         let relay = try RawServer.relay(to: folder.server.port, passes: gate.passes)
         let endpoint = try folder.endpoint(port: relay.port)
-        let content = Data.unlike(3 << 20)
+        let content = Data.nonRepeating(3 << 20)
         try content.write(to: folder.local.appending(path: "source"))
         let source = try folder.source("source")
         for policy in [OverwritePolicy.never, .always] {

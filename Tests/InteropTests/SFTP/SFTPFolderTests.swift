@@ -20,7 +20,7 @@ extension SSHFilesFixture: ListingFixture {
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPFolderTests {
     @Test(arguments: ListingPromise.allCases)
-    func keepsPromise(_ promise: ListingPromise) async throws {
+    func keepsListingPromise(_ promise: ListingPromise) async throws {
         let fixture = try await SSHFilesFixture(cutting: .fromServer)
         do {
             try await promise.verify(fixture)

@@ -17,8 +17,8 @@ struct SFTPFullDiskTests {
 
     @Test func doesNotStartWithoutSpace() async throws {
         let folder = try await folder(size: "4m")
-        try Data.unlike(6 << 20).write(to: folder.local.appending(path: "large"))
-        try Data.unlike(2 << 20).write(to: folder.local.appending(path: "small"))
+        try Data.nonRepeating(6 << 20).write(to: folder.local.appending(path: "large"))
+        try Data.nonRepeating(2 << 20).write(to: folder.local.appending(path: "small"))
         // The same connection, because each connection has its own disk.
         let endpoint = try folder.endpoint(["maxConnections": "1"])
         let sent = Locked<Int64>(0)
@@ -31,14 +31,14 @@ struct SFTPFullDiskTests {
         // The server has no bytes of the large file: a small one still fits, and can be downloaded.
         _ = try await folder.move(.upload(try folder.source("small")), "small", at: endpoint)
         _ = try await folder.move(.download(folder.destination("received")), "small", at: endpoint)
-        #expect(try Data(contentsOf: folder.local.appending(path: "received")) == Data.unlike(2 << 20))
+        #expect(try Data(contentsOf: folder.local.appending(path: "received")) == Data.nonRepeating(2 << 20))
         await folder.close()
     }
 
     /// For such small files, the transport does not request the free space, and the server reports only a failure.
     @Test func reportsFullDisk() async throws {
         let folder = try await folder(size: "256k")
-        try Data.unlike(900_000).write(to: folder.local.appending(path: "source"))
+        try Data.nonRepeating(900_000).write(to: folder.local.appending(path: "source"))
         let error = await #expect(throws: TransferError.self) { try await folder.move(.upload(try folder.source("source")), "file") }
         #expect(error?.failureClass == .remoteFull && error?.code == .remoteFull, "\(error?.description ?? "")")
         await folder.close()

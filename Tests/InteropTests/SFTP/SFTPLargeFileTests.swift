@@ -10,7 +10,7 @@ import TransferCore
 struct SFTPLargeFileTests {
     @Test func exchangesKeysDuringTransfer() async throws {
         let folder = try await SFTPServerFolder(options: ["RekeyLimit 512K", "LogLevel DEBUG1"])
-        let content = Data.unlike(4 << 20)
+        let content = Data.nonRepeating(4 << 20)
         try content.write(to: folder.local.appending(path: "source"))
         _ = try await folder.move(.upload(folder.source("source")), "file")
         #expect(try Data(contentsOf: folder.files.appending(path: "file")) == content)
@@ -26,7 +26,7 @@ struct SFTPLargeFileTests {
     @Test func transfersBeyondFourGibibytes() async throws {
         let folder = try await SFTPServerFolder(options: ["RekeyLimit 256K", "LogLevel DEBUG1"])
         let (before, size): (Int64, Int64) = ((4 << 30) - 1_000_000, (4 << 30) + 1_000_000)
-        let end = Data.unlike(Int(size - before))
+        let end = Data.nonRepeating(Int(size - before))
         let source = folder.local.appending(path: "source")
         try make(source, size: size, end: end)
         let checkpoints = Locked<[Checkpoint]>([])
@@ -72,7 +72,7 @@ struct SFTPLargeFileTests {
         let folder = try await SFTPServerFolder()
         let relay = try CuttingRelay(to: Int(folder.server.port))
         defer { relay.stop() }
-        let content = Data.unlike(6 << 20)
+        let content = Data.nonRepeating(6 << 20)
         try content.write(to: folder.local.appending(path: "source"))
         let source = try folder.source("source")
         let endpoint = try folder.endpoint(port: relay.port, ["maxConnections": "2", "parallelThreshold": "1"])

@@ -42,7 +42,7 @@ struct SFTPOutageTests {
         let relay = try RawServer.relay(to: server.port, passes: gate.passes)
         let account = Account("real", endpoints: [try folder.endpoint(port: relay.port)])
         let (source, target) = isUpload ? (folder.local, folder.files) : (folder.files, folder.local)
-        let content = Data.unlike(Self.size)
+        let content = Data.nonRepeating(Self.size)
         try content.write(to: source.appending(path: "reel"))
         let options = SessionOptions(retry: RetryPolicy(maximumAttempts: 100_000))
         let request: SessionRequest =
@@ -122,7 +122,7 @@ struct SFTPOutageTests {
         relay.withLock { $0 = started }
         let account = Account("real", endpoints: [try folder.endpoint(port: started.port)])
         let (source, target) = isUpload ? (folder.local, folder.files) : (folder.files, folder.local)
-        let content = Data.unlike(size)
+        let content = Data.nonRepeating(size)
         try content.write(to: source.appending(path: "reel"))
         let request: SessionRequest =
             isUpload
@@ -172,7 +172,7 @@ struct SFTPOutageTests {
                 guard let stored = attempt.checkpoint, let checkpoint = UploadCheckpoint(stored) else { return }
                 positions.withLock { $0.append(checkpoint.acknowledged ?? stored.confirmed) }
             })
-        let content = Data.unlike(size)
+        let content = Data.nonRepeating(size)
         try content.write(to: folder.local.appending(path: "reel"))
         let account = Account("real", endpoints: [try folder.endpoint(port: started.port)])
         let queue = try await workshop.openQueue(account, transports: [transport], clock: clock.engineClock)

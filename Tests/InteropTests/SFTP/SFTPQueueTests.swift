@@ -19,7 +19,7 @@ struct SFTPQueueTests {
         let queue = try await openQueue(workshop, folder)
         var contents: [String: Data] = [:]
         for number in 0..<1_000 {
-            contents["file \(number)"] = Data.unlike(number * 7)
+            contents["file \(number)"] = Data.nonRepeating(number * 7)
             try contents["file \(number)"]?.write(to: folder.local.appending(path: "file \(number)"))
         }
         let upload = try await queue.enqueue(
@@ -52,7 +52,7 @@ struct SFTPQueueTests {
         relay.cut(.fromClient, inAllAfter: 2 << 20)
         let queue = try await openQueue(workshop, folder, port: relay.port)
         let events = queue.events
-        let content = Data.unlike(5_000_000)
+        let content = Data.nonRepeating(5_000_000)
         // The buffer drops the bytes that the server confirmed, so the upload can only resume after them.
         let (stream, writer) = TransferItem.stream(as: try RemotePath("stream.bin"), ahead: 400_000)
         let session = try await queue.enqueue(try .upload(items: [stream], to: "real"))

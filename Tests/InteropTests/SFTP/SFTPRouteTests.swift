@@ -103,7 +103,7 @@ struct SFTPRouteTests {
             "ssh -F none -o BatchMode=yes -o IdentityAgent=none -o StrictHostKeyChecking=yes -o UserKnownHostsFile=\(try jump.knownHosts()) "
             + "-i \(jump.userKey) -p \(jump.port) -W %h:%p \(jump.user)@127.0.0.1"
         let endpoint = try folder.endpoint(["proxyCommand": command])
-        let content = Data.unlike(3_000_000)
+        let content = Data.nonRepeating(3_000_000)
         try content.write(to: folder.local.appending(path: "source"))
         _ = try await folder.move(.upload(try folder.source("source")), "file", at: endpoint)
         _ = try await folder.move(.download(folder.destination("received")), "file", at: endpoint)

@@ -71,7 +71,7 @@ private struct NoSecrets: CredentialProvider {
 
 extension Data {
     /// Content that does not repeat.
-    static func unlike(_ size: Int) -> Data {
+    static func nonRepeating(_ size: Int) -> Data {
         var data = Data(capacity: size + 1000)
         while data.count < size { data += Data("\(data.count),".utf8) + Data(repeating: UInt8(ascii: "."), count: 900) }
         return data.prefix(size)

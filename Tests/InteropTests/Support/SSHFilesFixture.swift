@@ -66,17 +66,17 @@ final class SSHFilesFixture: DownloadingFixture {
     /// The complete file, or else its part file.
     private func file(_ path: RemotePath) async throws -> FilePath? {
         let final = FilePath(bytes: FilePath(files.path).bytes + [UInt8(ascii: "/")] + path.bytes)
-        if Self.isThere(final) { return final }
+        if Self.exists(final) { return final }
         let transferID = "conformance-\(path.bytes.reduce(UInt64(5381)) { $0 &* 33 &+ UInt64($1) })"
         let part = FilePath(files.path).appending(".tq-\(transferID).part")
         try await waitUntilClosed(part)
-        return Self.isThere(part) ? part : nil
+        return Self.exists(part) ? part : nil
     }
 
     /// After a connection breaks, the server still processes the received bytes. Returns when it has closed the file.
     private func waitUntilClosed(_ file: FilePath) async throws {
         guard wasCut.withLock({ $0 }) else { return }
-        try await SSHServerProcess.awayFromThePool {
+        try await SSHServerProcess.runBlocking {
             while Self.isOpenElsewhere(file) { usleep(5_000) }
         }
         wasCut.withLock { $0 = false }
@@ -95,7 +95,7 @@ final class SSHFilesFixture: DownloadingFixture {
     /// `F_SETLEASE` and `F_SETSIG` of Linux (include/uapi/linux/fcntl.h, include/uapi/asm-generic/fcntl.h), which the Glibc module lacks.
     private static let (setLease, setSignal): (CInt, CInt) = (1024, 10)
 
-    private static func isThere(_ path: FilePath) -> Bool {
+    private static func exists(_ path: FilePath) -> Bool {
         guard let file = try? FileDescriptor.open(path, .readOnly, options: .closeOnExec) else { return false }
         try? file.close()
         return true
@@ -108,7 +108,7 @@ final class SSHFilesFixture: DownloadingFixture {
     }
 
     func isComplete(_ path: RemotePath) async throws -> Bool {
-        Self.isThere(FilePath(bytes: FilePath(files.path).bytes + [UInt8(ascii: "/")] + path.bytes))
+        Self.exists(FilePath(bytes: FilePath(files.path).bytes + [UInt8(ascii: "/")] + path.bytes))
     }
 
     func cut(afterBytes bytes: Int64) async throws {

@@ -9,7 +9,7 @@ import TransportTesting
 /// The tus transport keeps the promises of every transport.
 @Suite struct ConformanceTests {
     @Test(arguments: TransportPromise.allCases)
-    func keepsPromise(_ promise: TransportPromise) async throws {
+    func keepsUploadPromise(_ promise: TransportPromise) async throws {
         let fixture = try await LoopbackFixture()
         do {
             try await promise.verify(fixture)
@@ -21,7 +21,7 @@ import TransportTesting
     }
 
     @Test(arguments: StreamPromise.allCases)
-    func keepsPromise(_ promise: StreamPromise) async throws {
+    func keepsStreamPromise(_ promise: StreamPromise) async throws {
         let fixture = try await LoopbackFixture(isRelayed: true)
         do {
             try await promise.verify(fixture)
@@ -34,7 +34,7 @@ import TransportTesting
 
     /// With a server that requires the length when an upload is created.
     @Test(arguments: StreamPromise.allCases)
-    func keepsPromiseWithoutDeferredLength(_ promise: StreamPromise) async throws {
+    func keepsStreamPromiseWithoutDeferredLength(_ promise: StreamPromise) async throws {
         let fixture = try await LoopbackFixture(LoopbackOptions(extensions: [.termination]), isRelayed: true)
         do {
             try await promise.verify(fixture)
@@ -46,7 +46,7 @@ import TransportTesting
     }
 
     @Test(arguments: DownloadPromise.allCases)
-    func keepsPromise(_ promise: DownloadPromise) async throws {
+    func keepsDownloadPromise(_ promise: DownloadPromise) async throws {
         let workshop = try Workshop()
         let server = try await FilesFixture.startServer(in: workshop)
         let fixture = try FilesFixture(workshop, port: server.port)

@@ -32,7 +32,7 @@ final class TestHandler: SSHChannelHandler {
             state.received += copy
             state.receivedCount += count
         }
-        tell()
+        notifyWaiters()
     }
 
     func bytesToSend() -> [UInt8] {
@@ -41,7 +41,7 @@ final class TestHandler: SSHChannelHandler {
 
     func end(_ error: TransferError?) {
         state.withLock { $0.ends.append(error) }
-        tell()
+        notifyWaiters()
     }
 
     /// If the channel is open, it must be woken afterwards.
@@ -70,11 +70,11 @@ final class TestHandler: SSHChannelHandler {
                     return true
                 }
             }
-            tell()
+            notifyWaiters()
         }
     }
 
-    private func tell() {
+    private func notifyWaiters() {
         state.withLock { state in
             let progress = Progress(received: state.receivedCount, hasEnded: !state.ends.isEmpty)
             state.waiters.removeAll { $0(progress) }

@@ -35,7 +35,7 @@ import TransportTesting
 
     private var attempts: [MemoryAttempt] { fixture.memory.attempts }
 
-    @Test func afterACutItGoesOnFromWhatIsSynced() async throws {
+    @Test func resumesFromSyncedBytesAfterCut() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         fixture.memory.faults.append(.cut(afterBytes: 4_500))
         let session = try await queue.enqueue(fixture.request("file"))
@@ -52,7 +52,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func afterARestartItGoesOn() async throws {
+    @Test func resumesInNextProcess() async throws {
         var queue = try await fixture.queue.openWithAccounts()
         let gate = fixture.memory.gate("file", atByte: 6_000)
         let session = try await queue.enqueue(fixture.request("file"))
@@ -70,7 +70,7 @@ import TransportTesting
     }
 
     /// As with a kill between the file's last rename and the store's commit.
-    @Test(arguments: OverwritePolicy.allCases, [1, 10_000]) func anEndThatWasNotStoredIsKnownAgain(_ policy: OverwritePolicy, _ size: Int)
+    @Test(arguments: OverwritePolicy.allCases, [1, 10_000]) func recognizesUnstoredCompletion(_ policy: OverwritePolicy, _ size: Int)
         async throws
     {
         let losing = LosingTransport(memory: fixture.memory, losses: Locked(1))
@@ -89,7 +89,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func anotherVersionAtTheServerBeginsAnew() async throws {
+    @Test func restartsIfServerFileChanged() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         fixture.memory.faults.append(.cut(afterBytes: 5_000))
         let session = try await queue.enqueue(fixture.request("file"))
@@ -105,7 +105,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aPartThatIsGoneBeginsAnew() async throws {
+    @Test func restartsIfPartFileIsMissing() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         fixture.memory.faults.append(.cut(afterBytes: 5_000))
         let session = try await queue.enqueue(fixture.request("file"))
@@ -118,7 +118,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func eachEndpointHasAPartOfItsOwn() async throws {
+    @Test func usesSeparatePartFileForEachEndpoint() async throws {
         let queue = try await fixture.queue.open()
         let hosts = ["a", "b"].map { fixture.memory.endpoint(host: $0) }
         try await queue.save(Account("a", endpoints: hosts, fallbackAfter: .zero))
@@ -155,7 +155,7 @@ import TransportTesting
         case cancel, remove, cancelLater, removeAfterKeeping
     }
 
-    @Test(arguments: Ending.allCases) func whatIsEndedLeavesNoPart(_ ending: Ending) async throws {
+    @Test(arguments: Ending.allCases) func removesPartFileOfEndedSession(_ ending: Ending) async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let gate = fixture.memory.gate("file", atByte: 5_000)
         let session = try await queue.enqueue(fixture.request("file"))
@@ -179,11 +179,11 @@ import TransportTesting
         }
         try await queue.stopAndWait()
         await queue.waitUntilDiscarded()
-        #expect(try fixture.names() == [], "also on a queue that is stopped")
+        #expect(try fixture.names() == [], "also on a stopped queue")
         await queue.shutdown()
     }
 
-    @Test func aRetryAfterACancelBeginsAnew() async throws {
+    @Test func restartsOnRetryAfterCancellation() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let gate = fixture.memory.gate("file", atByte: 5_000)
         let session = try await queue.enqueue(fixture.request("file"))
@@ -200,7 +200,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func whatAKillLeftIsRemovedByTheNextProcess() async throws {
+    @Test func removesPartFileLeftByKilledProcess() async throws {
         var queue = try await fixture.queue.openWithAccounts()
         let gate = fixture.memory.gate("file", atByte: 5_000)
         let session = try await queue.enqueue(fixture.request("file"))
@@ -220,7 +220,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aPartIsKnownBeforeThereIsOne() async throws {
+    @Test func recordsPartFileBeforeFirstByte() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let gate = fixture.memory.gate("file", atByte: 0)
         let session = try await queue.enqueue(fixture.request("file"))
@@ -235,7 +235,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aPartBehindALinkIsNotTouched() async throws {
+    @Test func keepsPartFileReachedThroughLink() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         fixture.memory.provide(DownloadFixture.content(10_000), as: "file")
         let gate = fixture.memory.gate("file", atByte: 5_000)
@@ -254,7 +254,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aFullDiskLetsTheSessionWait() async throws {
+    @Test func waitsForSpaceOnFullDisk() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         fixture.memory.failNext(with: .destinationUnavailable(fixture.target.appending("file"), errno: 28))
         let session = try await queue.enqueue(fixture.request("file"))
@@ -267,7 +267,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func theQueuesOwnTransportIDIsNotForOthers() async throws {
+    @Test func rejectsTransportWithReservedID() async throws {
         struct Impostor: Transport {
             let id: TransportID = "transferkit-parts"
             func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {

@@ -30,7 +30,7 @@ import TransportTesting
     }
 
     /// The completed listings are kept, in the same process or in another.
-    @Test(arguments: [false, true]) func aListingIsInterruptedAndGoesOn(inAnotherProcess: Bool) async throws {
+    @Test(arguments: [false, true]) func resumesInterruptedListing(inAnotherProcess: Bool) async throws {
         provide(3, in: "trip")
         for name in ["a", "b"] { provide(2, in: "trip/\(name)") }
         let gate = memory.gate("trip/b")
@@ -55,7 +55,7 @@ import TransportTesting
     }
 
     /// Many small folders share a transaction, but the listings of slow ones are also stored after a while.
-    @Test func whatWasListedIsStoredAfterAWhile() async throws {
+    @Test func storesResultsOfSlowListing() async throws {
         for name in ["trip", "trip/a", "trip/b"] { provide(2, in: name) }
         let gates = ["trip/a", "trip/b"].map { memory.gate($0) }
         let queue = try await fixture.queue.openWithAccounts()
@@ -72,7 +72,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func attemptsThatFailedBeforeItWasInterruptedCount() async throws {
+    @Test func countsAttemptsBeforeInterruption() async throws {
         provide(2, in: "trip")
         provide(2, in: "trip/broken")
         let failure = TransferError(.transient, .serverError, "The disk of the server fails.")
@@ -114,7 +114,7 @@ import TransportTesting
     }
 
     /// Rows of an interrupted listing do not count.
-    @Test func sizesThatAreNotKnownAreCountedOnce() async throws {
+    @Test func countsUnknownSizesOnce() async throws {
         let latch = Latch()
         let lister = slowLister(["a", "b"], latch)
         for name in ["a", "b"] { memory.provide(Data("content".utf8), as: "trip/\(name)") }
@@ -126,7 +126,7 @@ import TransportTesting
         try await latch.wait()
         try await pause(session.id, queue)
         #expect(try await queue.items(of: session.id, from: 0, limit: 5).count == 5)
-        #expect(try await session.status.statistics.bytesTotal == 0, "nothing of it counts yet")
+        #expect(try await session.status.statistics.bytesTotal == 0, "an interrupted listing does not count")
         try await queue.resume(session.id)
         try await gate.reached()
         #expect(try await session.status.statistics.bytesTotal == 14)
@@ -136,7 +136,7 @@ import TransportTesting
     }
 
     /// Rejected names in an interrupted listing are not counted twice.
-    @Test func namesThatAreRefusedAreCountedOnce() async throws {
+    @Test func countsRejectedNamesOnce() async throws {
         let latch = Latch()
         let lister = slowLister(["a/b"], latch)
         let queue = try await fixture.queue.open(transports: [lister])

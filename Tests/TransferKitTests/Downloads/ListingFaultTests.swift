@@ -173,14 +173,14 @@ import TransportTesting
         memory.provide(grown, as: "trip/2", tellsSize: false)
         memory.provide(grown, as: "trip/late")
         gate.open()
-        let story = await events.first { kind -> String? in
+        let outcome = await events.first { kind -> String? in
             switch kind {
             case .completed: "completed"
             case .attemptFailed(_, let error, _): error.message
             default: nil
             }
         }
-        try #require(story == "completed")
+        try #require(outcome == "completed")
         let status = try await session.value
         #expect(status.statistics.filesDone == 4 && status.statistics.bytesDone == 10_020 && status.statistics.bytesTotal == 10_020)
         #expect(fixture.content("trip/1") == grown && fixture.content("trip/2") == grown && fixture.content("trip/late") == nil)

@@ -18,7 +18,7 @@ import TransportTesting
 @Suite(.oneProcessAtATime) struct RemoteFolderKillTests {
     private static let samples = 25
 
-    @Test func noFileIsLostOrDoubled() async throws {
+    @Test func losesAndRepeatsNoFile() async throws {
         let undisturbed = try TemporaryFolder()
         let moments = Locked(0)
         try await FolderStage(undisturbed.path) { moments.withLock { $0 += 1 } }.play()

@@ -41,7 +41,7 @@ import TransportTesting
         }
     }
 
-    @Test func allOfAFolderArrives() async throws {
+    @Test func downloadsAllFiles() async throws {
         let contents = provide(["trip/day 1/b.jpg", "trip/day 1/a.jpg", "trip/z", "trip/day 2/deep/er/x", "trip.jpg", "tripod/y"])
         memory.provideFolder("trip/empty")
         let queue = try await fixture.queue.openWithAccounts()
@@ -65,7 +65,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func itGoesByAnotherNameIfThatIsWanted() async throws {
+    @Test func renamesFolderIfConfigured() async throws {
         let contents = provide(["a/b/c/1", "a/b/c/d/2", "other"])
         let queue = try await fixture.queue.openWithAccounts()
         let session = try await queue.enqueue(try request(folder("a/b/c", as: "x/y"), .remote(try RemotePath("other"))))
@@ -76,7 +76,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aFolderThatIsNamedAsAFileIsReceivedAsOne() async throws {
+    @Test func downloadsFolderNamedAsFile() async throws {
         let contents = provide(["trip/1", "trip/in/2", "single", "other/3"])
         let queue = try await fixture.queue.openWithAccounts()
         let items = try ["trip", "single", "other"].map { TransferItem.remote(try RemotePath($0)) }
@@ -94,7 +94,7 @@ import TransportTesting
     }
 
     /// An expected checksum belongs to a single file.
-    @Test func aFolderHasNoChecksum() async throws {
+    @Test func rejectsExpectedChecksumOfFolder() async throws {
         _ = provide(["trip/1"])
         let queue = try await fixture.queue.openWithAccounts()
         let options = SessionOptions(expectedChecksum: "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
@@ -105,7 +105,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func anEmptyFolderCompletes() async throws {
+    @Test func completesEmptyFolder() async throws {
         memory.provideFolder("empty")
         let queue = try await fixture.queue.openWithAccounts()
         let session = try await queue.enqueue(try request(folder("empty")))
@@ -116,7 +116,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aFolderThatIsMissingFailsAndTheRestArrives() async throws {
+    @Test func failsOnlyMissingFolder() async throws {
         _ = provide(["1"])
         let queue = try await fixture.queue.openWithAccounts()
         let session = try await queue.enqueue(try request(folder("gone"), .remote(try RemotePath("1"))))
@@ -134,7 +134,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aFolderWithinThatCanNotBeListedFailsAloneAndIsTriedAgain() async throws {
+    @Test func retriesOnlyUnreadableSubfolder() async throws {
         let contents = provide(["trip/1", "trip/locked/2", "trip/locked/in/3", "trip/open/4"])
         memory.failNext(with: TransferError(.permanent, .forbidden, "You may not read it."), for: "trip/locked")
         let queue = try await fixture.queue.openWithAccounts()
@@ -152,7 +152,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func filesOfTheFolderThatAreThereAreLeftOrReplaced() async throws {
+    @Test func appliesOverwritePolicyToExistingFiles() async throws {
         let contents = provide(["trip/1", "trip/2"])
         try FileManager.default.createDirectory(atPath: fixture.target.appending("trip").string, withIntermediateDirectories: false)
         try Data("mine".utf8).write(to: URL(filePath: fixture.target.appending("trip/1").string))
@@ -169,7 +169,7 @@ import TransportTesting
     }
 
     /// An existing folder blocks a file only when the type of the item is known.
-    @Test func aFolderThatIsNamedAsAFileFillsTheOneThatIsThere() async throws {
+    @Test func downloadsFolderNamedAsFileIntoExistingFolder() async throws {
         let contents = provide(["trip/1", "single"])
         for name in ["trip", "single"] {
             try FileManager.default.createDirectory(atPath: fixture.target.appending(name).string, withIntermediateDirectories: false)
@@ -185,7 +185,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func linksAreLeftOutAndTold() async throws {
+    @Test func reportsSkippedLinks() async throws {
         let contents = provide(["trip/1", "elsewhere"])
         memory.provideLink("trip/file", to: "elsewhere")
         memory.provideLink("trip/loop", to: "trip")
@@ -203,7 +203,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func whatMakesNoSenseIsRefusedAtOnce() async throws {
+    @Test func rejectsInvalidRequests() async throws {
         try Data().write(to: URL(filePath: fixture.target.appending("taken").string))
         let queue = try await fixture.queue.openWithAccounts()
         let refused: [([TransferItem], QueueError.Code)] = try [

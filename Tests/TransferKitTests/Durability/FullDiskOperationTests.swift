@@ -16,7 +16,7 @@ import TransferKit
     }
 
     /// The operations on a queue with three slots and five sessions. Most of them apply to the first session.
-    enum Act: String, CaseIterable, Sendable {
+    enum Operation: String, CaseIterable, Sendable {
         case run, pause, resume, stop, hold, cancel, remove, retry, block, unblock, drain, interrupt, readFolder
 
         /// Brings the queue into a state in which the operation is valid.
@@ -61,26 +61,26 @@ import TransferKit
         }
     }
 
-    @Test(arguments: DiskKind.allCases, Act.allCases.flatMap { act in [0, 9_000].map { "\(act.rawValue) \($0)" } })
-    func everythingEndsAsItShould(_ kind: DiskKind, _ text: String) async throws {
+    @Test(arguments: DiskKind.allCases, Operation.allCases.flatMap { operation in [0, 9_000].map { "\(operation.rawValue) \($0)" } })
+    func completesOperationOnceThereIsSpace(_ kind: DiskKind, _ text: String) async throws {
         let disk = try SmallDisk(kind, in: folder.path)
         await #expect(processExitsWith: .success) {
             [root = folder.path.string as String, kind = disk.kind.rawValue as String, text = text as String] in
             let words = text.split(separator: " ").map(String.init)
-            let act = try #require(words.first.flatMap(Act.init))
+            let operation = try #require(words.first.flatMap(Operation.init))
             let disk = try #require(DiskKind(rawValue: kind).map { Disk($0, FilePath(root)) })
             let stage = try await Stage.running(Self.names, in: FilePath(root))
-            try await act.prepare(stage)
+            try await operation.prepare(stage)
             let events = stage.queue.events
             try disk.leave(words.last.flatMap { Int($0) })
-            var isDone = try await Self.isAccepted { try await act.perform(stage) }
+            var isDone = try await Self.isAccepted { try await operation.perform(stage) }
             for name in Self.names { stage.server.open(name) }
             let failure = await events.first { if case .storageFailed(let error) = $0 { error } else { nil } }
             #expect(failure?.code == .storageUnavailable)
             try disk.leave(nil)
-            if !isDone { isDone = try await Self.isAccepted { try await act.perform(stage) } }
+            if !isDone { isDone = try await Self.isAccepted { try await operation.perform(stage) } }
             try await Self.finish(stage)
-            try await Self.check(act, isDone, stage)
+            try await Self.check(operation, isDone, stage)
             await stage.queue.shutdown()
         }
     }
@@ -108,12 +108,12 @@ import TransferKit
         }
     }
 
-    private static func check(_ act: Act, _ isDone: Bool, _ stage: Stage) async throws {
+    private static func check(_ operation: Operation, _ isDone: Bool, _ stage: Stage) async throws {
         let states = Dictionary(uniqueKeysWithValues: try await stage.queue.sessions().map { ($0.name, $0.state) })
         var expected = Dictionary(uniqueKeysWithValues: names.map { ($0, SessionState.completed) })
-        if act == .cancel, isDone { expected["f1"] = .cancelled }
-        if act == .remove, isDone { expected["f1"] = nil }
-        if act == .readFolder { expected["tree"] = .completed }
+        if operation == .cancel, isDone { expected["f1"] = .cancelled }
+        if operation == .remove, isDone { expected["f1"] = nil }
+        if operation == .readFolder { expected["tree"] = .completed }
         #expect(states == expected)
         for name in names where expected[name] == .completed {
             let done = try stage.server.uploads(".done").filter { $0.hasPrefix("\(Stage.id(name))") }
@@ -123,7 +123,7 @@ import TransferKit
                 #expect(content == Stage.content(name, size: 10_000), "\(name)")
             }
         }
-        if act == .readFolder {
+        if operation == .readFolder {
             #expect(try stage.server.uploads(".done").count { $0.hasPrefix("\(Stage.id("tree"))") } == 24)
         }
         // The unfinished upload is removed gradually.

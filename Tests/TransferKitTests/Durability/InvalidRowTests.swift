@@ -27,11 +27,11 @@ import TransferKit
         "UPDATE session SET bytes_done = -1 WHERE key = 2",
         "DELETE FROM session WHERE key = 2",
     ])
-    func aSessionThatCannotBeReadIsSetAside(_ sql: String) async throws {
-        for looksFirst in [false, true] {
+    func quarantinesUnreadableSession(_ sql: String) async throws {
+        for listsFirst in [false, true] {
             let folder = try await prepared(sql)
             let stage = try await Stage(folder.path, isTimed: false)
-            if looksFirst { _ = try await stage.queue.sessions() }
+            if listsFirst { _ = try await stage.queue.sessions() }
             try await stage.queue.start()
             await stage.queue.waitUntilIdle()
             let sessions = try await stage.queue.sessions()
@@ -82,7 +82,7 @@ import TransferKit
         "INSERT OR REPLACE INTO setting(name, value) VALUES ('milliseconds', 9223372036854775807), ('bytesConfirmed', 9223372036854775807)",
         "UPDATE file SET size = 9223372036854775807 WHERE session = 2",
     ])
-    func whatCanBeMendedIsMended(_ sql: String) async throws {
+    func repairsInvalidValues(_ sql: String) async throws {
         let folder = try await prepared(sql)
         let stage = try await Stage(folder.path, isTimed: false)
         try await stage.queue.move(Stage.id("w5"), to: .front)
@@ -101,7 +101,7 @@ import TransferKit
         await stage.queue.shutdown()
     }
 
-    @Test func aSessionFitsBetweenTheLowestAndTheHighestRank() async throws {
+    @Test func placesSessionBetweenExtremeRanks() async throws {
         let folder = try await prepared(
             "UPDATE schedule SET rank = CASE session WHEN 1 THEN -9223372036854775808 ELSE 9223372036854775802 + session END")
         let stage = try await Stage(folder.path, isTimed: false)
@@ -122,7 +122,7 @@ import TransferKit
         "UPDATE schedule SET after_id = (SELECT id FROM schedule WHERE session = 1) WHERE session = 2; "
             + "UPDATE session SET options = '{' WHERE key = 1",
     ])
-    func whatComesAfterASessionThatIsLostIsHeld(_ sql: String) async throws {
+    func holdsDependentOfLostSession(_ sql: String) async throws {
         let folder = try await prepared(sql)
         let stage = try await Stage(folder.path, isTimed: false)
         try await stage.queue.start()
@@ -140,7 +140,7 @@ import TransferKit
         "identity = '{'", "identity = 5", "data = 5", "endpoint = x'ff'", "confirmed = 'many'", "generation = 'first'",
         "confirmed = 9223372036854775807", "confirmed = -9223372036854775808", "expires_at = 9223372036854775807",
     ])
-    func aCheckpointThatCannotBeReadIsNone(_ assignment: String) async throws {
+    func ignoresUnreadableCheckpoint(_ assignment: String) async throws {
         // A damaged page does not preserve types.
         let loosened = """
             ALTER TABLE checkpoint RENAME TO typed;
@@ -161,21 +161,21 @@ import TransferKit
         await stage.queue.shutdown()
     }
 
-    @Test func aTimeBeyondAllCalendarsIsATimeToCome() async throws {
+    @Test func treatsImpossibleTimeAsFuture() async throws {
         let folder = try await prepared("UPDATE schedule SET not_before = 9223372036854775807 WHERE session = 2")
         let stage = try await Stage(folder.path)
         try await stage.queue.start()
         await stage.queue.waitUntilIdle(scheduled: false)
         #expect(try await stage.queue.sessions().filter { $0.state == .completed }.count == 4)
         guard case .notBefore = try await stage.queue.status(of: Stage.id("w2")).why else {
-            Issue.record("it waits for something else")
+            Issue.record("The session waits for another reason.")
             return
         }
         await stage.queue.shutdown()
     }
 
     @Test(arguments: ["UPDATE account SET definition = '{'", "UPDATE account SET block = '{'"])
-    func anAccountThatCannotBeReadKeepsItsSessionsUntilItIsSavedAgain(_ sql: String) async throws {
+    func keepsSessionsOfUnreadableAccount(_ sql: String) async throws {
         let folder = try await prepared("\(sql); UPDATE schedule SET state = 'cancelled' WHERE session = 1", "w1")
         let stage = try await Stage(folder.path, isTimed: false)
         try await stage.queue.start()

@@ -60,7 +60,7 @@ import TransferKit
         try inspection.expectNoContradictions(comment)
         for checkpoint in try inspection.checkpoints() {
             let size = stage.server.size(of: checkpoint.upload, evenIfLost: true)
-            #expect(checkpoint.confirmed <= size ?? -1, "a checkpoint beyond what arrived; \(comment)")
+            #expect(checkpoint.confirmed <= size ?? -1, "a checkpoint beyond the received bytes; \(comment)")
         }
         #expect(try inspection.count("quarantine") == 0, comment)
         #expect(try stage.spooled() == inspection.spooled(), "bytes from memory; \(comment)")

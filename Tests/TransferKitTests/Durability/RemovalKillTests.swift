@@ -17,7 +17,7 @@ import TransferKit
 @Suite(.oneProcessAtATime) struct RemovalKillTests {
     private static let count = 3 * QueueStore.sweptRows
 
-    @Test(arguments: ["delete", "quarantine"]) func aLargeSessionIsThereAsAWholeOrNotAtAll(_ way: String) async throws {
+    @Test(arguments: ["delete", "quarantine"]) func removesLargeSessionCompletelyOrNotAtAll(_ operation: String) async throws {
         let prepared = try TemporaryFolder()
         let store = try await Self.open(prepared.path)
         var draft = SessionDraft.draft()
@@ -26,27 +26,27 @@ import TransferKit
         await store.close()
         let counted = try Self.copy(prepared)
         let moments = Locked(0)
-        try await Self.remove(way, counted.path) { moments.withLock { $0 += 1 } }
+        try await Self.remove(operation, counted.path) { moments.withLock { $0 += 1 } }
         let count = moments.withLock { $0 }
         let isWhole = ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all"
-        // Each of the many rows has one, and the rows are alike.
+        // Each of the many rows has a moment, and the rows are alike.
         let distance = max(1, count / (isWhole ? 200 : 4))
-        print("\(way): every \(distance)th of \(count) moments")
+        print("\(operation): every \(distance)th of \(count) moments")
         for moment in stride(from: Int.random(in: 1...distance), through: count, by: distance) {
             let folder = try Self.copy(prepared)
             await #expect(processExitsWith: .signal(SIGKILL)) {
-                [root = folder.path.string as String, way = way as String, moment = moment as Int] in
+                [root = folder.path.string as String, operation = operation as String, moment = moment as Int] in
                 let moments = Locked(0)
-                try await Self.remove(way, FilePath(root)) {
-                    let now = moments.withLock { moments in
+                try await Self.remove(operation, FilePath(root)) {
+                    let number = moments.withLock { moments in
                         moments += 1
                         return moments
                     }
-                    if now == moment { kill(getpid(), SIGKILL) }
+                    if number == moment { kill(getpid(), SIGKILL) }
                 }
                 kill(getpid(), SIGKILL)
             }
-            try await Self.check(way, folder.path, "killed at moment \(moment)")
+            try await Self.check(operation, folder.path, "killed at moment \(moment)")
         }
     }
 
@@ -60,16 +60,16 @@ import TransferKit
         return copy
     }
 
-    private static func remove(_ way: String, _ root: FilePath, _ moment: @escaping @Sendable () -> Void) async throws {
+    private static func remove(_ operation: String, _ root: FilePath, _ moment: @escaping @Sendable () -> Void) async throws {
         let store = try await open(root) { step in
             if case .before(let sql) = step, !sql.hasPrefix("SELECT"), !sql.hasPrefix("INSERT INTO quarantined_row") { moment() }
         }
-        try await store.commit([way == "delete" ? .deleteSession(1) : .quarantine(1, "for a test")])
+        try await store.commit([operation == "delete" ? .deleteSession(1) : .quarantine(1, "for a test")])
         while try await store.sweep() {}
         await store.close()
     }
 
-    private static func check(_ way: String, _ root: FilePath, _ comment: Comment) async throws {
+    private static func check(_ operation: String, _ root: FilePath, _ comment: Comment) async throws {
         let store = try await open(root)
         let sessions = try await store.load(.memory).0.sessions.count
         let files = try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM file") ?? 0 }
@@ -85,7 +85,7 @@ import TransferKit
             let kept = try await store.pool.read {
                 try Int.fetchOne($0, sql: "SELECT count(*) FROM quarantined_row WHERE origin = 'file'")
             }
-            #expect(kept == (way == "delete" ? 0 : count), comment)
+            #expect(kept == (operation == "delete" ? 0 : count), comment)
         }
         let problems = try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM pragma_foreign_key_check") }
         #expect(problems == 0, comment)

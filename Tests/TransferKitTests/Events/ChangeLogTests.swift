@@ -31,7 +31,7 @@ import TransportTesting
         return events
     }
 
-    @Test func theLogGoesOnOverRestartsAndTellsWhatLiveSubscribersSaw() async throws {
+    @Test func repeatsLiveEventsAcrossRestarts() async throws {
         var queue = try await fixture.openWithAccounts()
         let live = queue.events
         _ = try await queue.enqueue(try fixture.upload("1", "2"))
@@ -53,7 +53,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func nothingIsLostOrDoubledWhereTheLogEndsAndTheLiveEventsBegin() async throws {
+    @Test func deliversEachEventOnceBeforeAndAfterSwitchToLiveEvents() async throws {
         let queue = try await fixture.openWithAccounts()
         let file = try fixture.folder.file("1", size: 10)
         let writer = Task {
@@ -73,7 +73,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aReaderThatFallsBehindFindsTheRestInTheLog() async throws {
+    @Test func servesSlowReaderFromLog() async throws {
         let store = try await openStore()
         let hub = EventHub(capacity: 8)
         let events = hub.subscribe(after: 0, in: store)
@@ -87,7 +87,7 @@ import TransportTesting
         await store.close()
     }
 
-    @Test func theLogIsBoundedAndSaysWhatItNoLongerHas() async throws {
+    @Test func limitsNumberOfEventsAndReportsGap() async throws {
         let queue = try await fixture.open(changeLogLimit: 50)
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
         for _ in 0..<100 { try await queue.enqueue(try fixture.upload("1", size: 10)) }
@@ -104,7 +104,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func readersFromTheFutureAreToldToReadAnew() async throws {
+    @Test func reportsGapToReaderWithFutureRevision() async throws {
         let queue = try await fixture.open()
         try await queue.start()
         let next = queue.revision + 1
@@ -114,7 +114,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func whatAStoreRefusedIsNeitherToldNorNumbered() async throws {
+    @Test func omitsChangesRejectedByStore() async throws {
         let queue = try await fixture.openWithAccounts()
         let events = queue.events
         let database = try database()
@@ -131,7 +131,7 @@ import TransportTesting
         #expect(seen.first.map { QueueEvent(revision: 1, time: $0.time, kind: .queueStarted) } == seen.first)
     }
 
-    @Test func whatALaterVersionWroteIsAGap() async throws {
+    @Test func reportsUnknownEventsAsGap() async throws {
         let store = try await openStore()
         let id = SessionID()
         let kinds: [QueueEvent.Kind] = [
@@ -150,7 +150,7 @@ import TransportTesting
         await store.close()
     }
 
-    @Test func hugeEventsCostLittleAndAreReadAnew() async throws {
+    @Test func storesHugeRemovalAsGap() async throws {
         let store = try await openStore()
         let hub = EventHub()
         let ids = (0..<100_000).map { _ in SessionID() }
@@ -168,7 +168,7 @@ import TransportTesting
         await store.close()
     }
 
-    @Test func theLogIsBoundedInBytesToo() async throws {
+    @Test func limitsBytes() async throws {
         let store = try await openStore()
         let ids = (0..<100_000).map { _ in SessionID() }
         for revision in 1...60 {
@@ -180,7 +180,7 @@ import TransportTesting
         await store.close()
     }
 
-    @Test func figuresAreNeverStored() async throws {
+    @Test func doesNotStoreProgress() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("1", atByte: 5_000)
         let session = try await queue.enqueue(try fixture.upload("1"))

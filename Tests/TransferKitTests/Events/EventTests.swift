@@ -14,16 +14,16 @@ import TransportTesting
         await queue.waitUntilIdle()
         try await session.remove()
         await queue.shutdown()
-        var story: [String] = []
+        var names: [String] = []
         var revision: UInt64 = 0
         for await event in events {
             if case .progress = event.kind { continue }
             #expect(event.revision == revision + 1)
             revision = event.revision
-            story.append(event.kind.name)
+            names.append(event.kind.name)
         }
         #expect(
-            story == [
+            names == [
                 "willChangeQueue", "added", "didChangeQueue", "queueStarted", "willActivate", "didActivate", "willStartRunning",
                 "didStartRunning", "itemCompleted", "itemCompleted", "willStopRunning", "didStopRunning", "willDeactivate",
                 "didDeactivate", "completed", "queueBecameIdle", "willChangeQueue", "removed", "didChangeQueue", "queueStopped",

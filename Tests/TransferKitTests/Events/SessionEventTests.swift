@@ -28,7 +28,7 @@ import TransportTesting
         }.filter { $0 != "progress" }
     }
 
-    @Test func thePresentComesFirstAndTheEndLast() async throws {
+    @Test func deliversStatusFirstAndEndLast() async throws {
         let queue = try await fixture.openWithAccounts()
         let sessions = try await queue.enqueue([try fixture.upload("1", "2"), try fixture.upload("3"), try fixture.upload("4")])
         let first = sessions[0].events
@@ -39,17 +39,17 @@ import TransportTesting
         await queue.waitUntilIdle()
         try await queue.remove(.sessions(sessions.map(\.id)))
         await queue.shutdown()
-        var story = [present].compactMap(\.self)
-        while let event = await iterator.next() { story.append(event) }
-        #expect(names(story).first == "present waiting" && names(story).last == "ended completed")
-        #expect(names(story).filter { $0 == "itemCompleted" }.count == 2)
+        var received = [present].compactMap(\.self)
+        while let event = await iterator.next() { received.append(event) }
+        #expect(names(received).first == "present waiting" && names(received).last == "ended completed")
+        #expect(names(received).filter { $0 == "itemCompleted" }.count == 2)
         // No events of other sessions.
-        for case .event(let event) in story { #expect(event.session == sessions[0].id) }
+        for case .event(let event) in received { #expect(event.session == sessions[0].id) }
         // A removed session has no current state.
         #expect(names(await collect(last)) == ["ended removed"])
     }
 
-    @Test func theEndOfASessionThatEndedBeforeIsToldAtOnce() async throws {
+    @Test func reportsEarlierEndImmediately() async throws {
         let queue = try await fixture.openWithAccounts()
         fixture.memory.failNext(with: TransferError(.permanent, .rejected, "No."))
         let failed = try await queue.enqueue(try fixture.upload("1"))
@@ -66,7 +66,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func removalEndsTheEvents() async throws {
+    @Test func endsOnRemoval() async throws {
         let queue = try await fixture.openWithAccounts()
         let sessions = try await queue.enqueue([try fixture.upload("1"), try fixture.upload("2")])
         let events = sessions[1].events
@@ -80,7 +80,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aGapIsBridgedByThePresent() async throws {
+    @Test func replacesGapWithStatus() async throws {
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(try fixture.upload("1"))
         let hub = EventHub(capacity: 4)
@@ -99,7 +99,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func eventsOfManyAreNarrowedToTheOne() async throws {
+    @Test func narrowsEventsToOneSession() async throws {
         let hub = EventHub()
         let ids = (0..<3).map { _ in SessionID() }
         let (one, other) = (hub.subscribe(to: ids[1]), hub.subscribe(to: SessionID()))
@@ -111,7 +111,7 @@ import TransportTesting
         #expect(await other.collect().isEmpty)
     }
 
-    @Test func shutdownEndsEventsWithoutAnEnd() async throws {
+    @Test func stopsWithoutEndEventOnShutdown() async throws {
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(try fixture.upload("1"))
         let value = Task { try await session.value }

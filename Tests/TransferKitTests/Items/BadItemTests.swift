@@ -14,7 +14,7 @@ import TransportTesting
 #endif
 
 @Suite struct BadItemTests {
-    @Test func allThatIsWrongIsNamedAtOnceAndNothingIsAdded() async throws {
+    @Test func reportsAllUnreadableItemsAndAddsNothing() async throws {
         let fixture = try QueueFixture()
         let tree = try FolderTree(fixture.folder.path.appending("tree"))
         let queue = try await fixture.openWithAccounts()
@@ -51,7 +51,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aFolderNamedByADotHasItsRealName() async throws {
+    @Test func resolvesNamesOfDotFolders() async throws {
         let fixture = try ItemFixture()
         try fixture.tree.file("sub/x")
         let store = try await fixture.open([
@@ -62,7 +62,7 @@ import TransportTesting
     }
 
     /// The superuser may read everything, so a child process changes its user first.
-    @Test(.oneProcessAtATime) func whatMayNotBeReadIsTold() async throws {
+    @Test(.oneProcessAtATime) func reportsMissingPermissions() async throws {
         await #expect(processExitsWith: .success) {
             if geteuid() == 0 { try #require(seteuid(65_534) == 0) }
             let fixture = try ItemFixture()

@@ -15,7 +15,7 @@ import TransportTesting
         tree = try FolderTree(fixture.folder.path.appending("tree"))
     }
 
-    @Test func allOfAFolderArrives() async throws {
+    @Test func uploadsAllFiles() async throws {
         var generator = SplitMix64(seed: 7)
         try tree.fill(files: 100, using: &generator)
         let queue = try await fixture.openWithAccounts()
@@ -38,7 +38,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func anEmptyFolderCompletes() async throws {
+    @Test func completesEmptyFolder() async throws {
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(try .upload([tree.root], to: "a"))
         try await queue.start()
@@ -47,26 +47,26 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aFolderThatVanishedFailsAndTheRestArrives() async throws {
+    @Test func failsOnlyVanishedFolder() async throws {
         let file = try tree.file("kept", "1")
-        let gone = try tree.folder("gone")
+        let vanished = try tree.folder("gone")
         let queue = try await fixture.openWithAccounts()
-        let session = try await queue.enqueue(try .upload([gone, file], to: "a"))
-        try FileManager.default.removeItem(atPath: gone.string)
+        let session = try await queue.enqueue(try .upload([vanished, file], to: "a"))
+        try FileManager.default.removeItem(atPath: vanished.string)
         let events = queue.events
         try await queue.start()
         let failure = await events.first { kind in
             if case .itemFailed(_, _, let error) = kind { error } else { nil }
         }
-        #expect(failure?.message.contains("\(gone) does not exist") == true)
+        #expect(failure?.message.contains("\(vanished) does not exist") == true)
         _ = try? await session.value
         let status = try await queue.status(of: session.id)
-        #expect(status.state == .failed && status.failedItem == gone)
+        #expect(status.state == .failed && status.failedItem == vanished)
         #expect(fixture.memory.completePaths.map(\.description) == ["kept"])
         await queue.shutdown()
     }
 
-    @Test func sourcesAreFoundInABaseFolderThatMoved() async throws {
+    @Test func findsSourcesInMovedBaseFolder() async throws {
         let container = try FolderTree(fixture.folder.path.appending("before"))
         try container.file("media/a/1", "one")
         try container.file("2", "two")

@@ -23,7 +23,7 @@ import TransportTesting
             items: try contents.map { .data(Data($0.utf8), as: try RemotePath("blob-\($0)")) }, to: "a")
     }
 
-    @Test func bytesAreOnDiskForTheirOwnerAloneUntilTheyHaveArrived() async throws {
+    @Test func keepsBytesPrivateUntilUploaded() async throws {
         var queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(try request("one", "two"))
         let item = try #require(try await queue.items(of: session.id).first)
@@ -41,7 +41,7 @@ import TransportTesting
         #expect(fixture.memory.contents(of: "blob-two") == Data("two".utf8))
     }
 
-    @Test func bytesThatHaveArrivedCannotBeSentAgain() async throws {
+    @Test func failsToSendUploadedBytesAgain() async throws {
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(try request("one"))
         try await queue.start()
@@ -52,7 +52,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aRemovedSessionLeavesNothing() async throws {
+    @Test func deletesBytesOfRemovedSession() async throws {
         let queue = try await fixture.openWithAccounts()
         let kept = try await queue.enqueue(try request("kept"))
         let removed = try await queue.enqueue([try request("1", "2"), try request("3")])
@@ -62,7 +62,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func whatWasRefusedLeavesNothing() async throws {
+    @Test func deletesBytesOfRejectedRequest() async throws {
         let queue = try await fixture.openWithAccounts()
         await #expect(throws: QueueError.self) {
             try await queue.enqueue(try .upload(items: [.data(Data("x".utf8), as: try RemotePath("x"))], to: "nobody"))
@@ -71,7 +71,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func whatAKillLeftIsRemovedAtTheNextOpening() async throws {
+    @Test func deletesOrphansOnOpen() async throws {
         var queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(
             try .upload(
@@ -88,7 +88,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func bytesThatCannotBeKeptAreRefused() async throws {
+    @Test func rejectsDataIfSpoolIsUnwritable() async throws {
         let queue = try await fixture.openWithAccounts()
         try Data().write(to: URL(fileURLWithPath: folder.string))
         let error = try await #require(throws: QueueError.self) { try await queue.enqueue(try request("1")) }

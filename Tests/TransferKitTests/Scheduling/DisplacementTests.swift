@@ -2,62 +2,62 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Sessions that run before their turn, and those that make room for them.
+/// Sessions that run before their turn, and the sessions that make room for them.
 @Suite struct DisplacementTests {
-    @Test func whatIsPutBeforeAnInterruptedPreemptorSetsItsVictimFree() throws {
+    @Test func releasesDisplacedSessionIfAnotherPrecedesPreemptor() throws {
         for isMoved in [false, true] {
             var queue = try Rehearsal()
             try queue.add("A B C P Y")
             try queue.call(.run(), "P")
-            try queue.letGo("A")
-            try queue.tell(.stop(.interrupt))
-            try queue.letGo("P")
+            try queue.finishStopping("A")
+            try queue.perform(.stop(.interrupt))
+            try queue.finishStopping("P")
             if isMoved {
                 try queue.call(.move(to: .front), "Y")
             } else {
-                try queue.tell(.enqueue([.draft(id: SessionID(named: "X"))], at: 0))
+                try queue.perform(.enqueue([.draft(id: SessionID(named: "X"))], at: 0))
             }
-            try queue.tell(.start)
+            try queue.perform(.start)
             #expect(try queue.finishAll() == (isMoved ? "A Y B C P" : "A X B C P Y"))
         }
     }
 
-    @Test func nestedRunsUnwindInOrder() throws {
+    @Test func unwindsNestedRunsInOrder() throws {
         var queue = try Rehearsal()
         try queue.add("A B C D")
         #expect(queue.line == "A=running B=waiting C=waiting D=waiting")
         try queue.call(.run(), "C")
         #expect(queue.line == "A=ending(waiting) B=waiting C=waiting D=waiting")
-        try queue.letGo("A")
+        try queue.finishStopping("A")
         #expect(queue.line == "A=waiting B=waiting C=running D=waiting")
         #expect(queue.why("A") == .displaced(by: SessionID(named: "C")))
         try queue.call(.run(), "D")
-        try queue.letGo("C")
+        try queue.finishStopping("C")
         #expect(queue.line == "A=waiting B=waiting C=waiting D=running")
         #expect(try queue.finishAll() == "D C A B")
     }
 
-    @Test func aDisplacedOneComesBackBeforeTheListEvenFromBehind() throws {
+    @Test func resumesDisplacedSessionBeforeOthers() throws {
         var queue = try Rehearsal()
         try queue.add("A B C")
         try queue.call(.run(), "C")
-        try queue.letGo("A")
+        try queue.finishStopping("A")
         try queue.call(.move(to: .end), "A")
         try queue.end("C")
         #expect(queue.line == "B=waiting C=completed A=running")
     }
 
-    @Test func atTwoSlotsTheLowestPlacedMakesRoom() throws {
+    @Test func displacesLowestOfTwoSessions() throws {
         var queue = try Rehearsal(limit: 2)
         try queue.add("A B C D")
         try queue.call(.run(), "D")
         #expect(queue.line == "A=running B=ending(waiting) C=waiting D=waiting")
         try queue.call(.run(), "C")
         #expect(queue.line == "A=ending(waiting) B=ending(waiting) C=waiting D=waiting")
-        try queue.letGo("B")
+        try queue.finishStopping("B")
         // The latest mark goes first.
         #expect(queue.line == "A=ending(waiting) B=waiting C=running D=waiting")
-        try queue.letGo("A")
+        try queue.finishStopping("A")
         #expect(queue.line == "A=waiting B=waiting C=running D=running")
         // B resumes for D, and A for C.
         try queue.end("D")
@@ -66,15 +66,15 @@ import TransferKit
         #expect(queue.line == "A=running B=running C=completed D=completed")
     }
 
-    @Test func atThreeSlotsOneRunTakesOne() throws {
+    @Test func displacesOneOfThreeSessions() throws {
         var queue = try Rehearsal(limit: 3)
         try queue.add("A B C D E")
         try queue.call(.run(), "E")
-        try queue.letGo("C")
+        try queue.finishStopping("C")
         try queue.call(.run(), "C")
         // E is now the lowest in the list: the two swap.
         #expect(queue.line == "A=running B=running C=waiting D=waiting E=ending(waiting)")
-        try queue.letGo("E")
+        try queue.finishStopping("E")
         #expect(queue.line == "A=running B=running C=running D=waiting E=waiting")
         #expect(queue.why("E") == .displaced(by: SessionID(named: "C")))
         try queue.end("A")
@@ -83,20 +83,20 @@ import TransferKit
         #expect(queue.line == "A=completed B=running C=completed D=running E=running")
     }
 
-    @Test(arguments: [1, 2, 3]) func asManyRunsAsSlotsAreAskedFor(limit: Int) throws {
+    @Test(arguments: [1, 2, 3]) func displacesOneSessionForEachRun(limit: Int) throws {
         var queue = try Rehearsal(limit: limit)
         let first = (0..<limit).map { "A\($0)" }
         let later = (0..<limit).map { "B\($0)" }
         try queue.add((first + later).joined(separator: " "))
         for name in later { try queue.call(.run(), name) }
-        for name in first { try queue.letGo(name) }
+        for name in first { try queue.finishStopping(name) }
         let expected = first.map { "\($0)=waiting" } + later.map { "\($0)=running" }
         #expect(queue.line == expected.joined(separator: " "))
         for name in later { try queue.end(name) }
         #expect(queue.line == (first.map { "\($0)=running" } + later.map { "\($0)=completed" }).joined(separator: " "))
     }
 
-    @Test func theAccountsLimitChoosesTheVictim() throws {
+    @Test func displacesSessionOfFullAccount() throws {
         var queue = try Rehearsal(limit: 2, accountLimit: 1)
         try queue.add("A")
         try queue.add("B", to: "b")
@@ -105,11 +105,11 @@ import TransferKit
         #expect(queue.line == "A=ending(waiting) B=running C=waiting")
     }
 
-    @Test func aPreemptorThatBacksOffLetsGo() throws {
+    @Test func restoresDisplacedSessionIfPreemptorBacksOff() throws {
         var queue = try Rehearsal()
         try queue.add("A B C")
         try queue.call(.run(), "C")
-        try queue.letGo("A")
+        try queue.finishStopping("A")
         try queue.end("C", .backoff(.seconds(30), .broken))
         #expect(queue.line == "A=running B=waiting C=waiting")
         #expect(queue.why("C") == .retry(at: DualInstant.seconds(30).date))
@@ -120,23 +120,23 @@ import TransferKit
     }
 
     @Test(arguments: [SessionOperation.hold, .yield, .cancel(), .remove()])
-    func aPreemptorThatIsSetAsideLetsGo(operation: SessionOperation) throws {
+    func restoresDisplacedSessionIfPreemptorIsStopped(operation: SessionOperation) throws {
         var queue = try Rehearsal()
         try queue.add("A B C")
         try queue.call(.run(), "C")
-        try queue.letGo("A")
+        try queue.finishStopping("A")
         try queue.call(operation, "C")
-        try queue.letGo("C")
+        try queue.finishStopping("C")
         #expect(queue.line.hasPrefix("A=running B=waiting"))
     }
 
-    @Test func aPausedPreemptorKeepsItsListAndItsSlot() throws {
+    @Test func keepsSessionDisplacedWhilePreemptorIsPaused() throws {
         var queue = try Rehearsal()
         try queue.add("A B")
         try queue.call(.run(), "B")
-        try queue.letGo("A")
+        try queue.finishStopping("A")
         try queue.call(.pause, "B")
-        try queue.letGo("B")
+        try queue.finishStopping("B")
         #expect(queue.line == "A=waiting B=paused")
         #expect(queue.why("A") == .displaced(by: SessionID(named: "B")))
         #expect(queue.isIdle)
@@ -146,20 +146,20 @@ import TransferKit
         #expect(queue.line == "A=running B=completed")
     }
 
-    @Test func aBlockedPreemptorLetsGo() throws {
+    @Test func restoresDisplacedSessionIfPreemptorIsBlocked() throws {
         var queue = try Rehearsal()
         try queue.add("A")
         try queue.add("B", to: "b")
         try queue.call(.run(), "B")
-        try queue.letGo("A")
+        try queue.finishStopping("A")
         try queue.end("B", .accountBlocked(TransferError(.credentials, .credentialsRejected, "No."), .memory("b")))
         #expect(queue.line == "A=running B=waiting")
-        try queue.tell(.unblockAccount(name: "b"))
+        try queue.perform(.unblockAccount(name: "b"))
         #expect(queue.line == "A=running B=waiting")
         #expect(queue.why("B") == .queueLimit)
     }
 
-    @Test func aBlockedSessionDisplacesNobodyAndIsNextLater() throws {
+    @Test func doesNotDisplaceForBlockedSession() throws {
         var queue = try Rehearsal()
         try queue.add("X", to: "b")
         try queue.end("X", .accountBlocked(TransferError(.trust, .serverNotTrusted, "Who?"), .memory("b")))
@@ -167,18 +167,18 @@ import TransferKit
         try queue.call(.run(), "X")
         #expect(queue.line == "X=waiting A=running C=waiting")
         try queue.call(.move(to: .end), "X")
-        try queue.tell(.unblockAccount(name: "b"))
+        try queue.perform(.unblockAccount(name: "b"))
         try queue.end("A")
         #expect(queue.line == "A=completed C=waiting X=running")
     }
 
-    @Test func ifAllSlotsArePausedThenOneOfThoseMakesRoom() throws {
+    @Test func displacesPausedSession() throws {
         var queue = try Rehearsal(limit: 2)
         try queue.add("A B C")
         try queue.call(.pause, "A")
         try queue.call(.pause, "B")
-        try queue.letGo("A")
-        try queue.letGo("B")
+        try queue.finishStopping("A")
+        try queue.finishStopping("B")
         #expect(queue.why("C") == .slotHeld(by: SessionID(named: "A")))
         try queue.call(.run(), "C")
         #expect(queue.line == "A=paused B=paused(displaced) C=running")
@@ -186,11 +186,11 @@ import TransferKit
         #expect(queue.line == "A=paused B=paused C=completed")
     }
 
-    @Test func aDisplacedPausedOneThatIsResumedWaitsForItsSlot() throws {
+    @Test func resumedDisplacedSessionWaitsForSlot() throws {
         var queue = try Rehearsal()
         try queue.add("A B C")
         try queue.call(.pause, "A")
-        try queue.letGo("A")
+        try queue.finishStopping("A")
         try queue.call(.run(), "C")
         try queue.call(.resume, "A")
         #expect(queue.line == "A=waiting B=waiting C=running")
@@ -198,48 +198,48 @@ import TransferKit
         #expect(try queue.finishAll() == "C A B")
     }
 
-    @Test func aDisplacedOneThatIsRunComesOffTheList() throws {
+    @Test func displacedSessionDisplacesItsPreemptor() throws {
         var queue = try Rehearsal()
         try queue.add("A B")
         try queue.call(.run(), "B")
-        try queue.letGo("A")
+        try queue.finishStopping("A")
         try queue.call(.run(), "A")
-        try queue.letGo("B")
+        try queue.finishStopping("B")
         #expect(queue.line == "A=running B=waiting")
         #expect(queue.why("B") == .displaced(by: SessionID(named: "A")))
         #expect(try queue.finishAll() == "A B")
     }
 
-    @Test func aDisplacedPausedOneThatIsRunComesOffTheList() throws {
+    @Test func displacedPausedSessionDisplacesItsPreemptor() throws {
         var queue = try Rehearsal()
         try queue.add("A B")
         try queue.call(.pause, "A")
-        try queue.letGo("A")
+        try queue.finishStopping("A")
         try queue.call(.run(), "B")
         #expect(queue.line == "A=paused(displaced) B=running")
         try queue.call(.run(), "A")
-        try queue.letGo("B")
+        try queue.finishStopping("B")
         #expect(queue.line == "A=running B=waiting")
         #expect(queue.why("B") == .displaced(by: SessionID(named: "A")))
         #expect(try queue.finishAll() == "A B")
     }
 
-    @Test func displacementOutlivesARestart() throws {
+    @Test func survivesRestart() throws {
         var queue = try Rehearsal()
         try queue.add("A B C")
         try queue.call(.run(), "C")
-        try queue.letGo("A")
+        try queue.finishStopping("A")
         try queue.restart()
         #expect(queue.line == "A=waiting B=waiting C=waiting")
-        try queue.tell(.start)
+        try queue.perform(.start)
         #expect(queue.line == "A=waiting B=waiting C=running")
         #expect(try queue.finishAll() == "C A B")
     }
 
-    @Test func aLoweredLimitInterruptsNothing() throws {
+    @Test func lowerLimitInterruptsNothing() throws {
         var queue = try Rehearsal(limit: 3)
         try queue.add("A B C D")
-        try queue.tell(.setSessionLimit(1, account: nil))
+        try queue.perform(.setSessionLimit(1, account: nil))
         #expect(queue.line == "A=running B=running C=running D=waiting")
         // Displacing one session would not suffice, so none is displaced.
         try queue.call(.run(), "D")
@@ -251,10 +251,10 @@ import TransferKit
         #expect(queue.line == "A=completed B=completed C=completed D=running")
     }
 
-    @Test func aLoweredAccountLimitInterruptsNothing() throws {
+    @Test func lowerAccountLimitInterruptsNothing() throws {
         var queue = try Rehearsal(limit: 3)
         try queue.add("A B C")
-        try queue.tell(.setSessionLimit(1, account: "a"))
+        try queue.perform(.setSessionLimit(1, account: "a"))
         try queue.add("D", to: "b")
         #expect(queue.line == "A=running B=running C=running D=waiting")
         try queue.end("A")

@@ -19,48 +19,50 @@ import TransferKit
 
     static let cases = [
         Case(name: "nothing runs", waiting: ["100@10", "50@10"], expected: "0-10 10-15"),
-        Case(name: "what runs ends first", running: ["30@10"], waiting: ["100@10", "50@10"], expected: "3-13 13-18"),
+        Case(name: "the running session ends first", running: ["30@10"], waiting: ["100@10", "50@10"], expected: "3-13 13-18"),
         Case(
             name: "two slots", queue: Forecast.Limits(sessions: 2), running: ["30@10"], waiting: ["100@10", "50@10", "10@10"],
             expected: "0-10 3-8 8-9"),
-        Case(name: "no rate is known", running: ["30"], waiting: ["100"], expected: "-"),
-        Case(name: "no rate, but a slot", waiting: ["100", "50"], expected: "0- -"),
+        Case(name: "no known rate", running: ["30"], waiting: ["100"], expected: "-"),
+        Case(name: "a free slot, but no known rate", waiting: ["100", "50"], expected: "0- -"),
         Case(
-            name: "an end that is not known keeps its slot", queue: Forecast.Limits(sessions: 2), running: ["30"],
+            name: "a session with an unknown end keeps its slot", queue: Forecast.Limits(sessions: 2), running: ["30"],
             waiting: ["100@10", "50@10"], expected: "0-10 10-15"),
-        Case(name: "nothing is left to send", waiting: ["0", "10@10"], expected: "0-0 0-1"),
+        Case(name: "no remaining bytes", waiting: ["0", "10@10"], expected: "0-0 0-1"),
         Case(name: "the session's own limit", waiting: ["100@10 limit=5", "10@10"], expected: "0-20 20-21"),
         Case(
-            name: "the queue's limit is shared, and free again when one ends", queue: Forecast.Limits(sessions: 2, rate: 10),
+            name: "sessions share the queue's limit, and a completed one returns its share", queue: Forecast.Limits(sessions: 2, rate: 10),
             waiting: ["50@100", "100@100", "10@100"], expected: "0-10 0-16 10-12"),
         Case(
             name: "a slower session leaves more to the other", queue: Forecast.Limits(sessions: 2, rate: 10), waiting: ["20@2", "80@100"],
             expected: "0-10 0-10"),
         Case(
-            name: "an account's limit holds for its own", queue: Forecast.Limits(sessions: 3),
+            name: "an account's limit applies only to its sessions", queue: Forecast.Limits(sessions: 3),
             accounts: [1: Forecast.Limits(rate: 10)], waiting: ["50@100", "50@100", "100@10 account=2"], expected: "0-10 0-10 0-10"),
         Case(
             name: "an account's slots let others pass", queue: Forecast.Limits(sessions: 2), accounts: [1: Forecast.Limits(sessions: 1)],
             waiting: ["100@10", "50@10", "20@10 account=2"], expected: "0-10 10-15 0-2"),
         Case(name: "a paused session keeps its slot", queue: Forecast.Limits(sessions: 1, paused: 1), waiting: ["10@10"], expected: "-"),
         Case(
-            name: "a paused session keeps one of its account's", queue: Forecast.Limits(sessions: 3, paused: 1),
+            name: "a paused session keeps a slot of its account", queue: Forecast.Limits(sessions: 3, paused: 1),
             accounts: [1: Forecast.Limits(sessions: 1, paused: 1)], waiting: ["10@10", "20@10 account=2"], expected: "- 0-2"),
-        Case(name: "what waits for a time lets others pass", waiting: ["100@10 wait=5", "30@10"], expected: "5-15 0-3"),
-        Case(name: "and takes its turn late", waiting: ["100@10 wait=5", "80@10", "10@10"], expected: "8-18 0-8 18-19"),
-        Case(name: "what comes after another", waiting: ["10@10 after=2", "20@10", "30@10"], expected: "2-3 0-2 3-6"),
-        Case(name: "after one that runs", running: ["40@10"], waiting: ["10@10 after=100"], expected: "4-5"),
-        Case(name: "after one that is not there", waiting: ["10@10 after=77", "10@10"], expected: "- 0-1"),
-        Case(name: "what is stuck is passed over", waiting: ["10@10 stuck", "10@10"], expected: "- 0-1"),
-        Case(name: "but not in a strict queue", isStrict: true, waiting: ["10@10", "10@10 stuck", "10@10"], expected: "0-1 - -"),
+        Case(name: "a session with a start time lets others pass", waiting: ["100@10 wait=5", "30@10"], expected: "5-15 0-3"),
+        Case(name: "a due session waits for a free slot", waiting: ["100@10 wait=5", "80@10", "10@10"], expected: "8-18 0-8 18-19"),
+        Case(name: "a session depends on another", waiting: ["10@10 after=2", "20@10", "30@10"], expected: "2-3 0-2 3-6"),
+        Case(name: "a session depends on a running one", running: ["40@10"], waiting: ["10@10 after=100"], expected: "4-5"),
+        Case(name: "a session depends on a missing one", waiting: ["10@10 after=77", "10@10"], expected: "- 0-1"),
+        Case(name: "other sessions pass a stuck one", waiting: ["10@10 stuck", "10@10"], expected: "- 0-1"),
+        Case(
+            name: "no session passes a stuck one in a strict queue", isStrict: true, waiting: ["10@10", "10@10 stuck", "10@10"],
+            expected: "0-1 - -"),
         Case(name: "a strict queue waits for a time", isStrict: true, waiting: ["10@10 wait=5", "10@10"], expected: "5-6 6-7"),
         Case(
-            name: "who may pass does so in a strict queue, too", isStrict: true, waiting: ["10@10 stuck", "10@10 passes", "10@10"],
+            name: "a permitted session passes in a strict queue", isStrict: true, waiting: ["10@10 stuck", "10@10 passes", "10@10"],
             expected: "- 0-1 -"),
-        Case(name: "a rate too low for any end", waiting: ["1000000000@0.000001", "1@1"], expected: "0- -"),
+        Case(name: "a rate too low for a known end", waiting: ["1000000000@0.000001", "1@1"], expected: "0- -"),
     ]
 
-    @Test(arguments: cases) func table(_ example: Case) throws {
+    @Test(arguments: cases) func matchesSimulation(_ example: Case) throws {
         let waiting = try example.waiting.enumerated().map { try Self.session($0.element, key: SessionKey($0.offset + 1)) }
         let forecast = Forecast(
             queue: example.queue, accounts: example.accounts, isStrict: example.isStrict,

@@ -10,7 +10,7 @@ import TransferKit
         return draft
     }
 
-    @Test func oneThatWasRetriedIsNotTakenForAFailedOne() throws {
+    @Test func skipsRetriedSession() throws {
         var scheduler = try Scheduler.fixture(sessionLimit: 2)
         let drafts = [SessionDraft.draft(), .draft()]
         let ids = drafts.map(\.id)
@@ -25,7 +25,7 @@ import TransferKit
         #expect(scheduler.runningIDs == [ids[0]])
     }
 
-    @Test func oneWhoseAccountIsAnotherNowIsLeftAlone() throws {
+    @Test func skipsSessionOfOtherAccount() throws {
         var scheduler = try Scheduler.fixture()
         let draft = SessionDraft.draft("b")
         _ = try scheduler.perform(.enqueue([draft]))
@@ -33,12 +33,12 @@ import TransferKit
         #expect(try scheduler.perform(.perform(.remove(), .found([draft.id], of: .account("b")))).answer.sessions == [draft.id])
     }
 
-    @Test func oneThatLostItsTagMeanwhileIsLeftAlone() throws {
+    @Test func skipsSessionThatLostItsTag() throws {
         var scheduler = try Scheduler.fixture()
         let drafts = [draft(["red"]), draft(["red"])]
         let ids = drafts.map(\.id)
         _ = try scheduler.perform(.enqueue(drafts))
-        // Two of them read at once. The first one ends in between.
+        // Two operations read the tags at the same time. The first one ends before the update.
         scheduler.beginReadingTags()
         scheduler.beginReadingTags()
         scheduler.endReadingTags()
@@ -49,7 +49,7 @@ import TransferKit
         scheduler.endReadingTags()
     }
 
-    @Test func anUpdateThatTheStoreRefusedTookNoTagAway() throws {
+    @Test func keepsTagAfterRejectedUpdate() throws {
         var scheduler = try Scheduler.fixture()
         let red = draft(["red"])
         _ = try scheduler.perform(.enqueue([red]))
@@ -59,7 +59,7 @@ import TransferKit
         #expect(try scheduler.perform(.perform(.hold, .found([red.id], of: .tag("red")))).answer.sessions == [red.id])
     }
 
-    @Test func allPartsOfAGroupHaveOneMark() throws {
+    @Test func sharesMarkAmongPartsOfGroup() throws {
         var scheduler = try Scheduler.fixture()
         let drafts = (0..<5).map { _ in SessionDraft.draft() }
         let ids = drafts.map(\.id)

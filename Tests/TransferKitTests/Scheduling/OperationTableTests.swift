@@ -5,23 +5,23 @@ import TransferKit
 
 /// Every operation, in every state and every mode.
 @Suite struct OperationTableTests {
-    @Test(arguments: OperationTable.cells) func operation(cell: OperationTable.Cell) throws {
+    @Test(arguments: OperationTable.cells) func performsOrRejectsOperation(cell: OperationTable.Cell) throws {
         var queue = try Rehearsal(limit: 3)
         let command = try #require(OperationTable.command(cell.operation, .id(SessionID(named: "S"))))
         // The other session keeps the account's only slot, so that no waiting session starts at once. A paused session has its own slot.
         try queue.add("other S")
         try bring(&queue, to: cell.state)
-        try queue.tell(.setSessionLimit(cell.state == "paused" ? 2 : 1, account: "a"))
-        if cell.mode == "draining" { try queue.tell(.stop(.drain)) }
+        try queue.perform(.setSessionLimit(cell.state == "paused" ? 2 : 1, account: "a"))
+        if cell.mode == "draining" { try queue.perform(.stop(.drain)) }
         if cell.mode == "stopped" {
-            try queue.tell(.stop(.interrupt))
-            try queue.letGo("other")
+            try queue.perform(.stop(.interrupt))
+            try queue.finishStopping("other")
         }
         #expect(queue.mode == cell.mode)
         let before = queue.session("S")
         #expect(before.map { $0.isEnding ? "ending" : "\($0.state)" } == cell.state)
 
-        let code = try queue.tell(command)
+        let code = try queue.perform(command)
 
         let after = queue.session("S")
         if let code {
@@ -40,20 +40,20 @@ import TransferKit
             try queue.call(.yield, "S")
         case "paused":
             try queue.call(.pause, "S")
-            try queue.letGo("S")
+            try queue.finishStopping("S")
         case "held":
             try queue.call(.hold, "S")
-            try queue.letGo("S")
+            try queue.finishStopping("S")
         case "cancelled":
             try queue.call(.cancel(), "S")
-            try queue.letGo("S")
+            try queue.finishStopping("S")
         case "failed": try queue.end("S", .finished(failure: .broken, itemsSeen: 1))
         case "completed": try queue.end("S")
         default: break
         }
     }
 
-    @Test func theTableForPeopleHasAllOfIt() {
+    @Test func writesCompleteTable() {
         let lines = OperationTable.markdown.split(separator: "\n")
         #expect(lines.count == 16)
         #expect(lines.allSatisfy { $0.split(separator: "|").count == 9 })
@@ -62,7 +62,7 @@ import TransferKit
         #expect(OperationTable.cells.count == 14 * (8 + 8 + 6))
     }
 
-    @Test func theTableForPeopleIsThatOfTheArticle() throws {
+    @Test func matchesArticle() throws {
         var root = URL(fileURLWithPath: #filePath)
         for _ in 0..<4 { root.deleteLastPathComponent() }
         let article = try String(

@@ -109,7 +109,7 @@ import TransferKit
         #expect(scheduler.view(2)?.state == .running)
     }
 
-    /// A server asked for a day, but a person knows better.
+    /// A server asked for a delay of one day, but the user overrides it.
     @Test(arguments: [Command.retryEndpoints(account: "a"), .unblockAccount(name: "a")]) func endsRetryDelays(command: Command) throws {
         var queue = try Rehearsal()
         try queue.add("A")
@@ -119,7 +119,7 @@ import TransferKit
             try queue.end(name, .backoff(.seconds(86_400), .broken))
         }
         #expect(queue.line == "A=waiting B=waiting")
-        try queue.tell(command)
+        try queue.perform(command)
         #expect(queue.line == "A=running B=waiting")
     }
 }

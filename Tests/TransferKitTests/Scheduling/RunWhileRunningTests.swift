@@ -9,7 +9,7 @@ import TransferKit
         .backoff(.seconds(300), .broken), .endpointsUnavailable(.broken), .interrupted,
     ]
 
-    @Test(arguments: waits) func aRunThatHasToWaitGoesOnAtOnceAndOnce(_ outcome: RunOutcome) throws {
+    @Test(arguments: waits) func skipsNextWaitOnce(_ outcome: RunOutcome) throws {
         var queue = try Rehearsal()
         try queue.add("A B")
         try queue.call(.run(), "A")
@@ -20,7 +20,7 @@ import TransferKit
         #expect(queue.why("A") == .retry(at: DualInstant.seconds(300).date))
     }
 
-    @Test func itsEndpointsAreProbedAtOnce() throws {
+    @Test func probesEndpointsImmediately() throws {
         var queue = try Rehearsal()
         let endpoint = Account.memory("a").endpoints[0]
         try queue.add("A")
@@ -41,7 +41,7 @@ import TransferKit
     @Test(arguments: [
         RunEvent.Content.connected, .file(position: 0, .completed(TransferReceipt(bytes: 1), endpoint: Account.memory("a").endpoints[0])),
     ])
-    func oneThatMovesBytesAfterTheCallWaitsAsUsual(_ progress: RunEvent.Content) throws {
+    func waitsAsUsualAfterProgress(_ progress: RunEvent.Content) throws {
         var queue = try Rehearsal()
         try queue.add("A B")
         try queue.call(.run(), "A")
@@ -50,7 +50,7 @@ import TransferKit
         #expect(queue.line == "A=waiting B=running")
     }
 
-    @Test func oneThatCannotGoOnIsNext() throws {
+    @Test func runsNextOnceThereIsSpace() throws {
         var queue = try Rehearsal()
         try queue.add("A B C")
         try queue.call(.runNext, "C")
@@ -62,7 +62,7 @@ import TransferKit
         #expect(queue.line == "A=running B=waiting C=completed")
     }
 
-    @Test func aLaterStopCounts() throws {
+    @Test func appliesLaterYield() throws {
         var queue = try Rehearsal()
         try queue.add("A B")
         try queue.call(.run(), "A")
@@ -71,7 +71,7 @@ import TransferKit
         #expect(queue.line == "A=waiting B=running")
     }
 
-    @Test func theEventNamesTheTimeOfTheAttempt() throws {
+    @Test func reportsTimeOfNextAttempt() throws {
         var scheduler = try Scheduler.fixture()
         _ = try scheduler.perform(.enqueue([.draft()]))
         _ = try scheduler.perform(.start)

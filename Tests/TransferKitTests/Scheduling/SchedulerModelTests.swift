@@ -8,7 +8,7 @@ import TransferKit
     static let seeds = 0..<(ProcessInfo.processInfo.environment["TRANSFERKIT_MODEL_SEEDS"].flatMap { UInt64($0) } ?? 100)
 
     @Test(arguments: seeds)
-    func randomOperations(seed: UInt64) throws {
+    func matchesReferenceForRandomEvents(seed: UInt64) throws {
         var generator = StepGenerator(seed: seed)
         var sequence = ModelSequence(settings: generator.settings(), steps: [])
         var run = ModelRun(sequence.settings)

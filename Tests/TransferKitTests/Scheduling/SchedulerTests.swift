@@ -5,7 +5,7 @@ import TransferKit
 
 @Suite struct SchedulerTests {
     /// However often a session changes while it waits, its times are kept once.
-    @Test func timesThatStayAreNotAddedAgain() throws {
+    @Test func doesNotAddUnchangedTimesAgain() throws {
         var scheduler = try Scheduler.fixture()
         var draft = SessionDraft.draft()
         draft.notBefore = Date(timeIntervalSince1970: 1_000_000)

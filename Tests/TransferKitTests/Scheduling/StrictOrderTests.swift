@@ -5,7 +5,7 @@ import TransferKit
 
 /// Strict queues, dependencies and deduplication keys.
 @Suite struct StrictOrderTests {
-    @Test func nothingPassesWhatIsNotFinished() throws {
+    @Test func waitsForUnfinishedSession() throws {
         var queue = try Rehearsal(limit: 3, isStrict: true)
         try queue.add("A B C")
         #expect(queue.line == "A=running B=waiting C=waiting")
@@ -18,14 +18,14 @@ import TransferKit
         #expect(queue.line == "A=cancelled B=failed C=running")
     }
 
-    @Test func onlyRunOverridesTheList() throws {
+    @Test func onlyRunOverridesOrder() throws {
         var queue = try Rehearsal(isStrict: true)
         try queue.add("A B C")
         try queue.call(.runNext, "C")
         try queue.end("A")
         #expect(queue.line == "A=completed B=running C=waiting")
         try queue.call(.run(), "C")
-        try queue.letGo("B")
+        try queue.finishStopping("B")
         #expect(queue.line == "A=completed B=waiting C=running")
         try queue.end("C")
         #expect(queue.line == "A=completed B=running C=completed")
@@ -33,14 +33,14 @@ import TransferKit
 
     private static let full = RunOutcome.noSpace(TransferError(.noSpace, .diskFull, "Full."))
 
-    /// Its part file may occupy the space that the first one waits for.
-    @Test func oneThatHasBegunGoesOnWhileTheFirstWaitsForSpace() throws {
+    /// The part file of the started session may occupy the space that the first session waits for.
+    @Test func continuesStartedSessionWhileFirstWaitsForSpace() throws {
         var queue = try Rehearsal(isStrict: true)
         try queue.add("B C D")
         try queue.end("B", .backoff(.seconds(20), .broken))
         try queue.call(.run(), "D")
         try queue.end("D", .backoff(.seconds(5), .broken))
-        try queue.tell(.enqueue([.draft(id: SessionID(named: "A"))], at: 0))
+        try queue.perform(.enqueue([.draft(id: SessionID(named: "A"))], at: 0))
         #expect(queue.line == "A=running B=waiting C=waiting D=waiting")
         try queue.end("A", Self.full)
         #expect(!queue.isIdle)
@@ -60,19 +60,19 @@ import TransferKit
         #expect(queue.isIdle)
     }
 
-    @Test func oneThatHasBegunAlsoWaitsForItsEndpoint() throws {
+    @Test func startedSessionWaitsForItsEndpoint() throws {
         var queue = try Rehearsal(isStrict: true)
         try queue.add("B", to: "b")
         try queue.report("B", .hostBusy(Account.memory("b").endpoints[0], .seconds(20)))
         try queue.end("B", .endpointsUnavailable(.broken))
-        try queue.tell(.enqueue([.draft(id: SessionID(named: "A"))], at: 0))
+        try queue.perform(.enqueue([.draft(id: SessionID(named: "A"))], at: 0))
         try queue.end("A", Self.full)
         #expect(queue.line == "A=waiting B=waiting")
         try queue.pass(seconds: 20)
         #expect(queue.line == "A=waiting B=running")
     }
 
-    @Test func aForecastLetsOnlyOnesThatHaveBegunPass() throws {
+    @Test func forecastLetsOnlyStartedSessionsPass() throws {
         var scheduler = Scheduler(Scheduler.Settings(transports: ["memory"], ordering: .strict))
         _ = try scheduler.perform(.saveAccount(.memory("a")))
         _ = try scheduler.perform(.enqueue([.draft(), .draft()]))
@@ -85,28 +85,28 @@ import TransferKit
         #expect(waiting.map(\.key) == [3, 1, 2] && waiting.map(\.passes) == [false, true, false])
     }
 
-    @Test func oneThatRanWhenTheProcessEndedHasBegun() throws {
+    @Test func countsInterruptedSessionAsStarted() throws {
         var queue = try Rehearsal(isStrict: true)
         try queue.add("B C")
         try queue.restart()
-        try queue.tell(.enqueue([.draft(id: SessionID(named: "A"))], at: 0))
-        try queue.tell(.start)
+        try queue.perform(.enqueue([.draft(id: SessionID(named: "A"))], at: 0))
+        try queue.perform(.start)
         try queue.end("A", Self.full)
         #expect(queue.line == "A=waiting B=running C=waiting")
     }
 
-    @Test func aStoppedOneGoesOnAfterTheDelay() throws {
+    @Test func resumesYieldedSessionAfterDelay() throws {
         var queue = try Rehearsal(isStrict: true)
         try queue.add("A B")
         try queue.call(.yield, "A")
-        try queue.letGo("A")
+        try queue.finishStopping("A")
         #expect(queue.line == "A=waiting B=waiting")
         try queue.pass(seconds: 5)
         #expect(queue.line == "A=running B=waiting")
     }
 
     /// A later session of a group may depend on an earlier one: the check covers the whole group.
-    @Test func aMoveInPartsIsCheckedAsAWhole() throws {
+    @Test func checksMoveOfWholeGroup() throws {
         var scheduler = Scheduler(Scheduler.Settings(transports: ["memory"], ordering: .strict))
         _ = try scheduler.perform(.saveAccount(.memory("a")))
         var drafts = (0..<4).map { _ in SessionDraft.draft() }
@@ -123,16 +123,16 @@ import TransferKit
         #expect(scheduler.sessionIndex.order.compactMap { scheduler.sessionIndex[$0]?.id } == [ids[2], ids[0], ids[1], ids[3]])
     }
 
-    @Test func whatDoesNotExistIsToldBeforeWhatWaitsForItself() throws {
+    @Test func reportsMissingDependencyBeforeCycle() throws {
         var queue = try Rehearsal()
         var drafts = ["A", "B"].map { SessionDraft.draft(id: SessionID(named: $0)) }
         drafts[0].dependency = SessionDependency(drafts[0].id)
-        #expect(try queue.tell(.enqueue(drafts)) == .impossibleOrder)
-        drafts[1].dependency = SessionDependency(SessionID(named: "nobody"))
-        #expect(try queue.tell(.enqueue(drafts)) == .noSuchSession)
+        #expect(try queue.perform(.enqueue(drafts)) == .impossibleOrder)
+        drafts[1].dependency = SessionDependency(SessionID(named: "missing"))
+        #expect(try queue.perform(.enqueue(drafts)) == .noSuchSession)
     }
 
-    @Test func nobodyWaitsForOneBehind() throws {
+    @Test func rejectsDependencyOnLaterSession() throws {
         var queue = try Rehearsal(isStrict: true)
         try queue.add("A B")
         #expect(try queue.add("C", after: "B", at: 0) == .impossibleOrder)
@@ -142,7 +142,7 @@ import TransferKit
         #expect(queue.line == "A=running B=waiting C=waiting")
     }
 
-    @Test func aDependentWaitsForSuccessOrForAnyEnd() throws {
+    @Test func dependentWaitsForSuccessOrAnyEnd() throws {
         var queue = try Rehearsal(limit: 3)
         try queue.add("A")
         #expect(try queue.add("B", after: "A") == nil)
@@ -158,18 +158,18 @@ import TransferKit
         #expect(try queue.call(.remove(), "A") == nil)
     }
 
-    @Test func aKeyThatSomeoneElseHasByNowIsNotTakenBack() throws {
+    @Test func rejectsRunAgainIfKeyIsReused() throws {
         var queue = try Rehearsal()
         var draft = SessionDraft.draft(id: SessionID(named: "A"))
         draft.deduplicationKey = "key"
-        try queue.tell(.enqueue([draft]))
+        try queue.perform(.enqueue([draft]))
         try queue.end("A")
         draft.id = SessionID(named: "B")
-        try queue.tell(.enqueue([draft]))
+        try queue.perform(.enqueue([draft]))
         #expect(queue.line == "A=completed B=running")
         #expect(try queue.call(.run(again: true), "A") == .duplicate)
         draft.id = SessionID(named: "C")
-        try queue.tell(.enqueue([draft]))
+        try queue.perform(.enqueue([draft]))
         #expect(queue.line == "A=completed B=running")
         try queue.end("B", .finished(failure: .broken, itemsSeen: 1))
         #expect(try queue.call(.run(again: true), "A") == .duplicate)

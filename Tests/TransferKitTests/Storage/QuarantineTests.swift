@@ -44,7 +44,7 @@ import TransportTesting
         return (opened, session.id)
     }
 
-    @Test func itIsToldOf() async throws {
+    @Test func reportsQuarantinedSession() async throws {
         let (queue, id) = try await quarantined()
         #expect(try await queue.quarantinedCount() == 1)
         let health = try await queue.storeHealth()
@@ -54,7 +54,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func itIsRestoredWithAllThatItHad() async throws {
+    @Test func restoresCompleteSession() async throws {
         var (queue, id) = try await quarantined()
         let row = try #require(try await queue.quarantined().first)
         try await queue.restoreQuarantined(row.number)
@@ -73,7 +73,7 @@ import TransportTesting
         try StoreInspection(fixture.folder.path.appending("store")).expectNoContradictions("restored")
     }
 
-    @Test func oneThatCannotBeReadEitherIsQuarantinedAgain() async throws {
+    @Test func quarantinesUnreadableSessionAgain() async throws {
         var (queue, _) = try await quarantined()
         try await queue.restoreQuarantined(1)
         await queue.shutdown()
@@ -83,7 +83,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func whatIsDroppedIsGone() async throws {
+    @Test func deletesDroppedSession() async throws {
         let (queue, _) = try await quarantined()
         let row = try #require(try await queue.quarantined().first)
         try await queue.dropQuarantined(row.number)
@@ -95,8 +95,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The process ended before the last step of a restoring, and a person drops the session instead.
-    @Test(arguments: [false, true]) func whatWasRestoredInPartIsDroppedToo(isTrimmed: Bool) async throws {
+    /// The process ended before the last step of a restoring, and the user drops the session instead.
+    @Test(arguments: [false, true]) func deletesPartiallyRestoredSession(isTrimmed: Bool) async throws {
         let (queue, _) = try await quarantined()
         try change("CREATE TRIGGER refusal BEFORE INSERT ON schedule BEGIN SELECT raise(ABORT, 'killed'); END")
         await #expect(throws: QueueError.self) { try await queue.restoreQuarantined(1) }
@@ -152,7 +152,7 @@ import TransportTesting
         #expect(try count("file WHERE upload_url = '\(secret)'") == 1)
     }
 
-    @Test func oneWithoutAnAccountIsNotRestored() async throws {
+    @Test func doesNotRestoreSessionWithoutAccount() async throws {
         let (queue, _) = try await quarantined()
         try await queue.remove(.all)
         try await queue.deleteAccount("a")
@@ -163,7 +163,7 @@ import TransportTesting
     }
 
     /// In as many transactions as necessary, with rows of all kinds.
-    @Test func aLargeOneIsRestoredAndDropped() async throws {
+    @Test func restoresAndDropsLargeSession() async throws {
         let count = 2 * QueueStore.sweptRows + 1
         var store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
         var draft = SessionDraft.draft()

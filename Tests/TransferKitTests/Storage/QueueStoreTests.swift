@@ -111,9 +111,10 @@ import TransferKit
         #expect(loaded.sessions.map(\.id) == [drafts[1].id, drafts[2].id, drafts[0].id])
         #expect(loaded.sessions.map(\.state) == [.waiting, .failed, .waiting])
         #expect(
-            loaded.sessions.compactMap { loaded.sessionIndex[$0.key]?.startPriority } == [.interrupted, .none, .none], "what ran goes first"
+            loaded.sessions.compactMap { loaded.sessionIndex[$0.key]?.startPriority } == [.interrupted, .none, .none],
+            "interrupted sessions go first"
         )
-        #expect(try await store.sessions([2]).first?.status.state == .waiting, "and that is stored")
+        #expect(try await store.sessions([2]).first?.status.state == .waiting, "the state is stored")
         await store.close()
     }
 
@@ -165,7 +166,7 @@ import TransferKit
                     identity)),
         ])
         #expect(try await store.checkpoint(session: 1, position: 0, endpoint: "e", generation: 1)?.checkpoint.confirmed == 1)
-        #expect(try await store.checkpoint(session: 1, position: 0, endpoint: "e", generation: 2) == nil, "another life of the file")
+        #expect(try await store.checkpoint(session: 1, position: 0, endpoint: "e", generation: 2) == nil, "another generation of the file")
         try await store.commit([.deleteSession(1)])
         let left = try await store.pool.read {
             try Int.fetchOne($0, sql: "SELECT (SELECT count(*) FROM file) + (SELECT count(*) FROM checkpoint)")
@@ -184,7 +185,7 @@ import TransferKit
         #expect(try Data(contentsOf: URL(fileURLWithPath: database.string)) == before)
     }
 
-    @Test func refusesAStoreFromBeforeTheFirstRelease() async throws {
+    @Test func refusesStoreOfPrereleaseVersion() async throws {
         try await open().close()
         try await DatabaseQueue(path: database.string).write { try $0.execute(sql: "PRAGMA user_version = 4") }
         let before = try Data(contentsOf: URL(fileURLWithPath: database.string))
@@ -195,7 +196,7 @@ import TransferKit
     }
 
     /// Versions before the first release reached the present schema through five migrations.
-    @Test func opensAStoreThatWasMigratedToThisSchema() async throws {
+    @Test func opensMigratedStore() async throws {
         let store = try await open()
         try await store.commit([.saveAccount(1, Account("a", endpoints: []))])
         await store.close()
@@ -208,7 +209,7 @@ import TransferKit
     }
 
     /// An inconsistency in a store is found when its session is read, and the other sessions stay accessible.
-    @Test func opensDespiteAFileWithoutASession() async throws {
+    @Test func opensDespiteFileWithoutSession() async throws {
         try await open().close()
         var configuration = Configuration()
         configuration.foreignKeysEnabled = false
@@ -219,7 +220,7 @@ import TransferKit
         try await open().close()
     }
 
-    @Test(.oneProcessAtATime) func completesACreationThatWasKilled() async throws {
+    @Test(.oneProcessAtATime) func completesKilledCreation() async throws {
         let steps = Locked(0)
         try await QueueStore.open(.folder(folder.path.appending("counted")), clock: .system) { _ in steps.withLock { $0 += 1 } }.close()
         for step in 1...steps.withLock({ $0 }) {
@@ -305,8 +306,8 @@ import TransferKit
         try await second.value.close()
     }
 
-    /// The time-out applies to one owner that does not let go, not to several faster ones together.
-    @Test(arguments: [true, false]) func waitsForEachOwner(letsGo: Bool) async throws {
+    /// The time-out applies to one owner that does not release the lock, not to several faster ones together.
+    @Test(arguments: [true, false]) func waitsForEachOwner(releasesLock: Bool) async throws {
         let path = folder.path
         let owner = Locked(try await OwnerLock.acquire(in: path, timeout: .zero, clock: .system))
         let (time, sleeps) = (Locked(Duration.zero), Locked(0))
@@ -318,7 +319,7 @@ import TransferKit
                     count += 1
                     return count
                 }
-                guard letsGo else { return }
+                guard releasesLock else { return }
                 owner.withLock { $0 }.release()
                 guard number < 4 else { return }
                 let next = try await OwnerLock.acquire(in: path, timeout: .zero, clock: .system)
@@ -326,9 +327,9 @@ import TransferKit
             })
         do {
             try await OwnerLock.acquire(in: path, timeout: .seconds(10), clock: clock).release()
-            #expect(letsGo && sleeps.withLock { $0 } == 4)
+            #expect(releasesLock && sleeps.withLock { $0 } == 4)
         } catch {
-            #expect(!letsGo && error.code == .storageInUse && sleeps.withLock { $0 } == 2)
+            #expect(!releasesLock && error.code == .storageInUse && sleeps.withLock { $0 } == 2)
         }
         owner.withLock { $0 }.release()
     }

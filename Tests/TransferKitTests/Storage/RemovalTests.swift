@@ -46,7 +46,7 @@ import TransferKit
         try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM \(table)") ?? 0 }
     }
 
-    private func expectGone(_ store: QueueStore) async throws {
+    private func expectRemoved(_ store: QueueStore) async throws {
         #expect(try await store.load(.memory).0.sessions.map(\.key) == [2])
         #expect(try await store.sessions(tagged: "large").isEmpty)
         #expect(try await store.dueDiscards(at: .distantFuture, limit: 9).due.count == 2)
@@ -55,23 +55,23 @@ import TransferKit
     @Test func removesLargeSessionAtOnceAndItsRowsLater() async throws {
         var store = try await prepared()
         #expect(try await store.commitOrBlame([.deleteSession(1)]).hasRowsToSweep, "rows are left")
-        try await expectGone(store)
+        try await expectRemoved(store)
         #expect(try await rows(store, "file") > QueueStore.sweptRows)
         #expect(try await store.sweep())
         await store.close()
         store = try await open()
-        try await expectGone(store)
+        try await expectRemoved(store)
         while try await store.sweep() {}
         for table in ["file", "session", "removal", "schedule"] {
             #expect(try await rows(store, table) == (table == "removal" ? 0 : 1), "\(table)")
         }
         #expect(try await rows(store, "checkpoint") == 0)
         #expect(try await rows(store, "session_tag") == 0)
-        try await expectGone(store)
+        try await expectRemoved(store)
         await store.close()
     }
 
-    @Test func accountCanBeDeletedMeanwhile() async throws {
+    @Test func deletesAccountDuringRemoval() async throws {
         let store = try await prepared()
         try await store.commit([.deleteSession(1), .deleteSession(2), .deleteAccount(1)])
         let loaded = try await store.load(.memory).0
@@ -81,7 +81,7 @@ import TransferKit
         await store.close()
     }
 
-    @Test func keyIsNotReused() async throws {
+    @Test func doesNotReuseKey() async throws {
         let store = try await open()
         try await store.commit([
             .saveAccount(1, account), .session(7, rank: 0, .draft()), .quarantine(7, "for a test"), .session(3, rank: 0, .draft()),
@@ -98,10 +98,10 @@ import TransferKit
         let store = try await prepared()
         #expect(try await store.commitOrBlame([.quarantine(1, "for a test")]).hasRowsToSweep)
         #expect(try await store.load(.memory).0.sessions.map(\.key) == [2])
-        // What its run saved before it ended belongs to it, too.
+        // A checkpoint that the run saved before it ended belongs to the session, too.
         try await store.commit([.holdDiscard(1, position: 5, Checkpoint(data: Data("late".utf8), confirmed: 9), account.endpoints[0])])
         while try await store.sweep() {}
-        #expect(try await store.dueDiscards(at: .distantFuture, limit: 9).due.isEmpty, "nothing of it is removed at its server")
+        #expect(try await store.dueDiscards(at: .distantFuture, limit: 9).due.isEmpty, "its content on the server is kept")
         let row = try #require(try await store.quarantined().first)
         #expect(row.content.contains("schedule.id"))
         var parts: [QuarantinedPart] = []

@@ -53,7 +53,7 @@ import TransportTesting
         #expect(try await count(store, "file WHERE state = 'failed'") == 1)
         #expect(try await count(store, "item WHERE kind = 'folder'") == 1)
         #expect(try await count(store, "setting WHERE name GLOB 'reset*'") == 0)
-        // Those of the folder are removed with its row.
+        // The checkpoint of the folder is removed with its row.
         #expect(try await count(store, "checkpoint") == (keepsCheckpoints ? Self.count - 1 : 0))
         #expect(try await count(store, "discard") == (keepsCheckpoints ? 0 : Self.count))
         let status = try #require(try await store.sessions([1]).first?.status)
@@ -63,7 +63,7 @@ import TransportTesting
     }
 
     /// Changes rows only in batches, across restarts.
-    @Test(arguments: [true, false]) func itTakesAsManyTransactionsAsItNeeds(_ isWhole: Bool) async throws {
+    @Test(arguments: [true, false]) func changesRowsInBatches(_ isWhole: Bool) async throws {
         var store = try await prepared(isWhole ? "completed" : "failed")
         let state = isWhole ? "completed" : "failed"
         #expect(try await store.commitOrBlame([.resetSession(1, isWhole: isWhole)]).hasRowsToSweep)
@@ -78,11 +78,11 @@ import TransportTesting
         try await expectReset(store, keepsCheckpoints: !isWhole)
         try await store.commit([.continueReset(1)])
         try await expectReset(store, keepsCheckpoints: !isWhole)
-        if isWhole { #expect(try await count(store, "file WHERE generation = 2") == Self.count - 2, "each begins one new life") }
+        if isWhole { #expect(try await count(store, "file WHERE generation = 2") == Self.count - 2, "each file gets one new generation") }
         await store.close()
     }
 
-    @Test func oneOfFailedFilesIsPartOfOneOfAll() async throws {
+    @Test func resetsFailedFilesWithAllFiles() async throws {
         let store = try await prepared("completed")
         try await store.commit([.resetSession(1, isWhole: true), .resetSession(1, isWhole: false)])
         try await store.finishResets()
@@ -90,8 +90,7 @@ import TransportTesting
         await store.close()
     }
 
-    @Test(arguments: [StoreWrite.deleteSession(1), .quarantine(1, "for a test")]) func itEndsWithTheSession(_ end: StoreWrite) async throws
-    {
+    @Test(arguments: [StoreWrite.deleteSession(1), .quarantine(1, "for a test")]) func endsWithSession(_ end: StoreWrite) async throws {
         let store = try await prepared("completed")
         try await store.commit([.resetSession(1, isWhole: true), end])
         try await store.finishResets()
@@ -102,7 +101,7 @@ import TransportTesting
     }
 
     /// A run begins once all files are pending.
-    @Test func aRunCompletesIt() async throws {
+    @Test func completesBeforeRun() async throws {
         let fixture = try QueueFixture()
         let count = QueueStore.sweptRows + 2
         let path = try fixture.folder.file("f", size: 1)
@@ -132,7 +131,7 @@ import TransportTesting
     // MARK: Cancelled sessions
 
     /// The leftovers of a cancelled session move to the outbox in batches, across restarts.
-    @Test func aCancelledSessionIsDiscardedInPieces() async throws {
+    @Test func discardsCancelledSessionInBatches() async throws {
         var store = try await prepared("pending")
         try await store.pool.write { try $0.execute(sql: "UPDATE schedule SET state = 'cancelled'") }
         #expect(try await store.commitOrBlame([.discardPartial(1)]).hasRowsToSweep)
@@ -150,12 +149,12 @@ import TransportTesting
         #expect(try await count(store, "discard") == Self.count)
         #expect(try await count(store, "checkpoint") == 0)
         #expect(try await count(store, "setting WHERE name GLOB 'discard*'") == 0)
-        #expect(try await count(store, "file WHERE generation = 2") == Self.count - 1, "each begins a new life")
+        #expect(try await count(store, "file WHERE generation = 2") == Self.count - 1, "each file gets a new generation")
         await store.close()
     }
 
     /// Only the last batch has removals that an endpoint of the account can perform.
-    @Test func laterPiecesAreRemovedAtOnce() async throws {
+    @Test func removesLaterBatchesImmediately() async throws {
         let store = try await prepared("pending")
         try await store.pool.write { db in
             try db.execute(sql: "UPDATE schedule SET state = 'paused'")
@@ -174,7 +173,7 @@ import TransportTesting
     }
 
     /// Leftovers that were not discarded yet are kept with the rest of the session.
-    @Test func aQuarantineEndsTheDiscarding() async throws {
+    @Test func quarantineEndsDiscarding() async throws {
         let store = try await prepared("failed")
         try await store.commit([.discardPartial(1)])
         let rest = try await count(store, "checkpoint")
@@ -187,7 +186,7 @@ import TransportTesting
     }
 
     /// The app retries the session during the removal: the retry uses the remaining content.
-    @Test func aRetryEndsTheDiscarding() async throws {
+    @Test func retryEndsDiscarding() async throws {
         let store = try await prepared("failed")
         try await store.commit([.discardPartial(1), .resetSession(1, isWhole: false)])
         let rest = try await count(store, "checkpoint")

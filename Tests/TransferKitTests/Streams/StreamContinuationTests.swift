@@ -31,7 +31,7 @@ import TransportTesting
         if isFinished { writer.finish() }
         try await writer.flush()
         try await gate.reached()
-        #expect(queue.unfinishedStreams == [], "it has a writer")
+        #expect(queue.unfinishedStreams == [], "the stream has a writer")
         await queue.shutdown()
         let late = await #expect(throws: TransferError.self) { try await writer.write([1]) }
         #expect(late != nil)
@@ -39,7 +39,7 @@ import TransportTesting
         return session.id
     }
 
-    @Test func aWholeStreamNeedsNobody() async throws {
+    @Test func sendsFinishedStreamWithoutProducer() async throws {
         let id = try await leave(50_000, isFinished: true)
         let queue = try await fixture.open()
         #expect(queue.unfinishedStreams == [])
@@ -53,7 +53,7 @@ import TransportTesting
         #expect(spooled == [])
     }
 
-    @Test(arguments: [nil, 50_000] as [Int64?]) func anotherProducerContinuesIt(_ length: Int64?) async throws {
+    @Test(arguments: [nil, 50_000] as [Int64?]) func continuesWithNewProducer(_ length: Int64?) async throws {
         let id = try await leave(30_000, length: length)
         let queue = try await fixture.open()
         let stream = try #require(queue.unfinishedStreams.first)
@@ -71,7 +71,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func theLengthIsHeldOverARestart() async throws {
+    @Test func keepsDeclaredLengthAcrossRestart() async throws {
         let id = try await leave(30_000, length: 50_000)
         let queue = try await fixture.open()
         let writer = try queue.continueStream(try #require(queue.unfinishedStreams.first))
@@ -83,7 +83,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func withoutAnotherProducerItFails() async throws {
+    @Test func failsWithoutNewProducer() async throws {
         let id = try await leave(30_000)
         let queue = try await fixture.open()
         let stream = try #require(queue.unfinishedStreams.first)
@@ -98,7 +98,7 @@ import TransportTesting
         #expect(spooled == [])
     }
 
-    @Test func whatWasGivenBackCannotGoElsewhere() async throws {
+    @Test func failsIfServerForgetsReleasedBytes() async throws {
         let id = try await leave(50_000, isFinished: true)
         fixture.memory.faults.append(.forget)
         let queue = try await fixture.open()
@@ -108,7 +108,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func afterARebootOnlyWhatIsConfirmedCounts() async throws {
+    @Test func keepsOnlyConfirmedBytesAfterReboot() async throws {
         let id = try await leave(30_000)
         let old = try #require(spooled.first)
         let new = "\(old.prefix(36))-another-boot"
@@ -128,7 +128,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test(arguments: [false, true]) func whatIsCancelledOrRemovedIsNotKept(_ isRemoved: Bool) async throws {
+    @Test(arguments: [false, true]) func deletesCancelledOrRemovedStream(_ isRemoved: Bool) async throws {
         let id = try await leave(30_000)
         var queue = try await fixture.open()
         if isRemoved { try await queue.remove(id) } else { try await queue.cancel(id) }
@@ -185,7 +185,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func oneThatNeverBeganIsProducedFromItsStart() async throws {
+    @Test func producesUnstartedStreamFromItsStart() async throws {
         var queue = try await fixture.openWithAccounts()
         let (item, _) = TransferItem.stream(as: name)
         let session = try await queue.enqueue(.upload(items: [item], to: "a"))

@@ -147,7 +147,7 @@ final class RunFixture: Sendable {
     var commits: Int { commitCount.withLock { $0 } }
 
     /// The names of the reports that are not about files.
-    var story: [String] {
+    var eventNames: [String] {
         reports.compactMap { report in
             switch report {
             case .file(_, .completed): "completed"

@@ -44,7 +44,7 @@ final class StubbornTransport: PartialDiscarding {
     /// Ends all discards that hang, now and later.
     func release() { end.open() }
 
-    func heal() { state.withLock { $0.host = nil } }
+    func acceptRequests() { state.withLock { $0.host = nil } }
 
     /// How often a removal was requested.
     var asked: Int { state.withLock { $0.asked } }

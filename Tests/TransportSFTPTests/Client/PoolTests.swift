@@ -18,14 +18,14 @@ struct PoolTests {
     }
 
     /// A server that completes every request.
-    private static func willing() -> ScriptedPeer { ScriptedPeer { [ScriptedPeer.status($0.id, .ok)] } }
+    private static func completingPeer() -> ScriptedPeer { ScriptedPeer { [ScriptedPeer.status($0.id, .ok)] } }
 
     // MARK: Number of connections
 
     @Test func closesIdleConnection() async throws {
         let peers = Locked<[ScriptedPeer]>([])
         let connector = TestConnector { _ in
-            let peer = Self.willing()
+            let peer = Self.completingPeer()
             peers.withLock { $0.append(peer) }
             return peer
         }
@@ -114,7 +114,7 @@ struct PoolTests {
 
     @Test func timesOutServerThatNeverBegins() async throws {
         let mute = ScriptedPeer(greeting: []) { _ in [] }
-        let transport = SFTPTransport(connector: TestConnector { $0 == 0 ? mute : Self.willing() }, policy: clock.policy)
+        let transport = SFTPTransport(connector: TestConnector { $0 == 0 ? mute : Self.completingPeer() }, policy: clock.policy)
         let waiting = (0..<3).map { _ in Task { try await check(transport) } }
         await clock.waitForSleeper(for: clock.policy.beginTime)
         clock.advance(by: clock.policy.beginTime)
@@ -133,7 +133,7 @@ struct PoolTests {
         let connector = TestConnector { number in
             // Longer than any limit.
             if number == 0 { try await clock.policy.sleep(.seconds(1_000_000)) }
-            return Self.willing()
+            return Self.completingPeer()
         }
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
         let waiting = Task { try await check(transport) }
@@ -195,7 +195,7 @@ struct PoolTests {
     }
 
     @Test func idleServerMayBeSilent() async throws {
-        let connector = TestConnector { _ in Self.willing() }
+        let connector = TestConnector { _ in Self.completingPeer() }
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
         try await check(transport)
         clock.advance(by: clock.policy.silence)
@@ -223,7 +223,7 @@ struct PoolTests {
         let clock = clock
         let connector = TestConnector { _ in
             try await clock.policy.sleep(.seconds(1_000_000))
-            return Self.willing()
+            return Self.completingPeer()
         }
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
         let words = Locked(0)

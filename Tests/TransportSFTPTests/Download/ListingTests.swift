@@ -19,7 +19,7 @@ extension ProcessFixture: ListingFixture {
 @Suite(.timeLimit(.minutes(10)))
 struct ListingTests {
     @Test(arguments: ListingPromise.allCases)
-    func keepsPromise(_ promise: ListingPromise) async throws {
+    func keepsListingPromise(_ promise: ListingPromise) async throws {
         try await ProcessFixture.with { try await promise.verify($0) }
     }
 

@@ -56,10 +56,10 @@ final class ProcessFixture: DownloadingFixture {
         // When the process of a broken connection has ended, it has processed all received bytes.
         for server in connector.servers where !server.client.isOpen { await server.close() }
         let final = FilePath(server.path).appending(path.bytes)
-        if final.isThere { return final }
+        if final.exists { return final }
         let transferID = "conformance-\(path.bytes.reduce(UInt64(5381)) { $0 &* 33 &+ UInt64($1) })"
         let part = FilePath(server.path).appending(".tq-\(transferID).part")
-        return part.isThere ? part : nil
+        return part.exists ? part : nil
     }
 
     func storedContent(of path: RemotePath) async throws -> Data? {
@@ -67,7 +67,7 @@ final class ProcessFixture: DownloadingFixture {
     }
 
     func isComplete(_ path: RemotePath) async throws -> Bool {
-        FilePath(server.path).appending(path.bytes).isThere
+        FilePath(server.path).appending(path.bytes).exists
     }
 
     func cut(afterBytes bytes: Int64) async throws {
@@ -93,7 +93,7 @@ extension FilePath {
     func appending(_ name: [UInt8]) -> FilePath { FilePath(bytes: bytes + [UInt8(ascii: "/")] + name) }
 
     /// Whether a readable file exists.
-    var isThere: Bool {
+    var exists: Bool {
         guard let file = try? FileDescriptor.open(self, .readOnly, options: .closeOnExec) else { return false }
         try? file.close()
         return true

@@ -290,7 +290,7 @@ struct CheckpointTests {
     }
 
     /// A server's system reports a failed write-back once, and drops the bytes: a later sync succeeds without them, also of another attempt.
-    @Test func noLaterSyncVouchesForLostBytes() async throws {
+    @Test func laterSyncDoesNotConfirmLostBytes() async throws {
         let (events, error) = try await upload(30_000, reported: 30_000, syncs: [.failure])
         #expect(error != nil && !events.contains(.rename), "\(error?.description ?? "")")
         #expect(events.allSatisfy { if case .checkpoint(let confirmed, nil) = $0 { confirmed == 0 } else { $0 == .write || $0 == .sync } })
@@ -298,7 +298,7 @@ struct CheckpointTests {
     }
 
     /// As after a sync that is due in between.
-    @Test func aFailureOnTheWayIsRemembered() async throws {
+    @Test func remembersFailureOfEarlierSync() async throws {
         let size = 24 << 20
         let (events, error) = try await upload(size, reported: size, number: 2, syncs: [.ok, .failure])
         #expect(error != nil && !events.contains(.rename), "\(error?.description ?? "")")
@@ -309,7 +309,7 @@ struct CheckpointTests {
     }
 
     /// What an earlier attempt left unsynced is gone for good if its sync fails, although a later one succeeds.
-    @Test func acknowledgedBytesThatCouldNotBeSyncedAreForgotten() async throws {
+    @Test func forgetsAcknowledgedBytesAfterFailedSync() async throws {
         var stored = UploadCheckpoint(part: Array("p".utf8), final: Array("reel.mov".utf8), stage: .writing)
         stored.acknowledged = 20_000
         let checkpoint = Checkpoint(data: try JSONEncoder().encode(stored), confirmed: 10_000)

@@ -22,7 +22,7 @@ struct RangeTests {
     }
 
     /// Uploads a large file whose first connection hangs from the start.
-    private func sendPastAHangingConnection(
+    private func uploadDespiteHangingConnection(
         _ transfer: TestTransfer, _ source: UploadSource, while act: @escaping @Sendable (Task<TransferReceipt, any Error>) async -> Void
     ) async throws -> TransferReceipt {
         let connector = transfer.fixture.connector
@@ -49,7 +49,8 @@ struct RangeTests {
         try await ProcessFixture.with { fixture in
             var transfer = splitting(fixture)
             transfer.settings["parallelThreshold"] = "1"
-            let receipt = try await sendPastAHangingConnection(transfer, transfer.source(Self.large)) { [recorder = transfer.recorder] _ in
+            let receipt = try await uploadDespiteHangingConnection(transfer, transfer.source(Self.large)) {
+                [recorder = transfer.recorder] _ in
                 while fixture.connector.servers.count < 4, !recorder.isFinished { await Task.yield() }
                 // All bytes except those in flight on the first connection, and the rest of its range that is too small to move.
                 while recorder.sent.last ?? 0 < Self.large.count - 7_000_000, !recorder.isFinished { await Task.yield() }
@@ -67,7 +68,7 @@ struct RangeTests {
             transfer.settings["parallelThreshold"] = "1"
             let source = try transfer.source(Self.large)
             let error = await #expect(throws: (any Error).self) {
-                try await sendPastAHangingConnection(transfer, source) { [recorder = transfer.recorder] upload in
+                try await uploadDespiteHangingConnection(transfer, source) { [recorder = transfer.recorder] upload in
                     while recorder.checkpoints.last?.confirmed ?? 0 == 0, !recorder.isFinished { await Task.yield() }
                     upload.cancel()
                 }

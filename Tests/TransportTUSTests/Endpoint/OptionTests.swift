@@ -15,7 +15,7 @@ import TransportTUS
             clientCertificate: "/etc/certificate.pem", clientKey: "/etc/key.pem", httpVersion: .http2, headers: ["X-Studio": "north"],
             origins: ["https://a.example.com", "https://b.example.com:8443"], parallelThreshold: 1, contentDisposition: true))
 
-    @Test func allSettingsAreWrittenAndRead() throws {
+    @Test func writesAndReadsAllSettings() throws {
         let settings = Self.others.settings
         #expect(settings.keys.map { $0.hasPrefix("header.") ? "header.NAME" : $0 }.sorted() == TUSTransport.settings.map(\.name))
         #expect(try TUSOptions(settings: settings) == Self.others)
@@ -23,14 +23,14 @@ import TransportTUS
         #expect(try TUSOptions(settings: [:]) == TUSOptions())
     }
 
-    @Test func anEndpointHasTheSettings() throws {
+    @Test func endpointContainsSettings() throws {
         let endpoint = Endpoint.tus("https://upload.example.com/", credentials: .bearer(.environment("T")), options: Self.others)
         #expect(endpoint.settings == Self.others.settings && endpoint.credentials.count == 1)
         try TUSTransport.validate(endpoint)
     }
 
     @Test(arguments: [("chunksize", "chunkSize"), ("headers.X-A", "header.NAME"), ("htpVersion", "httpVersion")])
-    func theNearestSettingIsNamed(name: String, nearest: String) {
+    func suggestsNearestSetting(name: String, nearest: String) {
         let error = #expect(throws: TransferError.self) { try TUSOptions(settings: [name: "1"]) }
         #expect(error?.message.contains("Did you mean \(nearest)?") == true)
     }
@@ -42,7 +42,7 @@ import TransportTUS
         TUSOptions(requests: RequestOptions(origins: ["https://me:secret@host/"])),
         TUSOptions(requests: RequestOptions(network: NetworkOptions(proxyUser: "me"))),
     ])
-    func invalidOptionsAreRejected(options: TUSOptions) {
+    func rejectsInvalidOptions(options: TUSOptions) {
         let error = #expect(throws: TransferError.self) { try TUSTransport.validate(.tus("https://host/", options: options)) }
         #expect(error?.code == .invalidEndpoint)
         #expect(error?.message.contains("secret") == false)

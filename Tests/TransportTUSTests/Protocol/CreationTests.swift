@@ -31,7 +31,7 @@ import TransportTUS
     }
 
     @Test(arguments: [(1 << 20, ["POST"]), (1 << 20 + 1, ["POST", "PATCH"]), (0, ["POST"])])
-    func sizeDecides(size: Int, methods: [String]) async throws {
+    func choosesRequestsBySize(size: Int, methods: [String]) async throws {
         let upload = try TestUpload(size: size, offers: Self.offers) { request, _ in
             request.method == "PATCH" ? [.accepted(size)] : [Self.created(request.contentLength)]
         }
@@ -147,7 +147,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func classifiesRefusalsLikeThoseOfCreation() async throws {
+    @Test func classifiesRefusalsLikeCreation() async throws {
         for expected in StatusTests.creation where ![204, 400, 413, 415].contains(expected.status) {
             let upload = try TestUpload(size: 10, offers: Self.offers) { _, _ in [.tus(expected.status)] }
             let error = await upload.failure()
@@ -234,7 +234,7 @@ import TransportTUS
     }
 
     /// An attempt that continues one of the same transfer has its checkpoint.
-    @Test func aRestartedTransferResumes() async throws {
+    @Test func resumesRestartedTransfer() async throws {
         var upload = try TestUpload(size: 10, answers: [[.offset(0)], [.accepted(4)], [.tus(503)], [.offset(4)], [.accepted(10)]])
         upload.options.uploadURL = upload.server.url("/elsewhere/7")
         upload.isRestarted = true
@@ -244,7 +244,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func noLogHasIt() async throws {
+    @Test func doesNotLogURL() async throws {
         let lines = LogLines()
         var upload = try TestUpload(size: 10, answers: [[.offset(0)], [.accepted(10)]])
         upload.options.uploadURL = upload.server.url("/files/capability?signature=x")

@@ -38,7 +38,7 @@ import TransportTUS
             Case(413, .permanent, .tooLarge), Case(415, .permanent, .rejected), Case(501, .unreachable, .notThisProtocol),
         ]
 
-    @Test(arguments: creation) func statusesOfPOST(_ expected: Case) async throws {
+    @Test(arguments: creation) func classifiesStatusesOfPOST(_ expected: Case) async throws {
         let upload = try TestUpload(size: 10) { _, _ in [.tus(expected.status)] }
         let error = await upload.failure()
         #expect(error?.failureClass == expected.failureClass)
@@ -57,7 +57,7 @@ import TransportTUS
             Case(405, .permanent, .rejected), Case(410, .resumeLost, .uploadGone), Case(501, .permanent, .rejected),
         ]
 
-    @Test(arguments: head) func statusesOfHEAD(_ expected: Case) async throws {
+    @Test(arguments: head) func classifiesStatusesOfHEAD(_ expected: Case) async throws {
         let upload = try TestUpload(size: 10) { _, _ in [.tus(expected.status)] }
         let error = await upload.failure(from: try upload.checkpoint())
         #expect(error?.failureClass == expected.failureClass)
@@ -75,7 +75,7 @@ import TransportTUS
         ]
 
     /// After each failed `PATCH`, the client reads the offset and stores it.
-    @Test(arguments: patch) func statusesOfPATCH(_ expected: Case) async throws {
+    @Test(arguments: patch) func classifiesStatusesOfPATCH(_ expected: Case) async throws {
         let upload = try TestUpload(size: 10) { request, _ in
             switch request.method {
             case "POST" where request.headers["x-http-method-override"] == nil: [.created]

@@ -19,11 +19,11 @@ final class StreamServer: Sendable {
     }
 
     /// Whether the server refuses content before it knows the length.
-    let wantsLengthFirst: Bool
+    let requiresLengthFirst: Bool
     let state: Locked<State>
 
-    init(cut: Int? = nil, keepsLengthAtCut: Bool? = nil, mismatches: Int = 0, wantsLengthFirst: Bool = false) {
-        self.wantsLengthFirst = wantsLengthFirst
+    init(cut: Int? = nil, keepsLengthAtCut: Bool? = nil, mismatches: Int = 0, requiresLengthFirst: Bool = false) {
+        self.requiresLengthFirst = requiresLengthFirst
         state = Locked(State(cut: cut, keepsLengthAtCut: keepsLengthAtCut, mismatches: mismatches))
     }
 
@@ -43,11 +43,11 @@ final class StreamServer: Sendable {
 
     private func patch(_ request: ReceivedRequest, _ state: inout State) -> [ServerStep] {
         let asked: [ServerStep] = request.headers["expect"] == nil ? [] : [.raw("HTTP/1.1 100 Continue\r\n\r\n")]
-        let told = request.headers["upload-length"].flatMap { Int($0) }
+        let declaredLength = request.headers["upload-length"].flatMap { Int($0) }
         guard request.headers["upload-offset"] == "\(state.stored)" else { return asked + [.tus(409)] }
         // The length may be sent only once (tus 1.0.0, "Upload-Defer-Length").
-        if told != nil, state.length != nil { return asked + [.tus(403)] }
-        if told == nil, state.length == nil, wantsLengthFirst { return asked + [.tus(400)] }
+        if declaredLength != nil, state.length != nil { return asked + [.tus(403)] }
+        if declaredLength == nil, state.length == nil, requiresLengthFirst { return asked + [.tus(400)] }
         if state.mismatches > 0 {
             state.mismatches -= 1
             return asked + [.tus(460)]
@@ -58,13 +58,13 @@ final class StreamServer: Sendable {
             state.stored = cut
             return asked + [.read(count), .reset]
         }
-        if let isKept = state.keepsLengthAtCut, told != nil {
+        if let isKept = state.keepsLengthAtCut, declaredLength != nil {
             state.keepsLengthAtCut = nil
             state.stored += request.contentLength
-            if isKept { state.length = told }
+            if isKept { state.length = declaredLength }
             return asked + [.read(nil), .reset]
         }
-        if let told { state.length = told }
+        if let declaredLength { state.length = declaredLength }
         state.stored += request.contentLength
         return asked + [.accepted(state.stored)]
     }
@@ -75,7 +75,7 @@ final class StreamServer: Sendable {
 struct TestStream {
     let source: UploadSource
     /// Whether the transport requested the whole stream at once.
-    let wasWanted: Locked<Bool>
+    let wasRequested: Locked<Bool>
 
     /// - Parameters:
     ///   - ahead: The number of bytes ahead. The end of the stream is known when the total is exceeded.
@@ -86,7 +86,7 @@ struct TestStream {
         _ file: TemporaryFile, total: Int, ahead: Int, length: Int? = nil, end: SourceGrowth.Extent? = nil,
         onEnd: @escaping @Sendable () -> Void = {}
     ) throws {
-        let (growth, wasWanted, path) = (Locked<SourceGrowth?>(nil), Locked(false), file.path)
+        let (growth, wasRequested, path) = (Locked<SourceGrowth?>(nil), Locked(false), file.path)
         let advance: @Sendable (Int) -> Void = { reach in
             let isEnd = reach > total
             if isEnd { onEnd() }
@@ -100,12 +100,12 @@ struct TestStream {
             },
             lift: { offset in
                 guard offset == .max else { return }
-                wasWanted.withLock { $0 = true }
+                wasRequested.withLock { $0 = true }
                 advance(.max)
             })
         growth.withLock { $0 = made }
         advance(ahead)
-        self.wasWanted = wasWanted
+        self.wasRequested = wasRequested
         source = UploadSource(path: path, identity: try file.source.identity, growth: made)
     }
 

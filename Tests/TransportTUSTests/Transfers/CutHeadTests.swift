@@ -34,7 +34,7 @@ import TransportTUS
             })
     }
 
-    @Test(arguments: [0] + places) func ofOPTIONS(place: Int) async throws {
+    @Test(arguments: [0] + places) func cutsHeadOfOPTIONS(place: Int) async throws {
         let upload = try upload(0, after: place)
         #expect(await upload.failure()?.failureClass == .transient)
         _ = try await upload.run(from: upload.recorder.checkpoints.last)
@@ -43,7 +43,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: places) func ofPOST(place: Int) async throws {
+    @Test(arguments: places) func cutsHeadOfPOST(place: Int) async throws {
         let upload = try upload(1, after: place)
         #expect(await upload.failure()?.failureClass == .transient)
         #expect(upload.methods.isEmpty)
@@ -53,7 +53,7 @@ import TransportTUS
     }
 
     /// The server reports that it has no bytes. The same attempt resumes if the network had not taken the whole content.
-    @Test(arguments: places) func ofPATCH(place: Int) async throws {
+    @Test(arguments: places) func cutsHeadOfPATCH(place: Int) async throws {
         let upload = try upload(2, after: place)
         let failure = await upload.failure()
         if let failure {
@@ -65,7 +65,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [0] + places) func ofHEAD(place: Int) async throws {
+    @Test(arguments: [0] + places) func cutsHeadOfHEAD(place: Int) async throws {
         let upload = try upload(0, after: place)
         #expect(await upload.failure(from: try upload.checkpoint())?.failureClass == .transient)
         #expect(upload.methods.isEmpty)
@@ -75,7 +75,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [0] + places) func ofDELETE(place: Int) async throws {
+    @Test(arguments: [0] + places) func cutsHeadOfDELETE(place: Int) async throws {
         let upload = try upload(0, after: place)
         let checkpoint = try upload.checkpoint()
         let error = await #expect(throws: TransferError.self) {
@@ -87,7 +87,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [0] + places) func ofGET(place: Int) async throws {
+    @Test(arguments: [0] + places) func cutsHeadOfGET(place: Int) async throws {
         let isFirst = Locked(true)
         let download = try TestDownload(
             cutsHead: { _ in

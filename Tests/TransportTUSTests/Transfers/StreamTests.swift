@@ -75,7 +75,7 @@ import TransportTUS
         #expect(patches.allSatisfy { $0.method == "PATCH" })
         #expect(patches.map(\.body.count) == sizes)
         #expect(patches.map { $0.headers["upload-length"] } == lengths)
-        #expect(stream.wasWanted.withLock { !$0 })
+        #expect(stream.wasRequested.withLock { !$0 })
         #expect(upload.recorder.progress.last.map { [$0.sent, $0.confirmed] } == [10, 10])
         check(upload, server)
         await upload.end()
@@ -123,12 +123,12 @@ import TransportTUS
 
     /// The client waits for the end of the stream before the first request that needs its length, and sends the length once.
     @Test(arguments: [nil, 4] as [Int64?]) func waitsForEndIfServerNeedsLength(chunkSize: Int64?) async throws {
-        let server = StreamServer(wantsLengthFirst: true)
+        let server = StreamServer(requiresLengthFirst: true)
         var upload = try upload(server)
         upload.options.chunkSize = chunkSize
         let stream = try TestStream(upload.file, total: Self.total, ahead: 3)
         _ = try await upload.run(source: stream.source)
-        #expect(stream.wasWanted.withLock { $0 })
+        #expect(stream.wasRequested.withLock { $0 })
         let lengths = upload.requests.map { $0.headers["upload-length"] }
         if chunkSize == nil {
             #expect(upload.methods == ["POST", "PATCH", "HEAD", "PATCH"])
@@ -231,9 +231,9 @@ import TransportTUS
         let stream = try TestStream(upload.file, total: Self.total, ahead: ahead)
         #expect(try await complete(upload, stream, "").bytes == 10)
         check(upload, server)
-        let told = upload.requests.filter { $0.headers["upload-length"] != nil }
-        #expect(told.count == (isKept ? 1 : 2))
-        if !isKept { #expect(told.last?.body.isEmpty == true) }
+        let requestsWithLength = upload.requests.filter { $0.headers["upload-length"] != nil }
+        #expect(requestsWithLength.count == (isKept ? 1 : 2))
+        if !isKept { #expect(requestsWithLength.last?.body.isEmpty == true) }
         await upload.end()
     }
 

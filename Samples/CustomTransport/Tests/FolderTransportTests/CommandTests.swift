@@ -26,7 +26,7 @@ import Testing
         #expect(diagnosed.status == 0 && diagnosed.text.contains("folder://"), "\(diagnosed.text)")
     }
 
-    @Test func rejectsWhatTheTransportCannotDo() async throws {
+    @Test func rejectsUnsupportedSettingsAndSessions() async throws {
         let program = try FolderProgram()
         let address = "folder://localhost\(try program.folder("drive").path)/"
         for name in ["one", "two"] { try Data(name.utf8).write(to: try program.folder(name).appending(path: "reel.mov")) }

@@ -21,15 +21,15 @@ import TransferCore
 
     /// The checkpoints of an upload at which a test can interrupt it. A slow machine may save more, because checkpoints also depend on time.
     enum Moment: String, CaseIterable, CustomTestStringConvertible {
-        case beforeThePartIsMade, atItsLastByte, whenTheFileHasItsName
+        case beforePartFile, atLastByte, afterPlacing
 
         var testDescription: String { rawValue }
 
         func isReached(by checkpoint: Checkpoint, of size: Int) -> Bool {
             switch self {
-            case .beforeThePartIsMade: true
-            case .atItsLastByte: checkpoint.confirmed == size
-            case .whenTheFileHasItsName: String(decoding: checkpoint.data, as: UTF8.self).contains(#""isPlaced":true"#)
+            case .beforePartFile: true
+            case .atLastByte: checkpoint.confirmed == size
+            case .afterPlacing: String(decoding: checkpoint.data, as: UTF8.self).contains(#""isPlaced":true"#)
             }
         }
     }
@@ -52,14 +52,14 @@ import TransferCore
             attempt, reporting: saved.reporter { [size = content.count] in refusing?.isReached(by: $0, of: size) == true })
     }
 
-    @Test func onlyTheFileIsLeft() async throws {
+    @Test func leavesOnlyFinishedFile() async throws {
         let receipt = try await upload(as: "2026/reel 1.mov")
         #expect(try names == ["2026", "2026/reel 1.mov"])
         #expect(receipt.remoteURL == "folder://localhost\(fixture.archive.path)/2026/reel%201.mov")
         #expect(try Data(contentsOf: fixture.archive.appending(path: "2026/reel 1.mov")) == content)
     }
 
-    @Test func aFileThatIsThereIsReplacedOnlyWhenAsked() async throws {
+    @Test func replacesExistingFileOnlyIfConfigured() async throws {
         let mine = Data("mine".utf8)
         try mine.write(to: fixture.archive.appending(path: "reel.mov"))
         let error = await #expect(throws: TransferError.self) { try await upload() }
@@ -70,10 +70,10 @@ import TransferCore
         #expect(try names == ["reel.mov"])
     }
 
-    @Test(arguments: Moment.allCases) func aFileIsCompleteWhereverTheProcessEnds(moment: Moment) async throws {
+    @Test(arguments: Moment.allCases) func completesAfterProcessEnds(moment: Moment) async throws {
         let saved = SavedCheckpoints()
         await #expect(throws: SavedCheckpoints.Refused.self) { try await upload(refusing: moment, saved) }
-        #expect(try names.contains("reel.mov") == (moment == .whenTheFileHasItsName))
+        #expect(try names.contains("reel.mov") == (moment == .afterPlacing))
         let receipt = try await upload(from: saved.last, saved)
         #expect(receipt.bytes == Int64(content.count))
         #expect(try Data(contentsOf: fixture.archive.appending(path: "reel.mov")) == content)
@@ -83,7 +83,7 @@ import TransferCore
         #expect(try names == ["reel.mov"])
     }
 
-    @Test func aDiscardRemovesThePartAndNothingElse() async throws {
+    @Test func discardRemovesOnlyPartFile() async throws {
         let saved = SavedCheckpoints()
         try await fixture.cut(afterBytes: 50_000)
         await #expect(throws: TransferError.self) { try await upload(as: "2026/reel.mov", saved) }
@@ -99,7 +99,7 @@ import TransferCore
     }
 
     @Test(arguments: ["folder://elsewhere/tmp/", "https://localhost/tmp/", "folder://localhost/tmp/?key=hunter2"])
-    func anAddressThatNamesNoFolderIsRefused(address: String) async throws {
+    func rejectsInvalidAddresses(address: String) async throws {
         let attempt = FileAttempt(
             transferID: "1-0-1", endpoint: Endpoint(transport: "folder", address: address),
             source: UploadSource(path: "/dev/null", identity: try SourceIdentity(ofFileAt: FilePath(#filePath))),

@@ -30,21 +30,21 @@ extension Scenario {
             stage.clock.advance(by: .seconds(10))
             try await stage.server.discardDone.wait()
         },
-        Step("cancel and keep what arrived") { stage in
+        Step("cancel and keep the sent content") { stage in
             try await stage.queue.cancel(Stage.id("d2"), keepsPartial: true)
             try await stage.settle()
         },
-        Step("retry what was kept") { stage in
+        Step("retry with the kept content") { stage in
             stage.server.close("d2")
             try await stage.queue.retry(Stage.id("d2"))
             try await stage.server.reached("d2")
         },
         Step("remove a running one") { try await $0.queue.remove(Stage.id("d3")) },
-        Step("cancel another and keep what arrived") { stage in
+        Step("cancel another and keep the sent content") { stage in
             try await stage.queue.cancel(Stage.id("d7"), keepsPartial: true)
             try await stage.settle()
         },
-        Step("remove it with what was kept") { stage in
+        Step("remove the session and its kept content") { stage in
             try await stage.queue.remove(Stage.id("d7"))
             try await stage.server.gone(Stage.id("d7"))
         },
@@ -118,7 +118,7 @@ extension Scenario {
             stage.server.open("f1-after")
             try await stage.server.reached("f2-before")
         },
-        Step("hold the second in the midst") { stage in
+        Step("hold the second while it runs") { stage in
             try await stage.queue.hold(Stage.id("f2"))
             try await stage.settle()
         },
@@ -137,8 +137,8 @@ extension Scenario {
             _ = try await stage.queue.enqueue(
                 (1...4).map { try stage.request("b\($0)", [stage.blob("b\($0)"), stage.blob("b\($0)-more")]) })
         },
-        Step("enqueue bytes with a word") { _ = try await $0.queue.enqueue($0.wordedBlob("b5")) },
-        Step("enqueue bytes with the same word") { _ = try await $0.queue.enqueue($0.wordedBlob("b6")) },
+        Step("enqueue bytes with a deduplication key") { _ = try await $0.queue.enqueue($0.blobWithKey("b5")) },
+        Step("enqueue bytes with the same deduplication key") { _ = try await $0.queue.enqueue($0.blobWithKey("b6")) },
         Step("add bytes") { try await $0.queue.addItems([$0.blob("b1-late")], to: .id(Stage.id("b1"))) },
         Step("remove some") { try await $0.queue.remove(Stage.id("b2")) },
         Step("start") { stage in
@@ -146,7 +146,7 @@ extension Scenario {
             try await stage.queue.start()
             for name in ["b1", "b3", "b4", "b5"] { try await stage.server.reached(name) }
         },
-        Step("complete a part") { stage in
+        Step("complete the first item") { stage in
             stage.server.open("b1")
             try await stage.server.reached("b1-more")
         },
@@ -173,7 +173,7 @@ extension Scenario {
             try await stage.queue.run(Stage.id("o4"))
             try await stage.server.reached("o4")
         },
-        Step("complete, which lets go") { stage in
+        Step("complete, and restore the displaced session") { stage in
             stage.server.close("o1")
             stage.server.open("o4")
             try await stage.wait(for: "o4", .completed)
@@ -184,11 +184,11 @@ extension Scenario {
             try await stage.queue.hold(Stage.id("o1"))
             try await stage.server.reached("o6")
         },
-        Step("fail, and what is held stands in the way") { stage in
+        Step("fail, and a held session blocks the others") { stage in
             stage.server.open("o6", failingWith: TransferError(.permanent, .rejected, "The server refused it."))
             try await stage.wait(for: "o6", .failed)
         },
-        Step("cancel what stands in the way") { stage in
+        Step("cancel the blocking session") { stage in
             try await stage.queue.cancel(Stage.id("o1"))
             try await stage.server.reached("o2")
         },
@@ -254,7 +254,7 @@ extension Scenario {
             _ = await stage.queue.status()
             for await event in events { if case .queueStopped = event.kind { break } }
         },
-        Step("edit the account of what was interrupted") { try await $0.queue.save($0.account("a", hosts: ["a", "b"])) },
+        Step("edit the account of an interrupted session") { try await $0.queue.save($0.account("a", hosts: ["a", "b"])) },
         Step("release") { _ = try await $0.queue.release(.all) },
         Step("start again") { stage in
             for number in 4...6 { stage.server.close("r\(number)") }
@@ -266,7 +266,7 @@ extension Scenario {
 
 extension Stage {
     /// A request with a data item that equals any other such request.
-    fileprivate func wordedBlob(_ name: String) throws -> SessionRequest {
+    fileprivate func blobWithKey(_ name: String) throws -> SessionRequest {
         var request = try request(name, [blob(name)])
         request.deduplicationKey = "bytes"
         return request

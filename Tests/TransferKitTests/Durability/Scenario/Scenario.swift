@@ -70,14 +70,14 @@ enum Scenario: String, CaseIterable, Sendable {
         },
         Step("enqueue at an index") { _ = try await $0.queue.enqueue($0.upload("first"), at: 0) },
         Step("enqueue held") { _ = try await $0.queue.enqueue($0.upload("held"), held: true) },
-        Step("enqueue with a word") { stage in
+        Step("enqueue with a deduplication key") { stage in
             var request = try stage.upload("unique")
-            request.deduplicationKey = "word"
+            request.deduplicationKey = "key"
             _ = try await stage.queue.enqueue(request)
         },
-        Step("enqueue the same word") { stage in
+        Step("enqueue with the same deduplication key") { stage in
             var request = try stage.upload("double")
-            request.deduplicationKey = "word"
+            request.deduplicationKey = "key"
             _ = try await stage.queue.enqueue(request)
         },
         Step("enqueue after another, not before a time") { stage in
@@ -156,7 +156,7 @@ enum Scenario: String, CaseIterable, Sendable {
             try await stage.queue.run(Stage.id("s5"))
             try await stage.server.reached("s5")
         },
-        Step("complete, which lets go") { stage in
+        Step("complete, and restore the displaced session") { stage in
             stage.server.close("s4")
             stage.server.open("s5")
             try await stage.wait(for: "s5", .completed)
@@ -171,7 +171,7 @@ enum Scenario: String, CaseIterable, Sendable {
             try await stage.queue.resume(Stage.id("s4"))
             try await stage.server.reached("s4")
         },
-        Step("hold the preemptor, which lets go") { stage in
+        Step("hold the preemptor, and restore the displaced session") { stage in
             stage.server.close("s2")
             try await stage.queue.hold(Stage.id("s4"))
             try await stage.settle()
@@ -208,7 +208,7 @@ enum Scenario: String, CaseIterable, Sendable {
                 "t3", failingWith: TransferError(.transient, .serverError, "The server is busy.", retryAfter: .seconds(30)))
             try await stage.wait { $0.contains { if case .retry = $0.why { true } else { false } } }
         },
-        Step("and make it") { stage in
+        Step("perform the next attempt") { stage in
             stage.server.close("t3")
             stage.clock.advance(by: .seconds(30))
             // Any call makes the queue check the time.

@@ -71,11 +71,11 @@ final class ServerFolder: PartialDiscarding {
             state.departures[session] = departure
             return departure
         }
-        try tellDepartures()
+        try openFinishedDepartures()
         try await departure.wait()
     }
 
-    private func tellDepartures() throws {
+    private func openFinishedDepartures() throws {
         let left = try uploads(".part")
         let departures = state.withLock { $0.departures }
         for (session, departure) in departures where !left.contains(where: { $0.hasPrefix("\(session)") }) { departure.open() }
@@ -150,7 +150,7 @@ final class ServerFolder: PartialDiscarding {
         let part = folder.appending(String(decoding: checkpoint.data, as: UTF8.self) + ".part")
         guard FileManager.default.fileExists(atPath: part.string) else { return }
         try FileManager.default.removeItem(atPath: part.string)
-        try tellDepartures()
+        try openFinishedDepartures()
     }
 
     func shutdown() async {}

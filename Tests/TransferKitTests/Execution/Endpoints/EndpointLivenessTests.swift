@@ -33,7 +33,7 @@ import TransportTesting
             run.withLock { $0 = task }
         }
         #expect(try await run.withLock { $0 }?.value?.isFinished == true)
-        let reports = fixture.story.filter { $0.hasPrefix("endpoint") }
+        let reports = fixture.eventNames.filter { $0.hasPrefix("endpoint") }
         #expect(reports == (0..<6).flatMap { _ in ["endpointFailed", "endpointWorks"] }, "once for each failure, not for each byte")
         await fixture.close()
     }
@@ -58,7 +58,7 @@ import TransportTesting
         let run = try await fixture.start()
         try await transport.served.wait()
         _ = try await fixture.mailbox.send(.tick)
-        #expect(fixture.story == ["endpointFailed", "attemptFailed", "endpointWorks"])
+        #expect(fixture.eventNames == ["endpointFailed", "attemptFailed", "endpointWorks"])
         transport.mayEnd.open()
         #expect(try await run.value?.isFinished == true)
         await fixture.close()

@@ -17,7 +17,7 @@ import TransportTesting
         #expect(try await fixture.run()?.isFinished == true)
         #expect(hosts(fixture) == ["down", "up", "up", "up"])
         #expect(
-            fixture.story == [
+            fixture.eventNames == [
                 "endpointFailed", "attemptFailed", "endpointChanged", "connected", "endpointWorks", "completed", "completed", "completed",
                 "ended",
             ])
@@ -46,7 +46,7 @@ import TransportTesting
         fixture.clock.advance(by: .seconds(1))
         #expect(try await first.value?.delay == .seconds(2))
         #expect(hosts(fixture) == ["x", "y", "x", "y"])
-        #expect(fixture.story.count { $0 == "endpointChanged" } == 3)
+        #expect(fixture.eventNames.count { $0 == "endpointChanged" } == 3)
         // Each waiting file is tried once the first one succeeds.
         fixture.memory.accept(host: "y")
         fixture.clock.advance(by: .seconds(2))
@@ -231,7 +231,7 @@ import TransportTesting
         await fixture.clock.sleeps(for: .seconds(1))
         fixture.clock.advance(by: .seconds(1))
         #expect(try await run.value?.isFinished == true)
-        #expect(fixture.story.count { $0 == "endpointFailed" } == 1)
+        #expect(fixture.eventNames.count { $0 == "endpointFailed" } == 1)
         await fixture.close()
 
         let refusing = RefusingTransport(count: 3)
@@ -241,7 +241,7 @@ import TransportTesting
         await refusing.allRefused()
         down.cancelRun()
         _ = try await together.value
-        #expect(down.story.count { $0 == "endpointFailed" } == 1)
+        #expect(down.eventNames.count { $0 == "endpointFailed" } == 1)
         await down.close()
     }
 

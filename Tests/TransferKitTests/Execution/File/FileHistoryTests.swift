@@ -60,7 +60,7 @@ import TransferKit
         history.failed(error ?? unavailable, at: endpoint, uptime: .zero, liveness: row)
     }
 
-    @Test func outageIsFailureOfFileOnlyIfOthersAreServed() {
+    @Test func countsOutageAsFailureOnlyIfOthersAreServed() {
         var history = FileHistory()
         fail(&history, answers: 4)
         #expect(history.failures == 0)
@@ -88,7 +88,7 @@ import TransferKit
         #expect(history.failures == failures)
     }
 
-    @Test(arguments: [0, 1 << 20, 1 << 20 + 1]) func moreThanAMebibyteIsCostly(moved: Int64) {
+    @Test(arguments: [0, 1 << 20, 1 << 20 + 1]) func treatsMoreThanMebibyteAsCostly(moved: Int64) {
         var history = FileHistory()
         history.ended(at: endpoint, isAnswered: false, moved: moved)
         #expect(history.isCostly == (moved > 1 << 20))

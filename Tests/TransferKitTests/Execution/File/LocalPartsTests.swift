@@ -19,7 +19,7 @@ import TransportTesting
         LocalParts(sources: SourceFolders(base: nil, spool: folder.path), sync: sync)
     }
 
-    private func isThere(_ name: String) -> Bool { FileManager.default.fileExists(atPath: folder.path.appending(name).string) }
+    private func exists(_ name: String) -> Bool { FileManager.default.fileExists(atPath: folder.path.appending(name).string) }
 
     @Test func partFilesInOneFolderShareSync() async throws {
         let syncs = Locked(0)
@@ -32,7 +32,7 @@ import TransportTesting
         // A missing part file counts as removed.
         let failures = await parts.remove(names.map { parts.checkpoint(of: FilePath($0), below: folder.path) })
         #expect(failures.isEmpty && syncs.withLock { $0 } == 1)
-        #expect(!names.contains(where: isThere))
+        #expect(!names.contains(where: exists))
         #expect(await parts.remove([parts.checkpoint(of: ".a.part", below: folder.path.appending("gone"))]).isEmpty)
     }
 
@@ -51,7 +51,7 @@ import TransportTesting
             }
         }
         #expect(await parts.remove(names.map { parts.checkpoint(of: FilePath($0), below: folder.path) }).isEmpty)
-        #expect(syncs.withLock { $0 } == 2 && !names.contains(where: isThere))
+        #expect(syncs.withLock { $0 } == 2 && !names.contains(where: exists))
     }
 
     /// Otherwise each attempt on a hanging share would use another thread.
@@ -74,13 +74,13 @@ import TransportTesting
         async let hung = parts.remove([first])
         try await entered.wait()
         #expect(await parts.remove([second])[0]?.code == .timedOut)
-        #expect(isThere(".b.part"))
+        #expect(exists(".b.part"))
         #expect(await parts.remove([parts.checkpoint(of: ".c.part", below: other)]).isEmpty)
-        #expect(!isThere("other/.c.part"))
+        #expect(!exists("other/.c.part"))
         exit.signal()
         #expect(await hung.isEmpty)
         #expect(await parts.remove([second]).isEmpty)
-        #expect(!isThere(".b.part"))
+        #expect(!exists(".b.part"))
     }
 
     /// A folder can't be removed as a file.
@@ -90,7 +90,7 @@ import TransportTesting
         try FileManager.default.createDirectory(atPath: folder.path.appending(".b.part").string, withIntermediateDirectories: false)
         let failures = await parts.remove([".a.part", ".b.part", ".c.part"].map { parts.checkpoint(of: $0, below: folder.path) })
         #expect(Array(failures.keys) == [1] && failures[1]?.message.contains(".b.part") == true)
-        #expect(!isThere(".a.part") && isThere(".b.part") && !isThere(".c.part"))
+        #expect(!exists(".a.part") && exists(".b.part") && !exists(".c.part"))
     }
 
     /// A power loss may restore their names, so the store must remember them.

@@ -35,7 +35,7 @@ import TransportTesting
             } else {
                 #expect(outcome?.isFinished == true)
                 #expect(fixture.memory.contents(of: "1") == Data(repeating: 9, count: 12_345))
-                #expect(fixture.story.contains("restarted"))
+                #expect(fixture.eventNames.contains("restarted"))
                 let statistics = try #require(try await fixture.store.sessions([1]).first).status.statistics
                 #expect(statistics.bytesTotal == 12_345 && statistics.bytesDone == 12_345)
                 #expect(fixture.live.withLock { $0 }?.statistics(at: .seconds(1)).bytesDone == 12_345)
@@ -56,7 +56,7 @@ import TransportTesting
     @Test func resumesWithIdenticalReplacement() async throws {
         let (fixture, outcome) = try await runExact(size: size, cut: Int64(size) / 4 * 3 + 1) { _ in }
         #expect(outcome?.isFinished == true)
-        #expect(!fixture.story.contains("restarted"))
+        #expect(!fixture.eventNames.contains("restarted"))
         #expect(fixture.memory.attempts.last?.startOffset ?? 0 > FileWindow.smallSize)
         #expect(fixture.memory.contents(of: "1") == (try fixture.content("1")))
         await fixture.close()
@@ -72,7 +72,7 @@ import TransportTesting
     @Test func restartsReplacedSmallFile() async throws {
         let (fixture, outcome) = try await runExact(size: 10_000, cut: 5_000, chunk: 1_000) { _ in }
         #expect(outcome?.isFinished == true)
-        #expect(fixture.story.contains("restarted"))
+        #expect(fixture.eventNames.contains("restarted"))
         #expect(fixture.memory.attempts.last?.startOffset == 0)
         #expect(fixture.memory.contents(of: "1") == (try fixture.content("1")))
         await fixture.close()

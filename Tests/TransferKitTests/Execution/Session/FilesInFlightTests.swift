@@ -125,7 +125,7 @@ import TransportTesting
         #expect(outcome?.delay == .seconds(30))
         #expect(fixture.memory.attempts.map(\.path.description) == ["1", "2", "3"])
         #expect(
-            fixture.story == [
+            fixture.eventNames == [
                 "hostBusy", "endpointFailed", "attemptFailed", "connected", "endpointWorks", "completed", "completed", "ended",
             ])
         fixture.clock.advance(by: .seconds(30))

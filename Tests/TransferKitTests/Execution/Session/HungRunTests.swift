@@ -64,7 +64,7 @@ import TransportTesting
         }
     }
 
-    @Test func anInterruptedRunThatHangsFreesItsSlotAndItsReportsAreDropped() async throws {
+    @Test func freesSlotAndDropsReportsOfHungRun() async throws {
         let fixture = try QueueFixture()
         let transport = HangingTransport(fixture.memory) { $0 == "1" }
         let log = CountingLog(warnings: Locked(0))
@@ -84,7 +84,7 @@ import TransportTesting
         #expect(try await other.value.state == .completed)
         #expect(try await hung.status.why == .lastRunNotEnded)
         try await hung.run()
-        #expect(try await hung.status.why == .lastRunNotEnded, "not even a person can run it")
+        #expect(try await hung.status.why == .lastRunNotEnded, "a user can't run it either")
 
         transport.release()
         #expect(try await hung.value.state == .completed)
@@ -93,7 +93,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test(arguments: [false, true]) func aShutdownEnds(_ hangsInShutdown: Bool) async throws {
+    @Test(arguments: [false, true]) func shutsDownDespiteHungRun(_ hangsInShutdown: Bool) async throws {
         let fixture = try QueueFixture()
         let transport = HangingTransport(fixture.memory, hangsInShutdown: hangsInShutdown) { $0 == "1" }
         let queue = try await fixture.open(transports: [transport])
@@ -124,7 +124,7 @@ import TransportTesting
     }
 
     /// A session that was reset after its run was abandoned begins as if it were new.
-    @Test func theFailuresOfAnAbandonedRunAreNotInherited() async throws {
+    @Test func forgetsFailuresOfAbandonedRun() async throws {
         let fixture = try QueueFixture()
         let transport = HangingTransport(fixture.memory) { $0 == "2" }
         let queue = try await fixture.open(transports: [transport])
@@ -147,7 +147,7 @@ import TransportTesting
         var status = try await session.status
         while status.state != .completed {
             if case .retry = status.why {
-                Issue.record("it waits as the abandoned run did")
+                Issue.record("The session waits as the abandoned run did.")
                 break
             }
             await Task.yield()
@@ -156,7 +156,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func runsThatHangAreLimited() async throws {
+    @Test func limitsHungRuns() async throws {
         let fixture = try QueueFixture()
         let transport = HangingTransport(fixture.memory) { _ in true }
         let queue = try await fixture.open(transports: [transport])
@@ -179,7 +179,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func theRunOfARemovedSessionIsAbandoned() async throws {
+    @Test func abandonsRunOfRemovedSession() async throws {
         let fixture = try QueueFixture()
         let transport = HangingTransport(fixture.memory) { $0 == "1" }
         let queue = try await fixture.open(transports: [transport])

@@ -12,7 +12,7 @@ import TransportTesting
         fixture = try QueueFixture()
     }
 
-    @Test func whatCannotBeReadIsNamedAndNothingIsEnqueued() async throws {
+    @Test func reportsUnreadableItemsAndEnqueuesNothing() async throws {
         let queue = try await fixture.openWithAccounts()
         let missing = fixture.folder.path.appending("missing")
         let request = try SessionRequest.upload([fixture.folder.file("1", size: 1), missing, "/dev/null"], to: "a")
@@ -24,7 +24,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func requestsThatMakeNoSenseAreRefused() async throws {
+    @Test func rejectsInvalidRequests() async throws {
         let queue = try await fixture.openWithAccounts()
         #expect(
             try await #require(throws: QueueError.self) { try await queue.enqueue(try .upload([] as [FilePath], to: "a")) }.code
@@ -37,7 +37,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func everythingThatWasAskedForIsKept() async throws {
+    @Test func storesAllPropertiesOfRequest() async throws {
         var queue = try await fixture.openWithAccounts()
         let file = try fixture.folder.file("1", size: 5)
         let options = SessionOptions(
@@ -58,7 +58,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func namesAreBytes() async throws {
+    @Test func keepsNamesThatAreNotUTF8() async throws {
         let queue = try await fixture.openWithAccounts()
         let name: [UInt8] = [0x61, 0xFF, 0x0A, 0x62]
         let path = fixture.folder.path.appending(FilePath(bytes: name).components)
@@ -73,7 +73,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func manyCallersAtOnceLoseNothing() async throws {
+    @Test func keepsSessionsOfConcurrentCallers() async throws {
         var queue = try await fixture.openWithAccounts()
         let file = try fixture.folder.file("1", size: 1)
         let ids = try await withThrowingTaskGroup(of: SessionID.self) { [queue] group in

@@ -7,7 +7,7 @@ import TransportTesting
 @Suite struct GroupTests {
     private let count = 10_003
 
-    @Test func aGroupInSeveralTransactionsIsOneAllTheSame() async throws {
+    @Test func appliesOperationsToWholeGroup() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let request = try fixture.upload("1")
@@ -18,15 +18,15 @@ import TransportTesting
                 return copy
             }
         ).map(\.id)
-        try await whatMakesNoSenseForOneChangesNone(queue, ids)
-        try await allOfThemDecideOnTheirPlace(queue, ids)
+        try await expectNoChangeIfOneIsInvalid(queue, ids)
+        try await expectMoveOfWholeGroup(queue, ids)
         let gate = fixture.memory.gate("1", atByte: 1_000)
-        try await marksKeepTheOrder(queue, ids) { try await gate.reached() }
-        try await dependentsInTheGroupAreNoObstacle(queue, ids, fixture)
+        try await expectRunInOrder(queue, ids) { try await gate.reached() }
+        try await expectRemovalWithDependents(queue, ids, fixture)
         await queue.shutdown()
     }
 
-    private func whatMakesNoSenseForOneChangesNone(_ queue: TransferQueue, _ ids: [SessionID]) async throws {
+    private func expectNoChangeIfOneIsInvalid(_ queue: TransferQueue, _ ids: [SessionID]) async throws {
         let revision = await queue.status().orderRevision
         await #expect(throws: QueueError.self) { try await queue.hold(.sessions(ids + [SessionID()])) }
         #expect(await queue.status().held == 0)
@@ -35,7 +35,7 @@ import TransportTesting
         #expect(await queue.status().orderRevision == revision)
     }
 
-    private func allOfThemDecideOnTheirPlace(_ queue: TransferQueue, _ ids: [SessionID]) async throws {
+    private func expectMoveOfWholeGroup(_ queue: TransferQueue, _ ids: [SessionID]) async throws {
         let moved = Array(ids.prefix(count - 2))
         try await queue.move(.sessions(moved), to: .index(1))
         #expect(await queue.sessionIDs() == [ids[count - 2]] + moved + [ids[count - 1]])
@@ -45,7 +45,7 @@ import TransportTesting
         #expect(await queue.sessionIDs() == ids)
     }
 
-    private func marksKeepTheOrder(_ queue: TransferQueue, _ ids: [SessionID], isRunning: () async throws -> Void) async throws {
+    private func expectRunInOrder(_ queue: TransferQueue, _ ids: [SessionID], isRunning: () async throws -> Void) async throws {
         #expect(try await queue.runNext(.all) == ids)
         try await queue.start()
         try await isRunning()
@@ -54,7 +54,7 @@ import TransportTesting
         try await queue.stopAndWait()
     }
 
-    private func dependentsInTheGroupAreNoObstacle(_ queue: TransferQueue, _ ids: [SessionID], _ fixture: QueueFixture) async throws {
+    private func expectRemovalWithDependents(_ queue: TransferQueue, _ ids: [SessionID], _ fixture: QueueFixture) async throws {
         var inside = try fixture.upload("1")
         inside.dependency = .after(ids[0])
         try await queue.enqueue(inside)

@@ -7,25 +7,26 @@ import TransportTesting
 
 /// Accounts without a transport in the process.
 @Suite struct MissingTransportTests {
-    @Test func eachCallThatLeadsToNothingWarnsAndNobodyWaits() async throws {
+    @Test func warnsAndBecomesIdle() async throws {
         let fixture = try QueueFixture()
         let warnings = Locked(0)
         let queue = try await fixture.open(logger: Logger(label: "test") { _ in CountingLog(warnings: warnings) })
-        func warned(_ call: () async throws -> Void) async throws -> Int {
+        func countWarnings(_ call: () async throws -> Void) async throws -> Int {
             let before = warnings.withLock { $0 }
             try await call()
             return warnings.withLock { $0 } - before
         }
         let missing = Endpoint(transport: "carrier-pigeon", address: "loft://a/")
-        #expect(try await warned { try await queue.save(Account("a", endpoints: [missing])) } == 1)
-        #expect(try await warned { try await queue.save(Account("b", endpoints: [missing, fixture.memory.endpoint(host: "b")])) } == 0)
-        #expect(try await warned { try await queue.save(Account("unused", endpoints: [missing])) } == 1)
+        #expect(try await countWarnings { try await queue.save(Account("a", endpoints: [missing])) } == 1)
+        #expect(
+            try await countWarnings { try await queue.save(Account("b", endpoints: [missing, fixture.memory.endpoint(host: "b")])) } == 0)
+        #expect(try await countWarnings { try await queue.save(Account("unused", endpoints: [missing])) } == 1)
         let session = try await queue.enqueue(try fixture.upload("0", to: "b"))
-        #expect(try await warned { _ = try await queue.enqueue([try fixture.upload("1"), try fixture.upload("2")]) } == 1)
-        #expect(try await warned { try await queue.start() } == 1, "of accounts that sessions refer to")
+        #expect(try await countWarnings { _ = try await queue.enqueue([try fixture.upload("1"), try fixture.upload("2")]) } == 1)
+        #expect(try await countWarnings { try await queue.start() } == 1, "only accounts with sessions")
         await queue.waitUntilIdle()
         #expect(try await session.status.state == .completed)
-        #expect(await queue.status().isIdle, "it needs user action")
+        #expect(await queue.status().isIdle, "the sessions need user action")
         #expect(try await queue.sessions()[1].why == .transportMissing("carrier-pigeon"))
         await queue.shutdown()
     }

@@ -16,7 +16,7 @@ import TransportTesting
         SessionOptions(stallTimeout: .seconds(Int64.max) * 2), SessionOptions(responseTimeout: .seconds(Int64.max) * 18),
         SessionOptions(retry: RetryPolicy(base: .seconds(Int64.max), maximumDelay: .seconds(Int64.max))),
     ])
-    func ofASession(options: SessionOptions) async throws {
+    func rejectsInvalidSessionOptions(options: SessionOptions) async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let error = await #expect(throws: QueueError.self) { try await queue.enqueue(try fixture.upload("1", options: options)) }
@@ -28,7 +28,7 @@ import TransportTesting
     @Test(arguments: [
         SessionUpdate(rateLimit: -1), SessionUpdate(retry: RetryPolicy(maximumAttempts: 0)), SessionUpdate(context: Data("{".utf8)),
     ])
-    func ofAnUpdate(update: SessionUpdate) async throws {
+    func rejectsInvalidUpdates(update: SessionUpdate) async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(try fixture.upload("1"))
@@ -41,7 +41,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test(arguments: [TimeInterval.infinity, -.infinity, .nan, 1e300]) func ofAStartTime(time: TimeInterval) async throws {
+    @Test(arguments: [TimeInterval.infinity, -.infinity, .nan, 1e300]) func rejectsInvalidStartTimes(time: TimeInterval) async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         var request = try fixture.upload("1")
@@ -56,7 +56,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func ofAContext() async throws {
+    @Test func rejectsInvalidContext() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         var request = try fixture.upload("1")
@@ -85,7 +85,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func ofAnAccount() async throws {
+    @Test func rejectsInvalidAccount() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.open()
         let account = Account("a", endpoints: [fixture.memory.endpoint(host: "a")], fallbackAfter: .seconds(-1))
@@ -94,7 +94,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func ofAnEndpoint() async throws {
+    @Test func rejectsInvalidEndpointSettings() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.open(transports: [ValidatingTransport(memory: fixture.memory)])
         var endpoint = fixture.memory.endpoint(host: "a")

@@ -33,7 +33,7 @@ import TransportTesting
             (["unable"], "unable"), (["unable", "unable2"], "unable"), (["unable", "able"], nil), (["able", "unable"], nil),
             (["unable", "absent"], nil),
         ] as [([String], String?)])
-    func oneThatFindsItWrongOrNoneThatIsAble(hosts: [String], refusing: String?) async throws {
+    func rejectsInvalidOrUnsupportedSession(hosts: [String], refusing: String?) async throws {
         let queue = try await fixture.open(transports: [transport])
         try await queue.save(Account("a", endpoints: hosts.map(endpoint)))
         let request = try fixture.upload("1", options: Self.odd)
@@ -49,7 +49,7 @@ import TransportTesting
     }
 
     /// No session of the call is stored, and no data item.
-    @Test func oneOfMany() async throws {
+    @Test func storesNothingIfOneSessionIsRejected() async throws {
         let queue = try await open("wrong")
         var blob = try SessionRequest.upload(items: [.data(Data("x".utf8), as: RemotePath("blob"))], to: "a")
         blob.options = Self.odd
@@ -63,7 +63,7 @@ import TransportTesting
     }
 
     /// An existing session is not rejected, whatever its account has become. It does not permit other sessions, either.
-    @Test func oneThatIsThereAlready() async throws {
+    @Test func acceptsExistingSession() async throws {
         let queue = try await open("able")
         func request(_ key: String) throws -> SessionRequest {
             var request = try SessionRequest.upload(items: [.data(Data("x".utf8), as: RemotePath("blob"))], to: "a", options: Self.odd)
@@ -81,14 +81,14 @@ import TransportTesting
         }
         #expect(await queue.sessionIDs() == [known, plain.id])
         let spool = fixture.folder.path.appending("store").appending("spool").string
-        #expect(try FileManager.default.contentsOfDirectory(atPath: spool).count == 1, "that of the session that is there")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: spool).count == 1, "the data of the existing session")
         try await queue.remove(known)
         await #expect(throws: QueueError.self) { try await queue.enqueue(request("known")) }
         await queue.shutdown()
     }
 
     /// An upload URL belongs to a single item.
-    @Test func aPlaceAtTheServer() async throws {
+    @Test func rejectsUnsupportedUploadURL() async throws {
         let queue = try await open("able")
         var item = TransferItem(try fixture.folder.file("1", size: 10))
         item.uploadURL = "ftp://host/capability-4711"
@@ -97,13 +97,13 @@ import TransportTesting
         let session = try await queue.enqueue(fixture.upload("2"))
         await #expect(throws: QueueError.self) { try await queue.addItems([item], to: .id(session.id)) }
         #expect(try await queue.items(of: session.id).count == 1)
-        item.uploadURL = "memory://host/place"
+        item.uploadURL = "memory://host/file"
         try await queue.addItems([item], to: .id(session.id))
         #expect(try await queue.items(of: session.id).count == 2)
         await queue.shutdown()
     }
 
-    @Test func aVerificationThatIsAskedForLater() async throws {
+    @Test func rejectsUnsupportedVerificationInUpdate() async throws {
         let queue = try await open("able")
         var requests = [try fixture.upload("1"), try fixture.upload("2")]
         requests[0].tags = ["t"]
@@ -128,8 +128,8 @@ private struct PickyTransport: SessionValidating {
     var id: TransportID { memory.id }
 
     func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
-        if let place = options.uploadURL, place.hasPrefix("ftp:") {
-            throw TransferError(.permanent, .invalidEndpoint, "A file can't be sent to a place of ftp; leave the place out.")
+        if let url = options.uploadURL, url.hasPrefix("ftp:") {
+            throw TransferError(.permanent, .invalidEndpoint, "A file can't be sent to an ftp URL; leave the URL out.")
         }
         guard options.verification != .checksum else {
             throw TransferError(.unsupported, .unsupported, "There are no checksums; ask for another verification.")

@@ -28,7 +28,7 @@ import TransportTesting
         var queue = try Rehearsal()
         try queue.add("A")
         try queue.call(.pause, "A")
-        try queue.letGo("A")
+        try queue.finishStopping("A")
         try queue.disk(free: 0)
         try queue.call(.resume, "A")
         #expect(queue.line == "A=waiting" && queue.why("A") == .diskBelowFloor(free: 0, floor: 1_000))

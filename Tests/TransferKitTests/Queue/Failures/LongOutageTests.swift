@@ -66,7 +66,7 @@ import TransportTesting
     private let unavailable = TransferError(.transient, .serverUnavailable, "503")
 
     /// The server refuses one file, and serves each of the others that arrive from time to time.
-    @Test func outageForOneFileIsFailureOfThatFile() async throws {
+    @Test func failsOnlyRefusedFile() async throws {
         let queue = try await fixture.openWithAccounts()
         fixture.memory.failNext(10_000, with: unavailable, for: "bad")
         let bad = try await queue.enqueue(try fixture.upload("bad", options: options))

@@ -12,83 +12,83 @@ import TransportTesting
         return queue
     }
 
-    @Test func withoutANetworkNothingStarts() throws {
+    @Test func startsNothingWithoutNetwork() throws {
         var queue = try Rehearsal()
-        try queue.tell(.setNetwork(.unavailable))
+        try queue.perform(.setNetwork(.unavailable))
         try queue.add("A B")
         #expect(queue.line == "A=waiting B=waiting")
         #expect(queue.why("A") == .networkConstraint(.unavailable))
-        #expect(queue.isIdle, "an app has to say that it is back")
+        #expect(queue.isIdle, "the app reports when the network is back")
         try queue.call(.run(), "B")
-        #expect(queue.why("B") == .networkConstraint(.unavailable), "not even what is run now")
-        try queue.tell(.setNetwork(.expensive))
+        #expect(queue.why("B") == .networkConstraint(.unavailable), "run() does not override it")
+        try queue.perform(.setNetwork(.expensive))
         #expect(queue.line == "A=waiting B=running")
     }
 
-    @Test func whatMayNotUseItLetsOthersOfItsAccountPass() throws {
+    @Test func letsPermittedSessionsPass() throws {
         var queue = try Rehearsal()
-        try queue.tell(.setNetwork(.expensive))
+        try queue.perform(.setNetwork(.expensive))
         try queue.addFrugal("A")
         try queue.add("B")
         #expect(queue.line == "A=waiting B=running")
         #expect(queue.why("A") == .networkConstraint(.expensive))
         try queue.end("B")
         #expect(queue.line == "A=waiting B=completed" && queue.isIdle)
-        try queue.tell(.setNetwork(.unconstrained))
+        try queue.perform(.setNetwork(.unconstrained))
         #expect(queue.line == "A=running B=completed")
     }
 
-    @Test func whatRunsIsInterruptedAndComesBackFirst() throws {
+    @Test func interruptsSessionOnExpensiveNetwork() throws {
         var queue = try rehearsal(limit: 3)
         #expect(queue.line == "A=running B=running C=running")
-        try queue.tell(.setNetwork(.expensive))
+        try queue.perform(.setNetwork(.expensive))
         #expect(queue.line == "A=running B=running C=ending(waiting)")
-        try queue.letGo("C")
+        try queue.finishStopping("C")
         #expect(queue.why("C") == .networkConstraint(.expensive))
-        try queue.tell(.setSessionLimit(1, account: nil))
+        try queue.perform(.setSessionLimit(1, account: nil))
         try queue.add("D")
         try queue.call(.move(to: .front), "D")
         try queue.end("A")
-        try queue.tell(.setNetwork(.unconstrained))
+        try queue.perform(.setNetwork(.unconstrained))
         try queue.end("B")
-        #expect(queue.line == "D=running A=completed B=completed C=waiting", "something was put before it since")
+        #expect(queue.line == "D=running A=completed B=completed C=waiting", "D was moved to the front since")
     }
 
-    @Test func aChangedOptionIsInForceAtOnce() throws {
+    @Test func appliesChangedOptionImmediately() throws {
         var queue = try Rehearsal()
         try queue.add("A")
-        try queue.tell(.setNetwork(.expensive))
+        try queue.perform(.setNetwork(.expensive))
         #expect(queue.line == "A=running")
         try queue.call(.update(SessionUpdate(allowsExpensiveNetwork: false)), "A")
         #expect(queue.line == "A=ending(waiting)")
-        try queue.letGo("A")
+        try queue.finishStopping("A")
         #expect(queue.why("A") == .networkConstraint(.expensive))
         try queue.call(.update(SessionUpdate(allowsExpensiveNetwork: true)), "A")
         #expect(queue.line == "A=running")
     }
 
-    @Test func theOptionOutlivesTheProcessAndTheNetworkDoesNot() throws {
+    @Test func storesOptionButNotNetwork() throws {
         var queue = try Rehearsal()
         try queue.addFrugal("A")
-        try queue.tell(.setNetwork(.expensive))
-        try queue.letGo("A")
+        try queue.perform(.setNetwork(.expensive))
+        try queue.finishStopping("A")
         try queue.restart()
-        try queue.tell(.start)
+        try queue.perform(.start)
         #expect(queue.line == "A=running")
-        try queue.tell(.setNetwork(.expensive))
+        try queue.perform(.setNetwork(.expensive))
         #expect(queue.line == "A=ending(waiting)")
     }
 
-    @Test func aRunAgainStillSparesTheNetwork() throws {
+    @Test func respectsNetworkOnRepeatedRun() throws {
         var queue = try Rehearsal()
         try queue.addFrugal("A")
         try queue.end("A")
-        try queue.tell(.setNetwork(.expensive))
+        try queue.perform(.setNetwork(.expensive))
         try queue.call(.run(again: true), "A")
         #expect(queue.why("A") == .networkConstraint(.expensive))
     }
 
-    @Test func aTransferGoesOnWhereItWasAndTheOptionIsStored() async throws {
+    @Test func resumesOnPermittedNetworkAfterRestart() async throws {
         let fixture = try QueueFixture()
         var queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("1", atByte: 4_000)
@@ -119,6 +119,6 @@ extension Rehearsal {
     fileprivate mutating func addFrugal(_ name: String) throws {
         var draft = SessionDraft.draft(id: SessionID(named: name))
         draft.options.allowsExpensiveNetwork = false
-        try tell(.enqueue([draft]))
+        try perform(.enqueue([draft]))
     }
 }

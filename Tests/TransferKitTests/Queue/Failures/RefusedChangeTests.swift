@@ -57,7 +57,7 @@ import TransportTesting
     }
 
     /// Other stored changes in between do not make it a failure of single sessions.
-    @Test func storeThatRejectsAllSessionsIsAtFault() async throws {
+    @Test func blamesStoreIfAllSessionsAreRejected() async throws {
         let queue = try await fixture.openWithAccounts()
         try await queue.enqueue(try (1...70).map { try fixture.upload("\($0)") })
         let events = queue.events
@@ -76,7 +76,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func keepsSessionThatCanNotBeQuarantined() async throws {
+    @Test func keepsUnquarantinableSession() async throws {
         var queue = try await fixture.openWithAccounts()
         let sessions = try await enqueueAll(queue)
         try await refuse("UPDATE ON session WHEN old.key = 2")

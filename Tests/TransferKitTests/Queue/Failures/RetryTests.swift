@@ -22,7 +22,7 @@ import TransportTesting
         #expect(try await queue.retryAllFailed() == [partly.id, whole.id])
         await queue.waitUntilIdle()
         #expect(try await queue.sessions().map(\.state) == [.completed, .completed, .completed, .cancelled])
-        #expect(fixture.memory.attempts.count == begun + 2, "only what failed")
+        #expect(fixture.memory.attempts.count == begun + 2, "only failed files")
         #expect(await queue.sessionIDs() == [partly.id, whole.id, completed.id, cancelled.id])
         #expect(try await queue.retryAllFailed() == [])
         await queue.shutdown()

@@ -34,7 +34,7 @@ import TransportTesting
         }
     }
 
-    @Test func aCommandThatCannotBeStoredNeverHappened() async throws {
+    @Test func rejectsUnstorableCommandWithoutEffect() async throws {
         let queue = try await fixture.openWithAccounts()
         let handle = try await queue.enqueue(session)
         try await refuseChanges(true)
@@ -48,7 +48,7 @@ import TransportTesting
     }
 
     /// Readers of the change log find a gap. The change itself is stored.
-    @Test func aChangeLogThatTakesNothingKeepsNothingElseFromTheStore() async throws {
+    @Test func storesChangesDespiteFailingChangeLog() async throws {
         let path = fixture.folder.path.appending("store").appending("queue.sqlite").string
         try await fixture.openWithAccounts().shutdown()
         let database = try DatabaseQueue(path: path)
@@ -66,7 +66,7 @@ import TransportTesting
         #expect(names.contains("clockSeen") && names.contains("clockSteady"))
     }
 
-    @Test func whatARunReportsIsStoredOnceThatWorks() async throws {
+    @Test func storesReportsOnceStoreRecovers() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("1", atByte: 10_000)
         let handle = try await queue.enqueue(session)
@@ -87,7 +87,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func runsAreInterruptedWhenTheStoreRefusesForLong() async throws {
+    @Test func interruptsRunsAfterLongFailure() async throws {
         let queue = try await fixture.openWithAccounts()
         let first = fixture.memory.gate("1", atByte: 10_000)
         let second = fixture.memory.gate("2", atByte: 4_000)
@@ -130,13 +130,13 @@ import TransportTesting
     private final class InstantTransport: Transport {
         let id: TransportID = "memory"
         let begun = Latch()
-        let mayGoOn = Latch()
+        let mayContinue = Latch()
         let attempts = Locked(0)
 
         func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
             attempts.withLock { $0 += 1 }
             begun.open()
-            try await mayGoOn.wait()
+            try await mayContinue.wait()
             return TransferReceipt(bytes: try attempt.source.size)
         }
 
@@ -144,7 +144,7 @@ import TransportTesting
     }
 
     /// A kill would lose all reports, and the received files would be sent again.
-    @Test func fewReportsWaitForAStoreThatRefuses() async throws {
+    @Test func limitsReportsWaitingForStore() async throws {
         let transport = InstantTransport()
         let queue = try await fixture.open(transports: [transport])
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
@@ -153,7 +153,7 @@ import TransportTesting
         try await queue.start()
         try await transport.begun.wait()
         try await refuseChanges(true)
-        transport.mayGoOn.open()
+        transport.mayContinue.open()
         while try await handle.status.state == .running { await Task.yield() }
         #expect((900...1_200).contains(transport.attempts.withLock { $0 }))
         try await refuseChanges(false)
@@ -165,7 +165,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func whatIsDueWhileTheStoreRefusesIsNotForgotten() async throws {
+    @Test func performsDueRetryOnceStoreRecovers() async throws {
         let queue = try await fixture.openWithAccounts()
         fixture.memory.failNext(with: TransferError(.transient, .serverError, "The server is busy.", retryAfter: .seconds(30)))
         let handle = try await queue.enqueue(session)
@@ -183,7 +183,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aQueueWhoseStoreRefusesCanBeShutDown() async throws {
+    @Test func shutsDownDuringFailure() async throws {
         var queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("1", atByte: 4_000)
         let handle = try await queue.enqueue(session)

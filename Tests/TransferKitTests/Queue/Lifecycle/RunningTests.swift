@@ -12,7 +12,7 @@ import TransportTesting
         fixture = try QueueFixture()
     }
 
-    @Test func sessionsOfManyFilesArriveInOrder() async throws {
+    @Test func uploadsSessionsInOrder() async throws {
         let queue = try await fixture.openWithAccounts()
         let requests = [
             try fixture.upload("1", "2", "3"), try fixture.upload("4", size: 0, to: "b"), try fixture.upload("5", "6", size: 2_345),
@@ -37,7 +37,7 @@ import TransportTesting
         #expect(memory.isShutDown)
     }
 
-    @Test func metadataAndIdentityReachTheTransport() async throws {
+    @Test func passesTransferIDsToTransport() async throws {
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(try fixture.upload("x", "y"))
         try await queue.start()
@@ -47,7 +47,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func stopInterruptsAndStartGoesOn() async throws {
+    @Test func resumesStoppedSessionOnStart() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = memory.gate("1", atByte: 4_000)
         let session = try await queue.enqueue(try fixture.upload("1"))
@@ -67,7 +67,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aShutDownQueueGoesOnInTheNextProcess() async throws {
+    @Test func resumesInNextProcess() async throws {
         var queue = try await fixture.openWithAccounts()
         let gate = memory.gate("2", atByte: 7_000)
         let session = try await queue.enqueue(try fixture.upload("1", "2", "3", options: SessionOptions(filesInFlight: 1)))
@@ -91,7 +91,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func removingARunningSessionLetsTheNextOneRun() async throws {
+    @Test func startsNextSessionAfterRemoval() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = memory.gate("1", atByte: 3_000)
         let first = try await queue.enqueue(try fixture.upload("1"))
@@ -110,7 +110,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func accountsAreKeptAndChecked() async throws {
+    @Test func storesAndValidatesAccounts() async throws {
         var queue = try await fixture.openWithAccounts()
         try await queue.enqueue(try fixture.upload("1"))
         #expect(try await #require(throws: QueueError.self) { try await queue.deleteAccount("a") }.code == .accountInUse)
@@ -125,14 +125,14 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func twoTransportsOfOneIDAreRefused() async throws {
+    @Test func rejectsDuplicateTransportID() async throws {
         let error = try await #require(throws: QueueError.self) { try await fixture.open(transports: [memory, MemoryTransport()]) }
         #expect(error.code == .duplicateTransport)
         // The folder is not left locked.
         try await fixture.open().shutdown()
     }
 
-    @Test func aSessionWithoutItsTransportWaits() async throws {
+    @Test func waitsForMissingTransport() async throws {
         var queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(try fixture.upload("1"))
         await queue.shutdown()

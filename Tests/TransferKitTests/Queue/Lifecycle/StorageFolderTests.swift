@@ -43,7 +43,7 @@ import TransferKit
     }
 
     @Test(arguments: ["owner.lock", "queue.sqlite", "queue.sqlite-wal", "queue.sqlite-shm", "queue.sqlite-journal"])
-    func linkedFiles(name: String) async throws {
+    func rejectsLinkedFiles(name: String) async throws {
         let victim = try fixture.folder.file("victim", size: 10)
         let before = try fixture.content("victim")
         for target in [victim, fixture.folder.path.appending("missing")] {
@@ -59,7 +59,7 @@ import TransferKit
     }
 
     /// A hard link has the kind and the owner of its file.
-    @Test func hardLinkedLock() async throws {
+    @Test func rejectsHardLinkedLock() async throws {
         let victim = try fixture.folder.file("victim", size: 10)
         let before = try fixture.content("victim")
         let link = store.appending("owner.lock").string
@@ -71,7 +71,7 @@ import TransferKit
         #expect(try await refusal() == nil)
     }
 
-    @Test func aLinkedSpool() async throws {
+    @Test func rejectsLinkedSpool() async throws {
         let other = fixture.folder.path.appending("other")
         try Self.make(other)
         try FileManager.default.createSymbolicLink(atPath: store.appending("spool").string, withDestinationPath: other.string)
@@ -80,7 +80,7 @@ import TransferKit
     }
 
     /// No value in a store leads out of the spool.
-    @Test(arguments: ["../../victim", "/etc/passwd", "..", ".", "", "a/b"]) func namesInTheSpool(name: String) async throws {
+    @Test(arguments: ["../../victim", "/etc/passwd", "..", ".", "", "a/b"]) func keepsFilesOutsideSpool(name: String) async throws {
         let victim = try fixture.folder.file("victim", size: 10)
         let queue = try await fixture.open()
         await queue.shutdown()
@@ -94,7 +94,7 @@ import TransferKit
     }
 
     @Test(arguments: [(0o777, false), (0o722, false), (0o1777, false), (0o755, true), (0o700, true)] as [(mode_t, Bool)])
-    func modesOfTheFolder(mode: mode_t, isTrusted: Bool) async throws {
+    func checksModeOfFolder(mode: mode_t, isTrusted: Bool) async throws {
         try Self.make(store, mode: mode)
         let message = try await refusal()
         #expect((message == nil) == isTrusted, "\(message ?? "")")
@@ -102,7 +102,7 @@ import TransferKit
     }
 
     @Test(arguments: [(0o777, false), (0o1777, true), (0o755, true)] as [(mode_t, Bool)])
-    func modesOfAParent(mode: mode_t, isTrusted: Bool) async throws {
+    func checksModeOfParentFolder(mode: mode_t, isTrusted: Bool) async throws {
         let parent = fixture.folder.path.appending("parent")
         try Self.make(parent.appending("queue"))
         try Self.make(parent, mode: mode)
@@ -116,7 +116,7 @@ import TransferKit
         #expect((try await refusal(parent.appending("link")) == nil) == isTrusted)
     }
 
-    @Test(.enabled(if: geteuid() == 0, "Only root can give a folder to another user")) func foldersOfAnotherUser() async throws {
+    @Test(.enabled(if: geteuid() == 0, "Only root can give a folder to another user")) func rejectsFoldersOfOtherUsers() async throws {
         #expect(unsafe chown(store.string, 65_534, 65_534) == 0)
         let message = try #require(try await refusal())
         #expect(message.contains("another user (user ID 65534)"), "\(message)")
@@ -135,7 +135,7 @@ import TransferKit
     }
 
     /// A group with the number of its user belongs to that user alone.
-    @Test(.enabled(if: geteuid() == 0, "Only root can give a folder to another group")) func groups() async throws {
+    @Test(.enabled(if: geteuid() == 0, "Only root can give a folder to another group")) func checksGroupOfFolder() async throws {
         try Self.make(store, mode: 0o770)
         #expect(try await refusal() == nil)
         #expect(unsafe chown(store.string, 0, 65_534) == 0)

@@ -70,7 +70,7 @@ import TransportTesting
         await queue.waitUntilIdle()
         let sql = try #require(index)
         try await changeStore { try $0.execute(sql: sql) }
-        transport.heal()
+        transport.acceptRequests()
         await fixture.clock.sleeps(for: .seconds(10))
         fixture.clock.advance(by: .seconds(10))
         while fixture.memory.partialCount > 0 { await Task.yield() }

@@ -44,7 +44,7 @@ import TransportTesting
     }
 
     /// Advances the time repeatedly, because a sleeper may have read the clock just before.
-    private func untilNoneIsDue(_ queue: TransferQueue) async throws {
+    private func advanceUntilNoneIsDue(_ queue: TransferQueue) async throws {
         while try await due(queue) > 0 {
             fixture.clock.advance(by: .seconds(10))
             await queue.waitUntilIdle()
@@ -60,14 +60,14 @@ import TransportTesting
         await queue.waitUntilIdle()
         #expect(fixture.memory.partialCount == 1)
         #expect(try await due(queue) == 1)
-        transport.heal()
+        transport.acceptRequests()
         // The first delay is at most ten seconds.
-        try await untilNoneIsDue(queue)
+        try await advanceUntilNoneIsDue(queue)
         #expect(fixture.memory.partialCount == 0)
         await queue.shutdown()
     }
 
-    @Test func othersAreNotDelayed() async throws {
+    @Test func hangingRemovalDoesNotDelayOthers() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
         let queue = try await cancelled(["a", "b", "c"], where: hung)
         while fixture.memory.partialCount > 1 { await Task.yield() }
@@ -131,12 +131,12 @@ extension DiscardTests {
         let queue = try await cancelled(at: "a", 40)
         await queue.waitUntilIdle()
         #expect(transport.asked == 1)
-        transport.heal()
+        transport.acceptRequests()
         fixture.clock.advance(by: .seconds(2_990))
         await queue.waitUntilIdle()
         #expect(transport.asked == 1)
         fixture.clock.advance(by: .seconds(3_600))
-        try await untilNoneIsDue(queue)
+        try await advanceUntilNoneIsDue(queue)
         #expect(fixture.memory.partialCount == 0)
         await queue.shutdown()
     }
@@ -165,7 +165,7 @@ extension DiscardTests {
 
         // A process with that date postponed it, and the next one, with another date, tries it.
         fixture.clock.setDate(by: -50.0 * 365 * 24 * 3_600)
-        transport.heal()
+        transport.acceptRequests()
         queue = try await fixture.open(transports: [transport])
         try await queue.start()
         await queue.waitUntilIdle()
@@ -180,7 +180,7 @@ extension DiscardTests {
         transport.refuse(at: "a", TransferError(.unsupported, code, "No."))
         let queue = try await cancelled(at: "a", 3, logger: Logger(label: "test") { _ in CountingLog(warnings: warnings) })
         await queue.waitUntilIdle()
-        try await untilNoneIsDue(queue)
+        try await advanceUntilNoneIsDue(queue)
         #expect(transport.asked == 3)
         #expect(warnings.withLock { $0 } == warned)
         await queue.shutdown()
@@ -197,7 +197,7 @@ extension DiscardTests {
         #expect(transport.asked == 70, "those have had their try")
         await queue.shutdown()
         for (asked, left) in [(140, 70), (210, 0)] {
-            if left == 0 { transport.heal() }
+            if left == 0 { transport.acceptRequests() }
             queue = try await fixture.open(transports: [transport])
             await queue.waitUntilDiscarded()
             try await queue.start()
@@ -216,7 +216,7 @@ extension DiscardTests {
         await queue.waitUntilIdle()
         #expect(transport.asked == 1)
         await queue.shutdown()
-        transport.heal()
+        transport.acceptRequests()
         for (passed, asked, left) in [(2_990, 1, 3), (20, 4, 0)] {
             fixture.clock.advance(by: .seconds(passed))
             queue = try await fixture.open(transports: [transport])
@@ -236,7 +236,7 @@ extension DiscardTests {
         var queue = try await cancelled(at: "a", 1)
         await queue.waitUntilIdle()
         #expect(transport.asked == 1)
-        transport.heal()
+        transport.acceptRequests()
         if restarts {
             await queue.shutdown()
             queue = try await fixture.open(transports: [transport])
@@ -250,7 +250,7 @@ extension DiscardTests {
         #expect(transport.asked == 1)
         #expect(try await queue.statistics().removalsDue == 2)
         fixture.clock.advance(by: .seconds(3_600))
-        try await untilNoneIsDue(queue)
+        try await advanceUntilNoneIsDue(queue)
         #expect(fixture.memory.partialCount == 0)
         await queue.shutdown()
     }

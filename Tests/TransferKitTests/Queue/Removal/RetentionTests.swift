@@ -121,7 +121,7 @@ import TransportTesting
     }
 
     /// The clock of a virtual machine may be years ahead, even for several openings, and be corrected later.
-    @Test(arguments: [1.0, 5.0, 9.0]) func clockThatIsAheadRemovesNothing(_ years: Double) async throws {
+    @Test(arguments: [1.0, 5.0, 9.0]) func fastClockRemovesNothing(_ years: Double) async throws {
         let year = 365.0 * 24 * 3_600
         fixture.clock.setDate(by: 50 * year)
         var queue = try await completing("before")

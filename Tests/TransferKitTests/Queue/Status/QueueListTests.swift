@@ -25,7 +25,7 @@ import TransportTesting
         #expect(list.order == QueueOrder(sessions: [ids[1], ids[0]], revision: 10))
     }
 
-    @Test func ignoresChangesThatTheOrderContains() {
+    @Test func ignoresKnownChanges() {
         var list = list()
         for event in [QueueEvent.Kind.willChangeQueue(orderRevision: 7), .added([ids[3]], index: 0), .didChangeQueue(orderRevision: 7)] {
             #expect(list.apply(event) == nil)
@@ -42,7 +42,7 @@ import TransportTesting
         #expect(list.apply(.removed([ids[3]], indices: [3])) == .outdated)
     }
 
-    @Test func followsAQueue() async throws {
+    @Test func followsQueue() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let first = try await queue.enqueue(fixture.upload("0"))

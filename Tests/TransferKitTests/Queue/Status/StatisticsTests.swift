@@ -12,7 +12,7 @@ import TransportTesting
         fixture = try QueueFixture()
     }
 
-    @Test func onlyTheTimeThatSomethingRunsCountsOverRestarts() async throws {
+    @Test func countsOnlyRunTimeAcrossRestarts() async throws {
         var queue = try await fixture.openWithAccounts()
         let first = fixture.memory.gate("1", atByte: 4_000)
         let second = fixture.memory.gate("1", atByte: 8_000)
@@ -53,7 +53,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func theQueueKnowsWhatAllSessionsComeTo() async throws {
+    @Test func addsUpAllSessions() async throws {
         let queue = try await fixture.openWithAccounts()
         fixture.memory.failNext(with: TransferError(.permanent, .rejected, "No."), for: "2")
         let gate = fixture.memory.gate("4", atByte: 3_000)
@@ -66,7 +66,7 @@ import TransportTesting
         let all = try await queue.statistics()
         #expect(all.files == 6 && all.filesDone == 1 && all.filesFailed == 1)
         #expect(all.bytesTotal == 50_500 && all.bytesDone == 13_000 && all.bytesSent == 13_000)
-        #expect(all.bytesRemaining == 17_500, "held and failed sessions need a person")
+        #expect(all.bytesRemaining == 17_500, "held and failed sessions need user action")
         gate.open()
         await queue.waitUntilIdle()
         let end = try await queue.statistics()
@@ -75,7 +75,7 @@ import TransportTesting
     }
 
     /// A server that confirms a request only at its end: the sent bytes remain in the figures of the session and of the queue.
-    @Test(arguments: [false, true]) func aPauseTakesNothingFromTheFiguresOfTheQueue(_ isHeld: Bool) async throws {
+    @Test(arguments: [false, true]) func keepsSentBytesWhilePausedOrHeld(_ isHeld: Bool) async throws {
         let fixture = try QueueFixture(memory: MemoryTransport(chunkSize: 1_000, chunksPerCheckpoint: 4))
         let queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("1", atByte: 6_000)

@@ -3,7 +3,7 @@ import TransferKit
 
 @Suite struct DueTimesTests {
     @Test(arguments: 0..<10)
-    func randomOperations(seed: UInt64) throws {
+    func returnsEarliestTimeFirst(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         var times = DueTimes()
         var reference: [(due: Int64, key: SessionKey)] = []
@@ -27,7 +27,7 @@ import TransferKit
         }
     }
 
-    @Test func equalByContent() {
+    @Test func comparesContent() {
         var times = DueTimes()
         for due: Int64 in [3, 1, 2, 2] { times.insert(due: due, key: 1) }
         var others = DueTimes()

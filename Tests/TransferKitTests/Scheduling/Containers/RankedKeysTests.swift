@@ -3,7 +3,7 @@ import TransferKit
 
 @Suite struct RankedKeysTests {
     @Test(arguments: [0, 1, 2, 767, 768, 769, 1_023, 1_024, 1_025, 5_000], 0..<2)
-    func randomOperations(size: Int, seed: UInt64) throws {
+    func matchesModelForRandomChanges(size: Int, seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         var model = RankedKeysModel()
         for _ in 0..<size { model.append() }
@@ -16,7 +16,7 @@ import TransferKit
         try model.check("size \(size), seed \(seed), at the end")
     }
 
-    @Test func alwaysAtTheFront() throws {
+    @Test func changesFront() throws {
         var model = RankedKeysModel()
         for _ in 0..<5_000 { try #require(model.insert(at: 0) == 0) }
         try model.check("inserted")
@@ -24,7 +24,7 @@ import TransferKit
         try model.check("removed")
     }
 
-    @Test func alwaysAtTheSamePlace() throws {
+    @Test func changesSameIndex() throws {
         var model = RankedKeysModel()
         for _ in 0..<2_000 { model.append() }
         for _ in 0..<5_000 { try #require(model.insert(at: 1_000) == 1_000) }
@@ -33,7 +33,7 @@ import TransferKit
         try model.check("removed")
     }
 
-    @Test func alternateEnds() throws {
+    @Test func changesAlternateEnds() throws {
         var model = RankedKeysModel()
         for number in 0..<5_000 {
             let index = number.isMultiple(of: 2) ? 0 : model.order.count
@@ -45,7 +45,7 @@ import TransferKit
         #expect(model.keys.isEmpty && model.keys.first == nil)
     }
 
-    @Test func aroundChunkBoundary() throws {
+    @Test func changesAroundChunkBoundary() throws {
         var model = RankedKeysModel()
         for _ in 0..<768 { model.append() }
         for _ in 0..<50 {
@@ -71,21 +71,21 @@ import TransferKit
         }
     }
 
-    @Test func equalByContent() {
+    @Test func comparesContent() {
         let keys: [SessionKey] = Array(1...3_000)
-        var straight = RankedKeys()
-        for key in keys { straight.append(key) }
-        var crooked = RankedKeys()
-        for key in keys.reversed() { crooked.insert(key) { $0 } }
-        #expect(crooked == straight)
-        #expect(crooked.remove(at: 1_500) == 1_501)
-        #expect(crooked != straight)
-        #expect(crooked.insert(1_501) { $0 } == 1_500)
-        #expect(crooked == straight)
-        var others = straight
+        var appended = RankedKeys()
+        for key in keys { appended.append(key) }
+        var inserted = RankedKeys()
+        for key in keys.reversed() { inserted.insert(key) { $0 } }
+        #expect(inserted == appended)
+        #expect(inserted.remove(at: 1_500) == 1_501)
+        #expect(inserted != appended)
+        #expect(inserted.insert(1_501) { $0 } == 1_500)
+        #expect(inserted == appended)
+        var others = appended
         others.remove(at: 10)
         others.append(3_001)
-        #expect(others != straight)
+        #expect(others != appended)
     }
 
     @Test func copiesAreIndependent() {
@@ -99,17 +99,17 @@ import TransferKit
         #expect(slice.elementsEqual(501...1_500))
     }
 
-    @Test func asksForFewRanks() {
+    @Test func readsFewRanks() {
         var keys = RankedKeys()
         for key in 1...100_000 as ClosedRange<SessionKey> { keys.append(key * 2) }
-        var asked = 0
+        var reads = 0
         let rank = { (key: SessionKey) in
-            asked += 1
+            reads += 1
             return key
         }
         #expect(keys.index(of: 77_778, rank: rank) == 38_888)
         #expect(keys.insert(100_001, rank: rank) == 50_000)
         #expect(keys.remove(100_001, rank: rank) == 50_000)
-        #expect(asked <= 3 * 20, "Each operation reads about log2(100,000) of them.")
+        #expect(reads <= 3 * 20, "Each operation reads about log2(100,000) ranks.")
     }
 }

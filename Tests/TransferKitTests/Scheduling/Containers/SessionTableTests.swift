@@ -10,7 +10,7 @@ import TransferKit
     }
 
     @Test(arguments: [3, 60, 5_000], 0..<4)
-    func randomOperations(size: Int, seed: UInt64) throws {
+    func matchesModelForRandomChanges(size: Int, seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         var table = SessionTable<Element>()
         var reference: [SessionKey: Element] = [:]
@@ -66,7 +66,7 @@ import TransferKit
     }
 
     @Test(arguments: [0, 1, 7, 1_000])
-    func loadedAtOnce(size: Int) throws {
+    func loadsAllSessionsAtOnce(size: Int) throws {
         var table = SessionTable<Element>()
         let elements = (0..<size).map { Element(key: SessionKey($0) * 10) }
         table.reserveLoading(size)
@@ -88,21 +88,21 @@ import TransferKit
         try check(table, Dictionary(uniqueKeysWithValues: elements.map { ($0.key, $0) }), absent: [], "the earlier ones stay")
     }
 
-    @Test func equalByContent() {
+    @Test func comparesContent() {
         let elements = (1...1_500).map { Element(key: SessionKey($0)) }
-        var straight = SessionTable<Element>()
-        for element in elements { straight.insert(element) }
-        var crooked = SessionTable<Element>()
-        for element in elements.reversed() { crooked.insert(element) }
-        for element in elements.prefix(700) { crooked.remove(element.key) }
-        #expect(crooked != straight)
-        for element in elements.prefix(700) { crooked.insert(element) }
-        #expect(crooked == straight)
-        crooked.update(Element(key: 5, id: elements[4].id, value: 1))
-        #expect(crooked != straight)
-        crooked.remove(5)
-        crooked.insert(Element(key: 5))
-        #expect(crooked != straight, "another ID")
+        var table = SessionTable<Element>()
+        for element in elements { table.insert(element) }
+        var reversed = SessionTable<Element>()
+        for element in elements.reversed() { reversed.insert(element) }
+        for element in elements.prefix(700) { reversed.remove(element.key) }
+        #expect(reversed != table)
+        for element in elements.prefix(700) { reversed.insert(element) }
+        #expect(reversed == table)
+        reversed.update(Element(key: 5, id: elements[4].id, value: 1))
+        #expect(reversed != table)
+        reversed.remove(5)
+        reversed.insert(Element(key: 5))
+        #expect(reversed != table, "another ID")
     }
 
     @Test func copiesAreIndependent() throws {

@@ -10,7 +10,7 @@ import TransferKit
     }
 
     @Test(arguments: 0..<20)
-    func collisionsAndRemovals(seed: UInt64) throws {
+    func findsElementsDespiteCollisions(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         var index = SlotIndex<Crowded, Crowded>()
         var elements: ContiguousArray<Crowded> = []

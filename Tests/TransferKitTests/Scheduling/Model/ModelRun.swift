@@ -98,7 +98,7 @@ struct ModelRun {
         let expected = reference.observation(at: now, withReasons: false)
         // Time also changes isIdle: a session that could start automatically may no longer be able to.
         shown.isIdle = expected.isIdle
-        guard outcome.started.isEmpty, outcome.toldToEnd.isEmpty, shown == expected else {
+        guard outcome.started.isEmpty, outcome.stopRequested.isEmpty, shown == expected else {
             throw disagreement("it sleeps, and misses what is due by \(later.uptime): \(shown.line)")
         }
         now = later

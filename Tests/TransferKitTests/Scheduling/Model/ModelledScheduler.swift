@@ -51,7 +51,7 @@ struct ModelledScheduler {
         for action in transaction.actions {
             switch action {
             case .run(_, let id, _, _): outcome.started.append(id)
-            case .interrupt(let key, _): if let id = names[key] ?? scheduler.view(key)?.id { outcome.toldToEnd.append(id) }
+            case .interrupt(let key, _): if let id = names[key] ?? scheduler.view(key)?.id { outcome.stopRequested.append(id) }
             default: break
             }
         }

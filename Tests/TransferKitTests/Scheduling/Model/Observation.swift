@@ -82,14 +82,14 @@ struct Outcome: Equatable {
     var answer: Answer?
     var code: QueueError.Code?
     var started: [SessionID] = []
-    var toldToEnd: [SessionID] = []
+    var stopRequested: [SessionID] = []
 
     func difference(from other: Outcome) -> String? {
         if code != other.code { return "answer \(description), expected \(other.description)" }
         if answer != other.answer { return "answer \(description), expected \(other.description)" }
         if started != other.started { return "started \(started.map(\.testName)), expected \(other.started.map(\.testName))" }
-        if toldToEnd.map(\.testName).sorted() != other.toldToEnd.map(\.testName).sorted() {
-            return "asked to end \(toldToEnd.map(\.testName)), expected \(other.toldToEnd.map(\.testName))"
+        if stopRequested.map(\.testName).sorted() != other.stopRequested.map(\.testName).sorted() {
+            return "asked to end \(stopRequested.map(\.testName)), expected \(other.stopRequested.map(\.testName))"
         }
         return nil
     }

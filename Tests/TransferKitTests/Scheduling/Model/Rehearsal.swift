@@ -12,9 +12,9 @@ struct Rehearsal {
         for name in ["a", "b"] {
             var account = Account.memory(name)
             account.sessionLimit = accountLimit
-            try tell(.saveAccount(account))
+            try perform(.saveAccount(account))
         }
-        try tell(.start)
+        try perform(.start)
     }
 
     /// The states in list order, for example `A=running B=waiting`.
@@ -32,25 +32,25 @@ struct Rehearsal {
 
     /// The result of the call; nil if it was not refused.
     @discardableResult
-    mutating func tell(_ command: Command) throws -> QueueError.Code? {
+    mutating func perform(_ command: Command) throws -> QueueError.Code? {
         try run.take(.command(command)).code
     }
 
     /// Adds sessions of an account at the end. The names are separated by spaces.
     mutating func add(_ names: String, to account: String = "a", isHeld: Bool = false) throws {
         let drafts = names.split(separator: " ").map { SessionDraft.draft(account, id: SessionID(named: String($0))) }
-        try tell(.enqueue(drafts, isHeld: isHeld))
+        try perform(.enqueue(drafts, isHeld: isHeld))
     }
 
     mutating func add(_ name: String, after other: String, acceptsAnyEnd: Bool = false, at index: Int? = nil) throws -> QueueError.Code? {
         var draft = SessionDraft.draft(id: SessionID(named: name))
         draft.dependency = SessionDependency(SessionID(named: other), acceptsAnyEnd: acceptsAnyEnd)
-        return try tell(.enqueue([draft], at: index))
+        return try perform(.enqueue([draft], at: index))
     }
 
     @discardableResult
     mutating func call(_ operation: SessionOperation, _ name: String) throws -> QueueError.Code? {
-        try tell(.perform(operation, .one(.id(SessionID(named: name)))))
+        try perform(.perform(operation, .one(.id(SessionID(named: name)))))
     }
 
     /// The run of a session ends.
@@ -58,8 +58,8 @@ struct Rehearsal {
         try report(name, .ended(outcome))
     }
 
-    /// The run of a session that was asked to end does so.
-    mutating func letGo(_ name: String) throws {
+    /// The run of a stopping session ends.
+    mutating func finishStopping(_ name: String) throws {
         try end(name, .interrupted)
     }
 
@@ -86,7 +86,7 @@ struct Rehearsal {
         for _ in 0..<100 {
             guard let next = run.scheduler.observation(at: run.now).sessions.first(where: { $0.state == .running }) else { break }
             if next.isEnding {
-                try letGo(next.id.testName)
+                try finishStopping(next.id.testName)
             } else {
                 try end(next.id.testName)
                 names.append(next.id.testName)

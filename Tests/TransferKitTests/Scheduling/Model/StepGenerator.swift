@@ -157,7 +157,7 @@ struct StepGenerator {
     private mutating func target(_ queue: ReferenceQueue) -> SessionTarget {
         let ids = queue.sessions.map(\.id)
         switch number(0...23) {
-        case 22...23: return foundEarlier(queue)
+        case 22...23: return staleSessions(queue)
         case 20...21: return .group(.tag(chance(2) ? "red" : "blue"))
         case 0: return .group(.all)
         case 1: return .group(.account(accountName()))
@@ -171,7 +171,7 @@ struct StepGenerator {
     }
 
     /// Sessions of a group that may have left it, or the queue, since they were looked up.
-    private mutating func foundEarlier(_ queue: ReferenceQueue) -> SessionTarget {
+    private mutating func staleSessions(_ queue: ReferenceQueue) -> SessionTarget {
         let ids = queue.sessions.map(\.id).filter { _ in chance(2) } + [SessionID(named: "nobody")]
         switch number(0...3) {
         case 0: return .found(ids, of: .all)

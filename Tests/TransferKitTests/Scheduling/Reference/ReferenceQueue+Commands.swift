@@ -30,7 +30,7 @@ extension ReferenceQueue {
         case .setNetwork(let condition):
             if condition != network, condition != .unavailable { health.retryAll(now) }
             network = condition
-            interruptWhatMayNotUseTheNetwork()
+            interruptSessionsWithoutNetwork()
         case .start: mode = .running
         case .stop(let how, let deadline): stop(how, deadline: deadline)
         }
@@ -146,7 +146,7 @@ extension ReferenceQueue {
     mutating func loseInterruption(_ index: Int) {
         guard sessions[index].startPriority == .interrupted else { return }
         sessions[index].clearLane()
-        letGo(ownedBy: sessions[index].id)
+        restoreDisplaced(by: sessions[index].id)
     }
 
     private mutating func add(_ items: [ItemDraft], to reference: SessionReference) throws(QueueError) -> Answer {
@@ -168,11 +168,11 @@ extension ReferenceQueue {
         }
     }
 
-    mutating func interruptWhatMayNotUseTheNetwork() {
-        for index in sessions.indices where sessions[index].state == .running && !mayUseTheNetwork(sessions[index]) {
+    mutating func interruptSessionsWithoutNetwork() {
+        for index in sessions.indices where sessions[index].state == .running && !mayUseNetwork(sessions[index]) {
             sessions[index].state = .waiting
             sessions[index].startPriority = .interrupted
-            tellToEnd(index)
+            requestStop(index)
         }
     }
 
@@ -181,7 +181,7 @@ extension ReferenceQueue {
         for index in sessions.indices where sessions[index].state == .running {
             sessions[index].state = .waiting
             sessions[index].startPriority = .interrupted
-            tellToEnd(index)
+            requestStop(index)
         }
     }
 }

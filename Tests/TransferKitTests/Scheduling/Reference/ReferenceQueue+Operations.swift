@@ -105,7 +105,7 @@ extension ReferenceQueue {
                 sessions[index].earlierTags.formUnion(tags)
             }
             if let allows = update.allowsExpensiveNetwork { sessions[index].allowsExpensiveNetwork = allows }
-            interruptWhatMayNotUseTheNetwork()
+            interruptSessionsWithoutNetwork()
         default: throw QueueError(.invalidTransition, "")
         }
         return Answer(sessions: [id])
@@ -147,7 +147,7 @@ extension ReferenceQueue {
 
     private mutating func pause(_ index: Int) {
         sessions[index].state = .paused
-        tellToEnd(index)
+        requestStop(index)
     }
 
     private mutating func resume(_ index: Int) {
@@ -172,19 +172,19 @@ extension ReferenceQueue {
         sessions[index].displacedBy = nil
         sessions[index].yieldedAt = nil
         sessions[index].clearLane()
-        letGo(ownedBy: sessions[index].id)
-        tellToEnd(index)
+        restoreDisplaced(by: sessions[index].id)
+        requestStop(index)
     }
 
     private mutating func yield(_ index: Int) {
         sessions[index].state = .waiting
         sessions[index].yieldedAt = now.uptime
-        letGo(ownedBy: sessions[index].id)
-        tellToEnd(index)
+        restoreDisplaced(by: sessions[index].id)
+        requestStop(index)
     }
 
     private mutating func cancel(_ index: Int) {
-        tellToEnd(index)
+        requestStop(index)
         end(index, as: .cancelled)
     }
 
@@ -220,7 +220,7 @@ extension ReferenceQueue {
         sessions[victim].displacedBy = session.id
         if sessions[victim].state == .running {
             sessions[victim].state = .waiting
-            tellToEnd(victim)
+            requestStop(victim)
         }
     }
 
@@ -231,7 +231,7 @@ extension ReferenceQueue {
     }
 
     /// The sessions that it displaced may resume.
-    mutating func letGo(ownedBy owner: SessionID) {
+    mutating func restoreDisplaced(by owner: SessionID) {
         for index in sessions.indices where sessions[index].displacedBy == owner {
             sessions[index].displacedBy = nil
             if sessions[index].state == .waiting, sessions[index].startPriority.rawValue > ReferenceSession.StartPriority.letGo.rawValue {

@@ -61,10 +61,10 @@ extension ReferenceQueue {
         guard !ids.isEmpty else { return }
         for id in ids {
             guard let index = index(of: id) else { continue }
-            tellToEnd(index)
+            requestStop(index)
             if let run = sessions[index].run { leftovers.append(Leftover(id: id, account: sessions[index].account, run: run)) }
             sessions.remove(at: index)
-            letGo(ownedBy: id)
+            restoreDisplaced(by: id)
         }
         for index in sessions.indices {
             if let other = sessions[index].dependency?.session, ids.contains(other) { sessions[index].dependency = nil }

@@ -60,9 +60,9 @@ extension ReferenceQueue {
         return !account.isBlocked && firstAvailableEndpoint(account) != nil && isEnvironmentFit(for: session)
     }
 
-    func isEnvironmentFit(for session: ReferenceSession) -> Bool { mayUseTheNetwork(session) && scarceSpace == nil }
+    func isEnvironmentFit(for session: ReferenceSession) -> Bool { mayUseNetwork(session) && scarceSpace == nil }
 
-    func mayUseTheNetwork(_ session: ReferenceSession) -> Bool {
+    func mayUseNetwork(_ session: ReferenceSession) -> Bool {
         network == .unconstrained || network == .expensive && session.allowsExpensiveNetwork
     }
 
@@ -116,7 +116,7 @@ extension ReferenceQueue {
         if account.isBlocked { return .accountBlocked(.broken) }
         if usableEndpoints(account).isEmpty { return .transportMissing(account.account.endpoints[0].transport) }
         if firstAvailableEndpoint(account) == nil { return .endpointsUnavailable(until: now.date, nil) }
-        if !mayUseTheNetwork(session) { return .networkConstraint(network) }
+        if !mayUseNetwork(session) { return .networkConstraint(network) }
         if let scarceSpace { return .diskBelowFloor(free: scarceSpace, floor: settings.diskFloor) }
         if lacksSpace(session) { return .noSpace(.broken) }
         if !isItsTurn(session), let first = sessions.first(where: { $0.isUnfinished }) { return .strictOrder(behind: first.id) }

@@ -11,16 +11,16 @@ extension ReferenceQueue {
         for index in sessions.indices where !isTooEarly(sessions[index]) { sessions[index].notBefore = nil }
         if mode == .draining, let drainDeadline, drainDeadline <= now.uptime { interruptAll() }
         repeat {
-            letGoOfOwnersThatCannotStart()
+            restoreDisplacedByIdleOwners()
         } while activateNext() || forgetStops()
         applyRetention()
         if mode == .draining || mode == .stopping, !isAnythingRunning { mode = .stopped }
         if mode != .draining { drainDeadline = nil }
     }
 
-    private mutating func letGoOfOwnersThatCannotStart() {
+    private mutating func restoreDisplacedByIdleOwners() {
         guard mode == .running else { return }
-        while let owner = sessions.first(where: { isIdleOwner($0) }) { letGo(ownedBy: owner.id) }
+        while let owner = sessions.first(where: { isIdleOwner($0) }) { restoreDisplaced(by: owner.id) }
     }
 
     private func isIdleOwner(_ owner: ReferenceSession) -> Bool {
@@ -57,7 +57,7 @@ extension ReferenceQueue {
     mutating func beginRun(_ index: Int) {
         runNumbers += 1
         sessions[index].run = runNumbers
-        sessions[index].isToldToEnd = false
+        sessions[index].isStopRequested = false
         sessions[index].hasNewItems = false
         sessions[index].runAgain = 0
         runs[sessions[index].id, default: []].append(runNumbers)
@@ -67,10 +67,10 @@ extension ReferenceQueue {
         }
     }
 
-    mutating func tellToEnd(_ index: Int) {
-        guard sessions[index].run != nil, !sessions[index].isToldToEnd else { return }
-        sessions[index].isToldToEnd = true
-        toldToEnd.append(sessions[index].id)
+    mutating func requestStop(_ index: Int) {
+        guard sessions[index].run != nil, !sessions[index].isStopRequested else { return }
+        sessions[index].isStopRequested = true
+        stopRequested.append(sessions[index].id)
     }
 
     // MARK: Reports
@@ -118,23 +118,23 @@ extension ReferenceQueue {
     }
 
     private mutating func ended(_ index: Int, _ run: UInt64, _ outcome: RunOutcome) {
-        let wasToldToEnd = sessions[index].isToldToEnd
+        let wasStopRequested = sessions[index].isStopRequested
         let hasNewItems = sessions[index].hasNewItems
         sessions[index].run = nil
-        sessions[index].isToldToEnd = false
+        sessions[index].isStopRequested = false
         sessions[index].hasNewItems = false
         if case .accountBlocked(_, let refused) = outcome { block(refused, ifOf: sessions[index].account, run: run) }
         if case .finished(let failure, _) = outcome, !hasNewItems, sessions[index].state != .cancelled {
             return end(index, as: failure == nil ? .completed : .failed)
         }
-        if case .finished = outcome, !wasToldToEnd { return goOn(index) }
-        if !wasToldToEnd { return giveUpSlot(index, outcome) }
-        if sessions[index].state == .running { return goOn(index) }
+        if case .finished = outcome, !wasStopRequested { return beginNextRun(index) }
+        if !wasStopRequested { return giveUpSlot(index, outcome) }
+        if sessions[index].state == .running { return beginNextRun(index) }
         satisfyDependents(of: sessions[index])
     }
 
     /// Another run in the same activation, if the queue and the account still allow it.
-    private mutating func goOn(_ index: Int) {
+    private mutating func beginNextRun(_ index: Int) {
         if mode == .running || mode == .draining, isAble(sessions[index]) { beginRun(index) } else { giveUpSlot(index, .interrupted) }
     }
 
@@ -170,7 +170,7 @@ extension ReferenceQueue {
         case .accountBlocked: break
         case .noSpace: sessions[index].spaceAt = now.uptime + .seconds(30)
         }
-        letGo(ownedBy: sessions[index].id)
+        restoreDisplaced(by: sessions[index].id)
     }
 
     /// The endpoints that are available don't serve this session: it waits for one of the others.
@@ -192,7 +192,7 @@ extension ReferenceQueue {
         sessions[index].endedAt = now.date
         sessions[index].keptSince = steadyDate
         sessions[index].clearLane()
-        letGo(ownedBy: sessions[index].id)
+        restoreDisplaced(by: sessions[index].id)
         satisfyDependents(of: sessions[index])
     }
 

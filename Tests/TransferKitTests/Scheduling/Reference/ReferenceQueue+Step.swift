@@ -4,7 +4,7 @@ extension ReferenceQueue {
     /// Handles an event and starts what may then start.
     mutating func step(_ event: ModelEvent, at now: DualInstant) -> Outcome {
         started = []
-        toldToEnd = []
+        stopRequested = []
         var outcome = Outcome()
         do throws(QueueError) {
             outcome.answer = try handle(event, at: now)
@@ -13,7 +13,7 @@ extension ReferenceQueue {
         }
         schedule(at: now)
         outcome.started = started
-        outcome.toldToEnd = toldToEnd
+        outcome.stopRequested = stopRequested
         return outcome
     }
 

@@ -40,7 +40,7 @@ struct ReferenceQueue {
     var runs: [SessionID: [UInt64]] = [:]
     /// What the last step did.
     var started: [SessionID] = []
-    var toldToEnd: [SessionID] = []
+    var stopRequested: [SessionID] = []
 
     init(_ settings: Scheduler.Settings) {
         self.settings = settings
@@ -101,7 +101,7 @@ struct ReferenceQueue {
             var session = session
             session.run = nil
             session.earlierTags = session.tags
-            session.isToldToEnd = false
+            session.isStopRequested = false
             session.hasNewItems = false
             session.runAgain = 0
             session.yieldedAt = nil

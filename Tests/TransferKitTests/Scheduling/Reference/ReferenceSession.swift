@@ -35,7 +35,7 @@ struct ReferenceSession {
     var state: SessionState
     /// The number of the run that has not ended yet.
     var run: UInt64?
-    var isToldToEnd = false
+    var isStopRequested = false
     var startPriority = StartPriority.none
     var mark = 0
     var displacedBy: SessionID?
@@ -64,7 +64,7 @@ struct ReferenceSession {
         allowsExpensiveNetwork = draft.options.allowsExpensiveNetwork
     }
 
-    var isEnding: Bool { run != nil && isToldToEnd }
+    var isEnding: Bool { run != nil && isStopRequested }
 
     /// The state that a status shows.
     var shownState: SessionState { isEnding ? .running : state }

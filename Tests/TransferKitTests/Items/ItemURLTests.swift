@@ -7,8 +7,8 @@ import TransferKit
 import TransportTesting
 
 /// The URLs and contexts of items and sessions arrive at the transport, and a secret URL appears nowhere else.
-@Suite struct UploadPlaceTests {
-    private static let place = "https://upload.example.com/files/capability-4711"
+@Suite struct ItemURLTests {
+    private static let url = "https://upload.example.com/files/capability-4711"
     private let fixture: QueueFixture
     private let attempts = Locked<[FileAttempt]>([])
 
@@ -20,15 +20,15 @@ import TransportTesting
         try await fixture.open(transports: [NotingTransport(memory: fixture.memory, seen: attempts)])
     }
 
-    @Test func itIsKeptOverARestartAndGivenToTheTransport() async throws {
+    @Test func passesURLToTransportAfterRestart() async throws {
         var queue = try await open()
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint()]))
         var items = ["1", "2", "3"].map { TransferItem(fixture.folder.path.appending($0)) }
         for name in ["1", "2", "3"] { _ = try fixture.folder.file(name, size: 10) }
-        items[1].uploadURL = Self.place
+        items[1].uploadURL = Self.url
         // The last two items follow a folder, in another table.
         var blob = TransferItem.data(Data("x".utf8), as: try RemotePath("blob"))
-        blob.uploadURL = Self.place + "-blob"
+        blob.uploadURL = Self.url + "-blob"
         let folder = fixture.folder.path.appending("empty")
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: false)
         let session = try await queue.enqueue(.upload(items: items + [TransferItem(folder), blob, items[2]], to: "a"))
@@ -38,12 +38,12 @@ import TransportTesting
         try await queue.start()
         #expect(try await queue.session(session.id).value.state == .completed)
         let given = attempts.withLock { $0 }.sorted { $0.origin.item < $1.origin.item }.map(\.options.uploadURL)
-        #expect(given == [nil, Self.place, nil, Self.place + "-blob", nil, Self.place])
+        #expect(given == [nil, Self.url, nil, Self.url + "-blob", nil, Self.url])
         await queue.shutdown()
     }
 
     /// A transport then knows that the upload may have content of another version.
-    @Test func aRestartIsToldToTheTransport() async throws {
+    @Test func reportsRestartToTransport() async throws {
         let queue = try await open()
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint()]))
         fixture.memory.faults.append(.cut(afterBytes: 5_000))
@@ -58,7 +58,7 @@ import TransportTesting
     }
 
     /// The content at the given URL is then of this version of the file, also at the next endpoint.
-    @Test func restartIsReportedUntilFirstCheckpoint() async throws {
+    @Test func reportsRestartUntilFirstCheckpoint() async throws {
         let queue = try await open()
         try await queue.save(Account("a", endpoints: ["x", "y"].map { fixture.memory.endpoint(host: $0) }))
         fixture.memory.faults.append(.cut(afterBytes: 5_000))
@@ -79,41 +79,41 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func itIsInNothingThatIsPrinted() async throws {
+    @Test func hidesURLInDescriptions() async throws {
         let queue = try await open()
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint()]))
         var item = TransferItem(try fixture.folder.file("1", size: 10))
-        item.uploadURL = Self.place
+        item.uploadURL = Self.url
         let session = try await queue.enqueue(.upload(items: [item], to: "a"))
         var shown = ""
         dump(item, to: &shown)
-        dump(AttemptOptions(uploadURL: Self.place), to: &shown)
+        dump(AttemptOptions(uploadURL: Self.url), to: &shown)
         dump(try await queue.items(of: session.id), to: &shown)
-        shown += "\(item) \(String(reflecting: AttemptOptions(uploadURL: Self.place)))"
-        #expect(item.uploadURL == Self.place && !shown.contains("4711"))
+        shown += "\(item) \(String(reflecting: AttemptOptions(uploadURL: Self.url)))"
+        #expect(item.uploadURL == Self.url && !shown.contains("4711"))
         await queue.shutdown()
         let store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
-        try await store.commit([.quarantine(1, "as a test")])
-        let aside = try await store.quarantined()
-        #expect(aside.count == 1 && !aside[0].content.contains("4711"))
+        try await store.commit([.quarantine(1, "for a test")])
+        let rows = try await store.quarantined()
+        #expect(rows.count == 1 && !rows[0].content.contains("4711"))
         await store.close()
     }
 
     @Test(arguments: ["", "https://example.com/a b", "https://example.com/\n"])
-    func onesThatMakeNoSenseAreRefused(_ place: String) async throws {
+    func rejectsInvalidURLs(_ url: String) async throws {
         let queue = try await fixture.openWithAccounts()
         var item = TransferItem(try fixture.folder.file("1", size: 10))
-        item.uploadURL = place
+        item.uploadURL = url
         let error = await #expect(throws: QueueError.self) { try await queue.enqueue(.upload(items: [item], to: "a")) }
-        #expect(error?.code == .invalidRequest && (place.isEmpty || error?.message.contains(place) == false))
+        #expect(error?.code == .invalidRequest && (url.isEmpty || error?.message.contains(url) == false))
         item = TransferItem(fixture.folder.path)
-        item.uploadURL = Self.place
+        item.uploadURL = Self.url
         let refusal = await #expect(throws: QueueError.self) { try await queue.enqueue(.upload(items: [item], to: "a")) }
         #expect(refusal?.message.contains("folder") == true && refusal?.message.contains("4711") == false)
         await queue.shutdown()
     }
 
-    @Test func optionsThatMakeNoSenseAreRefused() async throws {
+    @Test func rejectsInvalidOptions() async throws {
         let queue = try await fixture.openWithAccounts()
         for options in [
             SessionOptions(parallel: 0), SessionOptions(parallel: 65), SessionOptions(chunkSize: 0), SessionOptions(headers: ["": "x"]),
@@ -132,7 +132,7 @@ import TransportTesting
         await store.close()
     }
 
-    @Test func theAppsValueIsLive() async throws {
+    @Test func passesUpdatedContextToNextFile() async throws {
         let queue = try await open()
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint()]))
         var request = try fixture.upload("1", "2", options: SessionOptions(filesInFlight: 1))
