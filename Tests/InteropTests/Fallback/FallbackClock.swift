@@ -43,11 +43,12 @@ final class FallbackClock: Sendable {
         for sleeper in due { wake(sleeper) }
     }
 
-    /// Advances the time in steps that the stall watch does not take for a suspended machine. The watch takes a sample every 100 ms.
+    /// Advances the time in steps that the stall watch does not mistake for a suspension of the machine, which is a gap of five seconds between two
+    /// samples. The watch takes a sample every 100 ms, but later on a busy machine.
     func pass(_ duration: Duration) async {
         let end = now + duration
         while now < end && !Task.isCancelled {
-            jump(by: .seconds(4))
+            jump(by: .seconds(1))
             await waits(for: .milliseconds(100), times: 1)
         }
     }
