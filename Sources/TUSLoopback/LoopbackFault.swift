@@ -22,14 +22,14 @@ final class FaultScript: Sendable {
     private let faults = Locked<[LoopbackFault]>([])
 
     /// The offset at which uploads and downloads stop; nil to let them continue.
-    let holdOffset = Locked<Int64?>(nil)
+    let stopOffset = Locked<Int64?>(nil)
 
     /// Returns the number of bytes that may be transferred after an offset, at least 1. Waits while the transfer must stop at the offset.
     ///
     /// Returns nil if the connection must end.
-    func room(from offset: Int64, on connection: Connection) async -> Int64? {
-        while let held = holdOffset.withLock({ $0 }) {
-            if offset < held { return held - offset }
+    func transferableBytes(from offset: Int64, on connection: Connection) async -> Int64? {
+        while let stop = stopOffset.withLock({ $0 }) {
+            if offset < stop { return stop - offset }
             if connection.isInterrupted || !connection.isOpen { return nil }
             try? await Task.sleep(for: .milliseconds(10))
         }

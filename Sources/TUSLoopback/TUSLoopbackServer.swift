@@ -90,8 +90,8 @@ public final class TUSLoopbackServer: Sendable {
     /// Another request for a stopped upload ends the request that sends the content. Bytes of that request after the offset are discarded.
     ///
     /// - Parameter offset: The offset in bytes, at least 0; nil to continue.
-    public func holdContent(at offset: Int64?) {
-        faults.holdOffset.withLock { $0 = offset }
+    public func stopContent(at offset: Int64?) {
+        faults.stopOffset.withLock { $0 = offset }
     }
 
     /// The stored files of uploads with this `filename` in their metadata. Empty while the server is not running.

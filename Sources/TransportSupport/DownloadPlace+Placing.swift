@@ -33,7 +33,7 @@ extension DownloadPlace {
     func ownName(_ own: Status) throws(TransferError) -> FilePath? {
         if let noted = try notedName(own) { return noted }
         guard destination.overwrite == .rename else { return try status(of: name)?.identity == own.identity ? name : nil }
-        for number in 0..<(own.links > 1 ? Self.mostNumbers : 0) {
+        for number in 0..<(own.links > 1 ? Self.maximumNumbers : 0) {
             let candidate = Self.numbered(name, number)
             guard let found = try status(of: candidate) else { return nil }
             if found.identity == own.identity { return candidate }
@@ -41,7 +41,7 @@ extension DownloadPlace {
         return nil
     }
 
-    private static let mostNumbers = 10_000
+    private static let maximumNumbers = 10_000
 
     /// Returns the name with a number before its extension; the name itself for 0.
     private static func numbered(_ name: FilePath, _ number: Int) -> FilePath {
@@ -55,7 +55,7 @@ extension DownloadPlace {
     }
 
     private func placeUnderFreeName(_ own: Status) throws(TransferError) -> FilePath {
-        for number in 0..<Self.mostNumbers {
+        for number in 0..<Self.maximumNumbers {
             let candidate = Self.numbered(name, number)
             let result = link(to: candidate)
             if result == 0 { return candidate }

@@ -36,9 +36,9 @@ def campaign(seed, rounds, seconds, program):
         studio.close()
         disk.unmount()
     return studio.anomalies, (
-        f"disk: {one.refusals} of {one.steps} commands of {len(one.needs)} kinds failed on a full disk"
-        f" (sufficient space: {', '.join(f'{name} {need >> 10} KiB' for name, need in one.needs.items())}),"
-        f" {one.short} downloads without space, {one.fills} disks filled during a run; exit codes {sorted(one.codes)}")
+        f"disk: {one.refusals} of {one.steps} commands of {len(one.sufficient_space)} kinds failed on a full disk"
+        f" (sufficient space: {', '.join(f'{name} {need >> 10} KiB' for name, need in one.sufficient_space.items())}),"
+        f" {one.unfinished_downloads} downloads without space, {one.fills} disks filled during a run; exit codes {sorted(one.codes)}")
 
 
 class Disk:
@@ -53,7 +53,7 @@ class Disk:
         state = os.statvfs(self.folder)
         return state.f_bavail * state.f_frsize
 
-    def leave(self, free):
+    def fill_except(self, free):
         """Fills the disk, leaving `free` bytes, even while other processes write to it."""
         self.empty()
         with open(self.filler, "wb") as file:
@@ -75,8 +75,8 @@ class Disk:
 class Campaign:
     def __init__(self, studio, disk, draw):
         self.studio, self.disk, self.draw = studio, disk, draw
-        self.refusals = self.steps = self.short = self.fills = self.queues = 0
-        self.needs, self.codes = {}, set()
+        self.refusals = self.steps = self.unfinished_downloads = self.fills = self.queues = 0
+        self.sufficient_space, self.codes = {}, set()
 
     def queue(self):
         self.queues += 1
@@ -103,18 +103,18 @@ class Campaign:
             "queue set": ["queue", "set", "--max-sessions", "3"],
         }
         for name in self.draw.sample(list(commands), kinds) if kinds else commands:
-            self.grow(queue, template, name, commands[name], steps)
+            self.run_until_success(queue, template, name, commands[name], steps)
         self.disk.empty()
         shutil.rmtree(queue.store)
 
-    def grow(self, queue, template, name, arguments, steps):
+    def run_until_success(self, queue, template, name, arguments, steps):
         free = 0
         while free < 8 << 20:
             shutil.rmtree(queue.store, ignore_errors=True)
             if arguments:
                 shutil.copytree(template, queue.store)
             before = self.state(queue) if arguments else ""
-            self.disk.leave(free)
+            self.disk.fill_except(free)
             status, output, diagnostics = queue.run(*(arguments or ["account", "add", "new", "tus+http://127.0.0.1:1/"]))
             self.disk.empty()
             self.steps += 1
@@ -123,7 +123,7 @@ class Campaign:
             if status == 0:
                 if name not in ["list", "show", "a new store"] and before == after:
                     self.studio.anomaly(f"{name} at {free} bytes of free space exited with 0, but changed nothing")
-                self.needs[name] = free
+                self.sufficient_space[name] = free
                 return
             self.refusals += 1
             if status != 3 or not diagnostics.strip() or output:
@@ -159,11 +159,11 @@ class Campaign:
         need = work.bytes + (1 << 20)
         for step in range(steps + 1):
             used = sum(path.stat().st_blocks * 512 for path in queue.downloads.rglob("*") if path.is_file())
-            self.disk.leave(max(0, need * step // steps - used) // page * page)
+            self.disk.fill_except(max(0, need * step // steps - used) // page * page)
             status, _, diagnostics = queue.run("run", "--no-wait", "--progress", "plain")
             self.codes.add(status)
             waiting = [each for each in queue.list() if each["state"] != "completed"]
-            self.short += len(waiting)
+            self.unfinished_downloads += len(waiting)
             if status != (1 if waiting else 0) or waiting and not diagnostics:
                 self.studio.anomaly(f"run with {step} of {steps} of the space exited with {status}: {waiting} {diagnostics[-500:]}")
             for name, error in work.restore():
@@ -193,7 +193,7 @@ class Campaign:
         goal = begin + int(work.bytes * self.draw.uniform(0, 0.7))
         while run.poll() is None and sum(server.relay.up + server.relay.down for server in servers) < goal:
             time.sleep(0.02)
-        self.disk.leave(page * self.draw.choice([0, 0, 1, 3, 8, 20]))
+        self.disk.fill_except(page * self.draw.choice([0, 0, 1, 3, 8, 20]))
         self.ask_owner(work)
         time.sleep(self.draw.uniform(0.2, 2.5))
         if is_killed:

@@ -57,7 +57,7 @@ class OneQueue:
             if asked:
                 time.sleep(self.draw.uniform(0, life))
                 life = self.draw.uniform(0, life)
-                self.act()
+                self.start_commands()
             try:
                 run.wait(life)
                 ended += 1
@@ -66,10 +66,10 @@ class OneQueue:
                 kills += 1
             status, _, diagnostics = self.finish_killed(run)
             if self.draw.random() < 0.7:
-                self.join()
+                self.finish_commands()
             if kills % 10 == 0 and self.draw.random() < 0.5:
                 self.work.restore()
-        self.join()
+        self.finish_commands()
         self.complete(kills)
         return kills, ended
 
@@ -96,7 +96,7 @@ class OneQueue:
 
     # Commands during a run
 
-    def act(self):
+    def start_commands(self):
         """Starts one to three commands. The queue's owner performs them, or their own process if there is none."""
         for _ in range(self.draw.randint(1, 3)):
             name = self.draw.choice([
@@ -126,9 +126,9 @@ class OneQueue:
             self.beside.append((name, session, arguments, process, is_killed))
             if name == "add":
                 # Wait for the command, because the session's position is unknown before its end.
-                self.join()
+                self.finish_commands()
 
-    def join(self):
+    def finish_commands(self):
         """Waits for the commands, and records their effects."""
         run_again = [session for name, session, *_ in self.beside if name == "now"]
         for name, session, arguments, process, is_killed in self.beside:

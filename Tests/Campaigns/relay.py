@@ -37,7 +37,7 @@ class Cuts:
         ending = draw.choice(["reset", "reset", "half-close"])
         return (trigger, amount, ending) if is_cut and self.made < self.limit else None
 
-    def note(self, trigger, ending):
+    def count(self, trigger, ending):
         self.made += 1
         self.kinds[f"{trigger} {ending}"] = self.kinds.get(f"{trigger} {ending}", 0) + 1
 
@@ -95,7 +95,7 @@ class Relay:
         tasks = []
 
         def end(ending, direction):
-            self.cuts.note(cut[0], ending)
+            self.cuts.count(cut[0], ending)
             if ending == "half-close":
                 # The receiver sees the end of this direction. The other direction stays open for half a second.
                 for each, task, receiver in zip(["up", "down"], tasks, [to_server, writer]):

@@ -63,7 +63,7 @@ import TransportSupport
         let server = try ScriptedServer { _, _ in [.answer(204)] }
         var configuration = CurlEngine.Configuration()
         configuration.uploadBufferSize = 64 * 1024
-        let engine = CurlEngine(configuration: configuration, readers: ReaderThreads(skipsCachedFiles: false) { _ in threads })
+        let engine = CurlEngine(configuration: configuration, readers: ReaderThreads(readsCachedFilesDirectly: false) { _ in threads })
         let body = HTTPBody.file(reader, offset: Int64(offset), length: Int64(length))
         _ = try await engine.perform(HTTPRequest(method: "PATCH", url: server.url(), body: body))
         _ = try await engine.perform(HTTPRequest(method: "PATCH", url: server.url(), body: .sequence([body, .bytes([0]), body])))
@@ -105,7 +105,7 @@ import TransportSupport
         try slowDisk.submit { gate.wait() }
         let engine = CurlEngine(
             configuration: .init(),
-            readers: ReaderThreads(skipsCachedFiles: false) { $0.source.path == quick.path ? quickDisk : slowDisk })
+            readers: ReaderThreads(readsCachedFilesDirectly: false) { $0.source.path == quick.path ? quickDisk : slowDisk })
         let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
         let server = try ScriptedServer { request, _ in
             request.path == "/slow" ? [.call { arrival.finish() }, .answer(204)] : [.answer(204)]

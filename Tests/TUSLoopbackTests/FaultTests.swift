@@ -36,13 +36,13 @@ import Testing
 
     @Test func `a held upload accepts no bytes until it is released`() async throws {
         try await withServer { server, url in
-            server.holdContent(at: 500)
+            server.stopContent(at: 500)
             let path = try RawConnection(to: url).createUpload(length: 1000)
             let held = try RawConnection(to: url)
             try held.startPatch(path, at: 0, announcing: 1000, bytes(1000))
             // Another request interrupts the held one.
             #expect(try RawConnection(to: url).offset(path) == 500)
-            server.holdContent(at: nil)
+            server.stopContent(at: nil)
             #expect(try RawConnection(to: url).patch(path, at: 500, bytes(500)).status == 204)
             #expect(server.statistics.bytesStored == 1000)
         }

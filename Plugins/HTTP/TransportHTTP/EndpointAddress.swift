@@ -75,16 +75,16 @@ struct EndpointAddress {
     }
 
     /// Whether the address has a placeholder for the remote name.
-    private var namesFiles: Bool { ["{name}", "{path}"].contains { path.contains($0) || query.contains($0) } }
+    private var hasNamePlaceholder: Bool { ["{name}", "{path}"].contains { path.contains($0) || query.contains($0) } }
 
     /// Whether the address has a placeholder for the ID of the transfer, so that each transfer has its own URL.
-    var namesTransfers: Bool { path.contains(TransferNames.transfer) || query.contains(TransferNames.transfer) }
+    var hasTransferPlaceholder: Bool { path.contains(TransferNames.transfer) || query.contains(TransferNames.transfer) }
 
     /// Returns the URL for the download of a file.
-    func download(_ names: TransferNames) -> String { url(names, appendsPath: !namesFiles) }
+    func download(_ names: TransferNames) -> String { url(names, appendsPath: !hasNamePlaceholder) }
 
     /// Returns the URL for the upload of a file.
-    func upload(_ names: TransferNames, by upload: Upload) -> String { url(names, appendsPath: upload == .put && !namesFiles) }
+    func upload(_ names: TransferNames, by upload: Upload) -> String { url(names, appendsPath: upload == .put && !hasNamePlaceholder) }
 
     var hasQuery: Bool { !query.isEmpty }
 

@@ -84,7 +84,7 @@ extension EndpointResponse {
             )
         case 300..<400: redirected(request)
         case 400 where response.refusesClientCertificate: certificateRefused
-        case 400 where response.wantsTLS:
+        case 400 where response.requiresTLS:
             error(.unsupported, .notThisProtocol, "requires TLS on this port; write https in place of http in the address")
         case 401: credentialsRefused
         // The request had no credentials, or the server accepted them before, so the server forbids this file.

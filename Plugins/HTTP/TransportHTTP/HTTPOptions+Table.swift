@@ -133,7 +133,7 @@ extension SettingFormat<String> {
     fileprivate static var uploadURL: Self {
         Self(
             "an https or http URL without a user and a fragment, as https://host/path?query", isSecret: true,
-            parse: { (try? UploadPlace.check($0)) == nil ? nil : $0 }, text: { $0 })
+            parse: { (try? UploadURLCheck.check($0)) == nil ? nil : $0 }, text: { $0 })
     }
 }
 

@@ -78,7 +78,7 @@ struct HTTPServer {
         var answer = try await send("HEAD", to: address.folder)
         // A response to HEAD has no body, which would show whether the client's certificate is the reason.
         if answer.status == 400 { answer = try await send("OPTIONS", to: address.folder) }
-        if answer.response.refusesClientCertificate || answer.response.wantsTLS { throw answer.failure("request") }
+        if answer.response.refusesClientCertificate || answer.response.requiresTLS { throw answer.failure("request") }
         // Credentials in the query of the address are for files, and this request did not contain them.
         let isRefused = answer.status == 401 && (answer.sentCredentials || !address.hasQuery)
         if isRefused || answer.status >= 500 && answer.status != 501 { throw answer.failure("request") }

@@ -9,7 +9,7 @@ import TransportSupport
 struct HTTPUpload {
     /// The maximum size of a body that is sent without `Expect: 100-continue`. With a larger body, a rejection then costs one round trip instead of
     /// the whole body.
-    private static let unaskedContent: Int64 = 256 * 1024
+    private static let maximumSizeWithoutExpect: Int64 = 256 * 1024
     /// The maximum number of bytes that any server is expected to process within the stall timeout.
     private static let quickContent: Int64 = 1 << 20
     /// The number of times that a server may report success for a file before it can have the whole file.
@@ -101,17 +101,18 @@ struct HTTPUpload {
         let answer = try await server.send(
             isForm ? "POST" : "PUT", to: url, headers: headers, body: body,
             // A server that rejects the content may close the connection before its response is read, so later attempts always send Expect.
-            expectsContinue: prefix + size > (attempt.number > 1 ? 0 : Self.unaskedContent), pacing: { reporter.allowance(upTo: $0) },
+            expectsContinue: prefix + size > (attempt.number > 1 ? 0 : Self.maximumSizeWithoutExpect),
+            pacing: { reporter.allowance(upTo: $0) },
             progress: { taken in
-                let (furthest, isOldGround) = position.withLock { position in
+                let (furthest, isRepeated) = position.withLock { position in
                     let hasMoved = position.taken != taken
-                    let isOldGround = hasMoved && taken - prefix <= position.furthest
+                    let isRepeated = hasMoved && taken - prefix <= position.furthest
                     // After a redirect, the body is sent again from its first byte.
                     position = (max(position.furthest, min(taken - prefix, size)), taken)
-                    return (position.furthest, isOldGround)
+                    return (position.furthest, isRepeated)
                 }
                 // Bytes before the file and repeated bytes count as activity, but not as progress.
-                if isOldGround { reporter.reportActivity() }
+                if isRepeated { reporter.reportActivity() }
                 reporter.report(sent: furthest, confirmed: 0)
                 if taken == length, length > Self.quickContent { reporter.reportWaiting() }
             })

@@ -42,19 +42,19 @@ struct SessionPlan {
     ///
     /// A form handler can distinguish the files only by a field with different values.
     var nameClash: NameClash {
-        let tellsApart =
+        let distinguishesFiles =
             switch upload {
-            case .form: options.fields.values.contains { $0.contains(TransferNames.transfer) } || namesTransfers
-            case .put, .none: namesTransfers
+            case .form: options.fields.values.contains { $0.contains(TransferNames.transfer) } || hasTransferPlaceholder
+            case .put, .none: hasTransferPlaceholder
             }
-        return tellsApart ? .keptApart : .replaced
+        return distinguishesFiles ? .keptApart : .replaced
     }
 
     /// Whether each transfer has its own URL. A session's URL for a name takes precedence over the address.
-    private var namesTransfers: Bool { options.uploadURLs.isEmpty && address.namesTransfers }
+    private var hasTransferPlaceholder: Bool { options.uploadURLs.isEmpty && address.hasTransferPlaceholder }
 
     private func checkUpload(_ options: AttemptOptions) throws(TransferError) {
-        if let url = options.uploadURL { try UploadPlace.check(url) }
+        if let url = options.uploadURL { try UploadURLCheck.check(url) }
         guard upload != .none else {
             throw Self.unsupported(
                 "The endpoint \(address.origin) is for downloads; write its address with https+put:// or https+form://.")

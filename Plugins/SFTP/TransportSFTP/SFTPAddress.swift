@@ -64,7 +64,7 @@ package struct SFTPAddress: Hashable, Sendable {
     }
 }
 
-extension RemotePlace {
+extension RemoteFilePaths {
     init(_ path: RemotePath, at address: SFTPAddress) {
         self.init(root: "sftp://\(address.serverName)", folder: address.folder, path: path)
     }

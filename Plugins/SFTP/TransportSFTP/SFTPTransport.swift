@@ -71,7 +71,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         switch options.overwrite {
         case .rename: .keptApart
         case .never: .refused
-        case .skip: .leftOut
+        case .skip: .skipped
         case .always, .different, .newer: .replaced
         }
     }

@@ -8,7 +8,7 @@ final class ServerProfileCache: Sendable {
     static let lifetime = Duration.seconds(24 * 60 * 60)
     /// The maximum number of interrupted uploads in the cache. At the limit, the cache forgets all of them; it then treats none of them as
     /// unverified.
-    private static let maximumCuts = 1_000
+    private static let maximumInterruptedRequests = 1_000
 
     /// The deviations of one endpoint from the protocol, as observed in its responses.
     struct Quirks: Sendable {
@@ -17,7 +17,7 @@ final class ServerProfileCache: Sendable {
         /// The endpoint rejects content in a creation although it announces support.
         var refusesContentInCreation = false
         /// The number of consecutive `OPTIONS` requests without a response.
-        var unansweredQuestions = 0
+        var unansweredOptionsRequests = 0
         /// The maximum number of bytes of one request; nil if no limit is known.
         var chunkLimit: Int64?
 
@@ -28,7 +28,7 @@ final class ServerProfileCache: Sendable {
     private struct State {
         var features: [String: (value: TUSFeatures, until: ContinuousClock.Instant)] = [:]
         var quirks: [String: Quirks] = [:]
-        var cuts: [String: (request: UnansweredRequest, wasFollowedByOutage: Bool)] = [:]
+        var interruptedRequests: [String: (request: UnansweredRequest, wasFollowedByOutage: Bool)] = [:]
         /// Whether trailers arrive at a server, by account, endpoint address and origin.
         var trailers: [String: (arrive: Bool, until: ContinuousClock.Instant)] = [:]
     }
@@ -84,28 +84,28 @@ final class ServerProfileCache: Sendable {
     }
 
     /// Stores the interrupted request of an upload until the upload resumes.
-    func note(_ cut: UnansweredRequest, of upload: String) {
+    func record(_ request: UnansweredRequest, of upload: String) {
         state.withLock { state in
-            if state.cuts.count >= Self.maximumCuts { state.cuts.removeAll() }
-            state.cuts[upload] = (cut, wasFollowedByOutage: false)
+            if state.interruptedRequests.count >= Self.maximumInterruptedRequests { state.interruptedRequests.removeAll() }
+            state.interruptedRequests[upload] = (request, wasFollowedByOutage: false)
         }
     }
 
-    /// Notes that the server refused a connection after the upload was interrupted.
+    /// Records that the server refused a connection after the upload was interrupted.
     func noteOutage(of upload: String) {
-        state.withLock { $0.cuts[upload]?.wasFollowedByOutage = true }
+        state.withLock { $0.interruptedRequests[upload]?.wasFollowedByOutage = true }
     }
 
     /// Returns the interrupted request of an upload if the network accepted some of its bytes and the server refused connections afterwards;
     /// otherwise nil.
     func requestBeforeOutage(of upload: String) -> UnansweredRequest? {
         state.withLock { state in
-            state.cuts[upload].flatMap { $0.wasFollowedByOutage && $0.request.taken > 0 ? $0.request : nil }
+            state.interruptedRequests[upload].flatMap { $0.wasFollowedByOutage && $0.request.taken > 0 ? $0.request : nil }
         }
     }
 
     /// Forgets the interrupted request of an upload that resumes.
-    func forgetCut(of upload: String) {
-        state.withLock { _ = $0.cuts.removeValue(forKey: upload) }
+    func forgetInterruptedRequest(of upload: String) {
+        state.withLock { _ = $0.interruptedRequests.removeValue(forKey: upload) }
     }
 }

@@ -83,7 +83,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         _ = try ReservedHeaders.tus.sessionHeaders(options.headers)
         guard direction == .upload else { return }
         for key in options.metadata.keys.sorted() { try UploadMetadata.check(key) }
-        if let url = options.uploadURL { try UploadPlace.check(url) }
+        if let url = options.uploadURL { try UploadURLCheck.check(url) }
     }
 
     /// Checks an endpoint when an account is saved. The queue calls it on the executor of its caller.

@@ -28,7 +28,7 @@ final class ArrivalHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch unwrapInboundIn(data) {
-        case .head(let head): order.arrived(head.targetPath, bringsContent: head.tusMethod == "PATCH", on: context.channel)
+        case .head(let head): order.arrived(head.targetPath, hasContent: head.tusMethod == "PATCH", on: context.channel)
         case .body(let bytes): received += Int64(bytes.readableBytes)
         case .end(let trailers): order.ended(with: trailers, on: context.channel)
         }

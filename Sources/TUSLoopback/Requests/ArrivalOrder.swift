@@ -11,12 +11,12 @@ import TransferCore
 final class ArrivalOrder: Sendable {
     private struct Arrival {
         let path: String
-        let bringsContent: Bool
+        let hasContent: Bool
         /// The trailer fields (RFC 9110, section 6.5), which HTTP libraries on top of NIO drop.
         var trailers: HTTPFields?
     }
 
-    private struct PendingRequests {
+    private struct ConnectionRequests {
         let channel: any Channel
         /// The number of the connection. Connections that were accepted earlier have lower numbers.
         let number: Int
@@ -28,7 +28,7 @@ final class ArrivalOrder: Sendable {
     private struct State {
         var listener: (any Channel)?
         var accepted = 0
-        var connections: [ObjectIdentifier: PendingRequests] = [:]
+        var connections: [ObjectIdentifier: ConnectionRequests] = [:]
         var waiting: [CheckedContinuation<Bool, Never>] = []
     }
 
@@ -43,7 +43,7 @@ final class ArrivalOrder: Sendable {
     func join(_ channel: any Channel) {
         state.withLock { state in
             state.accepted += 1
-            state.connections[ObjectIdentifier(channel)] = PendingRequests(channel: channel, number: state.accepted)
+            state.connections[ObjectIdentifier(channel)] = ConnectionRequests(channel: channel, number: state.accepted)
         }
     }
 
@@ -53,8 +53,8 @@ final class ArrivalOrder: Sendable {
     }
 
     /// Records the head of a request. Call it on the connection's event loop.
-    func arrived(_ path: String, bringsContent: Bool, on channel: any Channel) {
-        state.withLock { $0.connections[ObjectIdentifier(channel)]?.arrivals.append(Arrival(path: path, bringsContent: bringsContent)) }
+    func arrived(_ path: String, hasContent: Bool, on channel: any Channel) {
+        state.withLock { $0.connections[ObjectIdentifier(channel)]?.arrivals.append(Arrival(path: path, hasContent: hasContent)) }
     }
 
     /// Records the end of the request whose head arrived last. Call it on the connection's event loop.
@@ -87,7 +87,7 @@ final class ArrivalOrder: Sendable {
     }
 
     /// Waits until all requests for the same upload that were sent earlier are being handled.
-    func waitForEarlierRequests(_ path: String, bringsContent: Bool, on channel: any Channel) async {
+    func waitForEarlierRequests(_ path: String, hasContent: Bool, on channel: any Channel) async {
         // All connections share one event loop. A check on this loop can't run between reading a request and recording it. A later task of the loop
         // sets up an accepted connection, so a second check is necessary to find it.
         var emptyChecks = 0
@@ -99,7 +99,7 @@ final class ArrivalOrder: Sendable {
         while !isFirst {
             isFirst = await withCheckedContinuation { continuation in
                 let isFirst = state.withLock { state in
-                    guard isBlocked(path, bringsContent: bringsContent, on: channel, in: state) else { return true }
+                    guard isBlocked(path, hasContent: hasContent, on: channel, in: state) else { return true }
                     state.waiting.append(continuation)
                     return false
                 }
@@ -115,14 +115,14 @@ final class ArrivalOrder: Sendable {
         return listener?.isReadable == true || waiting.contains(where: \.isReadable)
     }
 
-    private func isBlocked(_ path: String, bringsContent: Bool, on channel: any Channel, in state: State) -> Bool {
+    private func isBlocked(_ path: String, hasContent: Bool, on channel: any Channel, in state: State) -> Bool {
         let number = state.connections[ObjectIdentifier(channel)]?.number ?? .max
         return state.connections.values.contains { pending in
             guard pending.number != number, !pending.isHandling, let first = pending.arrivals.first, first.path == path else {
                 return false
             }
             // Requests with content come before requests without, and older connections before newer ones. So two requests never wait for each other.
-            return first.bringsContent && (!bringsContent || pending.number < number)
+            return first.hasContent && (!hasContent || pending.number < number)
         }
     }
 

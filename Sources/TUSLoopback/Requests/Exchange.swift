@@ -119,7 +119,7 @@ final class Exchange {
             let end = content.cut.map { content.range.lowerBound + $0 } ?? content.range.upperBound
             var position = content.range.lowerBound
             while position < end {
-                guard let room = await content.faults.room(from: position, on: connection) else { throw ConnectionEnded() }
+                guard let room = await content.faults.transferableBytes(from: position, on: connection) else { throw ConnectionEnded() }
                 let limit = Int(min(end - position, content.rate.map { max(1, $0 / 10) } ?? 256 * 1024, 256 * 1024, room))
                 let bytes = try await NIOThreadPool.singleton.runIfActive { [position] in
                     try ByteBuffer(reading: content.file.descriptor, at: position, atMost: limit)

@@ -5,34 +5,34 @@ extension RequestHandler {
     /// Returns the IDs of the partial uploads of a final upload (tus 1.0.0, "Concatenation").
     ///
     /// - Parameter concat: The value of `Upload-Concat`: `final;` and absolute or relative URLs, separated by spaces.
-    func parts(of concat: String, for exchange: Exchange) throws(Refusal) -> [String] {
+    func parts(of concat: String, for exchange: Exchange) throws(ErrorResponse) -> [String] {
         let base = URL(string: exchange.origin + Self.root)
         var parts: [String] = []
         var size: Int64 = 0
         for text in concat.dropFirst("final;".count).split(separator: " ") {
             // Ignores the host, because the server has another name if it is behind a proxy.
             guard let path = URL(string: String(text), relativeTo: base)?.path, path.hasPrefix(Self.root) else {
-                throw Refusal(400, because: "\(text) is not the URL of an upload.")
+                throw ErrorResponse(400, because: "\(text) is not the URL of an upload.")
             }
             let id = String(path.dropFirst(Self.root.count))
             switch store.lookUp(id) {
-            case .unknown: throw Refusal(404, because: "There is no upload \(text).")
-            case .terminated: throw Refusal(410, because: "The upload \(text) was terminated.")
+            case .unknown: throw ErrorResponse(404, because: "There is no upload \(text).")
+            case .terminated: throw ErrorResponse(410, because: "The upload \(text) was terminated.")
             case .found(let part):
-                if isExpired(part) { throw Refusal(410, because: "The upload \(text) has expired.") }
+                if isExpired(part) { throw ErrorResponse(410, because: "The upload \(text) has expired.") }
                 guard part.record.isPartial else {
-                    throw Refusal(400, because: "The upload \(text) was not created with Upload-Concat: partial.")
+                    throw ErrorResponse(400, because: "The upload \(text) was not created with Upload-Concat: partial.")
                 }
                 guard part.isComplete || options.offers(.concatenationUnfinished) else {
-                    throw Refusal(400, because: "The upload \(text) is not complete.")
+                    throw ErrorResponse(400, because: "The upload \(text) is not complete.")
                 }
                 let sum = size.addingReportingOverflow(part.record.length ?? 0)
-                guard !sum.overflow else { throw Refusal(413, because: "The parts together exceed the maximum size of a file.") }
+                guard !sum.overflow else { throw ErrorResponse(413, because: "The parts together exceed the maximum size of a file.") }
                 size = sum.partialValue
                 parts.append(id)
             }
         }
-        guard !parts.isEmpty else { throw Refusal(400, because: "Upload-Concat names no parts.") }
+        guard !parts.isEmpty else { throw ErrorResponse(400, because: "Upload-Concat names no parts.") }
         try checkSize(size)
         return parts
     }

@@ -12,28 +12,28 @@ extension RequestHandler {
         let entry = recorder.begin("PATCH", offset: offset, for: upload)
         let response: Response?
         do {
-            guard let offset else { throw Refusal(400, because: "Upload-Offset must be a number of bytes.") }
-            if let refusal = refusal(of: exchange, at: offset, of: upload) {
-                response = refusal
+            guard let offset else { throw ErrorResponse(400, because: "Upload-Offset must be a number of bytes.") }
+            if let errorResponse = errorResponse(of: exchange, at: offset, of: upload) {
+                response = errorResponse
             } else {
                 let checksum = try checksum(of: exchange)
                 let length = try length(exchange, of: upload)
-                if let refusal = refusal(of: exchange, at: offset, length: length ?? limit(of: upload.record)) {
-                    response = refusal
+                if let errorResponse = errorResponse(of: exchange, at: offset, length: length ?? limit(of: upload.record)) {
+                    response = errorResponse
                 } else {
                     if let length, upload.record.length == nil { try await setLength(length, of: upload) }
                     response = try await receive(exchange, checksum, into: upload, entry)
                 }
             }
-        } catch let refusal as Refusal {
-            response = refusal.response
+        } catch let errorResponse as ErrorResponse {
+            response = errorResponse.response
         }
         if upload.isComplete { await assembleFinals(with: upload) }
         if let response { recorder.answered(response.status, to: entry) }
         return response
     }
 
-    private func refusal(of exchange: Exchange, at offset: Int64, of upload: Upload) -> Response? {
+    private func errorResponse(of exchange: Exchange, at offset: Int64, of upload: Upload) -> Response? {
         guard exchange["Content-Type"]?.lowercased() == "application/offset+octet-stream" else { return wrongContentType }
         if upload.record.parts != nil { return Response(403, body: "The upload is final and accepts no content.\n") }
         guard offset == upload.offset else {
@@ -45,13 +45,13 @@ extension RequestHandler {
     }
 
     /// Returns the deferred length that a request announces (tus 1.0.0, "Creation Defer Length"), or nil.
-    private func length(_ exchange: Exchange, of upload: Upload) throws(Refusal) -> Int64? {
+    private func length(_ exchange: Exchange, of upload: Upload) throws(ErrorResponse) -> Int64? {
         guard let text = exchange["Upload-Length"] else { return nil }
-        guard let length = Int64(digits: text) else { throw Refusal(400, because: "Upload-Length must be a number of bytes.") }
+        guard let length = Int64(digits: text) else { throw ErrorResponse(400, because: "Upload-Length must be a number of bytes.") }
         if let known = upload.record.length, known != length {
-            throw Refusal(400, because: "The length of the upload is \(known) and can't be changed.")
+            throw ErrorResponse(400, because: "The length of the upload is \(known) and can't be changed.")
         }
-        guard length >= upload.offset else { throw Refusal(400, because: "The upload already has more than \(length) bytes.") }
+        guard length >= upload.offset else { throw ErrorResponse(400, because: "The upload already has more than \(length) bytes.") }
         try checkSize(length)
         return length
     }
@@ -63,7 +63,7 @@ extension RequestHandler {
     }
 
     /// Returns the location of a body's checksum (tus 1.0.0, "Checksum"); nil if there is no checksum.
-    func checksum(of exchange: Exchange) throws(Refusal) -> ChecksumLocation? {
+    func checksum(of exchange: Exchange) throws(ErrorResponse) -> ChecksumLocation? {
         guard options.offers(.checksum) else { return nil }
         if let header = exchange["Upload-Checksum"] {
             guard let checksum = Checksum(header) else { throw noChecksum }
@@ -73,12 +73,12 @@ extension RequestHandler {
         return announced == true && options.offers(.checksumTrailer) ? .trailer : nil
     }
 
-    private var noChecksum: Refusal {
-        Refusal(400, because: "Upload-Checksum must be one of \(ChecksumAlgorithm.advertised), followed by a base64 value.")
+    private var noChecksum: ErrorResponse {
+        ErrorResponse(400, because: "Upload-Checksum must be one of \(ChecksumAlgorithm.advertised), followed by a base64 value.")
     }
 
     /// Checks the headers of a body before the body is read. Returns nil if they are valid.
-    func refusal(of exchange: Exchange, at offset: Int64, length: Int64) -> Response? {
+    func errorResponse(of exchange: Exchange, at offset: Int64, length: Int64) -> Response? {
         guard exchange["Content-Type"]?.lowercased() == "application/offset+octet-stream" else { return wrongContentType }
         if let bytes = exchange.bodyLength, bytes > length - offset { return tooLong }
         return nil
@@ -174,7 +174,9 @@ extension RequestHandler {
         var received: Int64 = 0
         while true {
             if let cut, received >= cut, faults.takeCut(afterBodyBytes: cut) { return .cut }
-            guard let room = await faults.room(from: upload.offset, on: exchange.connection) else { return .ended(ConnectionEnded()) }
+            guard let room = await faults.transferableBytes(from: upload.offset, on: exchange.connection) else {
+                return .ended(ConnectionEnded())
+            }
             let limit = min(cut.map { $0 > received ? $0 - received : .max } ?? .max, writeLimit, room)
             let bytes: ByteBuffer
             do {

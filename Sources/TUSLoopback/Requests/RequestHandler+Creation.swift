@@ -2,7 +2,7 @@ import Foundation
 import NIOPosix
 
 /// A response that rejects a request.
-struct Refusal: Error {
+struct ErrorResponse: Error {
     let response: Response
 
     init(_ status: Int, _ headers: [(String, String)] = [], because description: String) {
@@ -19,11 +19,11 @@ extension RequestHandler {
         let checksum: ChecksumLocation?
         do {
             let record = try newRecord(for: exchange)
-            if takesContent, let refusal = refusal(of: exchange, at: 0, length: limit(of: record)) { return refusal }
+            if takesContent, let errorResponse = errorResponse(of: exchange, at: 0, length: limit(of: record)) { return errorResponse }
             checksum = takesContent ? try self.checksum(of: exchange) : nil
             upload = try await NIOThreadPool.singleton.runIfActive { [store] in try store.create(record) }
-        } catch let refusal as Refusal {
-            return refusal.response
+        } catch let errorResponse as ErrorResponse {
+            return errorResponse.response
         } catch {
             return Response(500, body: "Cannot create the upload: \(error).\n")
         }
@@ -50,16 +50,16 @@ extension RequestHandler {
         return response
     }
 
-    private func newRecord(for exchange: Exchange) throws(Refusal) -> UploadRecord {
+    private func newRecord(for exchange: Exchange) throws(ErrorResponse) -> UploadRecord {
         let concat = options.offers(.concatenation) ? exchange["Upload-Concat"] : nil
         let isFinal = concat?.hasPrefix("final;") == true
         guard concat == nil || concat == "partial" || isFinal else {
-            throw Refusal(400, because: "Upload-Concat must be \"partial\", or \"final;\" and the URLs of the parts.")
+            throw ErrorResponse(400, because: "Upload-Concat must be \"partial\", or \"final;\" and the URLs of the parts.")
         }
         let length = isFinal ? try finalLength(exchange) : try length(exchange)
         let header = exchange["Upload-Metadata"]
         guard let metadata = header.map(UploadMetadata.decode) ?? [:] else {
-            throw Refusal(400, because: "Upload-Metadata must be pairs of a key and a base64 value, separated by commas.")
+            throw ErrorResponse(400, because: "Upload-Metadata must be pairs of a key and a base64 value, separated by commas.")
         }
         let parts = isFinal ? try parts(of: concat ?? "", for: exchange) : nil
         let expires = length == 0 ? nil : newExpiry
@@ -69,30 +69,30 @@ extension RequestHandler {
     }
 
     /// Returns the announced length; nil if it is deferred (tus 1.0.0, "Creation Defer Length").
-    private func length(_ exchange: Exchange) throws(Refusal) -> Int64? {
+    private func length(_ exchange: Exchange) throws(ErrorResponse) -> Int64? {
         if options.offers(.creationDeferLength), let deferred = exchange["Upload-Defer-Length"] {
             guard deferred == "1", exchange["Upload-Length"] == nil else {
-                throw Refusal(400, because: "Upload-Defer-Length must be 1 and excludes Upload-Length.")
+                throw ErrorResponse(400, because: "Upload-Defer-Length must be 1 and excludes Upload-Length.")
             }
             return nil
         }
         guard let text = exchange["Upload-Length"], let length = Int64(digits: text) else {
-            throw Refusal(400, because: "Upload-Length must be a number of bytes.")
+            throw ErrorResponse(400, because: "Upload-Length must be a number of bytes.")
         }
         try checkSize(length)
         return length
     }
 
-    private func finalLength(_ exchange: Exchange) throws(Refusal) -> Int64? {
+    private func finalLength(_ exchange: Exchange) throws(ErrorResponse) -> Int64? {
         guard exchange["Upload-Length"] == nil, exchange["Upload-Defer-Length"] == nil, exchange.isBodyAtEnd else {
-            throw Refusal(400, because: "A final upload must have neither a length nor content.")
+            throw ErrorResponse(400, because: "A final upload must have neither a length nor content.")
         }
         return nil
     }
 
-    func checkSize(_ length: Int64) throws(Refusal) {
+    func checkSize(_ length: Int64) throws(ErrorResponse) {
         guard let maximum = options.maximumSize, length > maximum else { return }
-        throw Refusal(413, [("Tus-Max-Size", String(maximum))], because: "The upload is larger than \(maximum) bytes.")
+        throw ErrorResponse(413, [("Tus-Max-Size", String(maximum))], because: "The upload is larger than \(maximum) bytes.")
     }
 
     /// Returns the largest allowed size of the upload in bytes.

@@ -126,7 +126,7 @@ final class RequestHandler: Sendable {
     /// Handles a request for an upload, with exclusive access to the upload.
     @concurrent
     private func handle(_ exchange: Exchange, for upload: Upload) async throws -> Response? {
-        let bringsContent = exchange.method == "PATCH"
+        let hasContent = exchange.method == "PATCH"
         guard methods.contains(exchange.method) else {
             return Response(405, [("Allow", (["OPTIONS"] + methods).joined(separator: ", "))])
         }
@@ -134,8 +134,8 @@ final class RequestHandler: Sendable {
         // A GET needs no exclusive access, because complete uploads never change and incomplete uploads are not sent.
         if exchange.method == "GET" { return await download(upload, exchange) }
         let connection = exchange.connection
-        await order.waitForEarlierRequests(exchange.path, bringsContent: bringsContent, on: connection.channel)
-        await upload.acquire(for: bringsContent ? connection : nil) { order.beginHandling(on: connection.channel) }
+        await order.waitForEarlierRequests(exchange.path, hasContent: hasContent, on: connection.channel)
+        await upload.acquire(for: hasContent ? connection : nil) { order.beginHandling(on: connection.channel) }
         defer { upload.release() }
         guard case .found = store.lookUp(upload.id) else { return Response(410, noStore) }
         switch exchange.method {

@@ -35,7 +35,7 @@ enum Candidates {
     private static func find(
         _ words: [String], _ prefix: String, in lookUp: (any ControllableQueue) async throws -> [String]
     ) async -> [String] {
-        guard let folder = try? StoreLocation.folder(option: store(in: words)),
+        guard let folder = try? FolderLocation.folder(option: store(in: words)),
             FileManager.default.fileExists(atPath: folder.appending("queue.sqlite").string)
         else { return [] }
         let found: [String]

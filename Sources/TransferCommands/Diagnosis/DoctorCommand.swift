@@ -19,7 +19,7 @@ struct DoctorCommand: AsyncParsableCommand {
 
     func run() async throws {
         ProcessSecrecy.begin()
-        let folder = try StoreLocation.folder(option: common.store?.path)
+        let folder = try FolderLocation.folder(option: common.store?.path)
         var findings = versions()
         if let finding = await BlockingIO.run(.files, { FolderCheck.finding(folder) }) { findings.append(finding) }
         if let finding = await BlockingIO.run(.files, { FolderCheck.diskFinding(folder) }) { findings.append(finding) }

@@ -69,10 +69,10 @@ struct ForegroundRun {
         if wasInterrupted { return .interrupted }
         // If events were missed, the counts are incomplete, so the totals of the queue replace them.
         let hasFailures = !counts.failed.isEmpty || (counts.hasGap && remaining.failed > before.failed)
-        let needsPerson =
+        let needsUser =
             (remaining.waiting > 0 && !startsAutomatically) || remaining.paused > 0 || !counts.held.isEmpty
             || (counts.hasGap && remaining.held > before.held)
-        return hasFailures || needsPerson ? .incomplete : .done
+        return hasFailures || needsUser ? .incomplete : .done
     }
 
     /// Returns the first thousand waiting sessions.

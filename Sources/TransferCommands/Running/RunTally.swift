@@ -8,7 +8,7 @@ struct RunTally: Sendable {
     private(set) var held: Set<SessionID> = []
     private(set) var hasGap = false
     /// Started sessions that have not ended.
-    private var begun: Set<SessionID> = []
+    private var started: Set<SessionID> = []
 
     /// Counts until the events end.
     init(counting events: QueueEvents) async {
@@ -16,21 +16,21 @@ struct RunTally: Sendable {
             switch event.kind {
             case .completed(let id):
                 completed += 1
-                begun.remove(id)
+                started.remove(id)
             case .failed(let id, _):
                 failed.insert(id)
-                begun.remove(id)
+                started.remove(id)
             case .didActivate(let id), .didStartRunning(let id):
                 failed.remove(id)
                 held.remove(id)
-                begun.insert(id)
-            case .changed(let ids, .held): held.formUnion(begun.intersection(ids))
+                started.insert(id)
+            case .changed(let ids, .held): held.formUnion(started.intersection(ids))
             case .changed(let ids, _): held.subtract(ids)
             case .removed(let ids, _), .cancelled(let ids):
                 // The user ended these sessions, so they don't count.
                 failed.subtract(ids)
                 held.subtract(ids)
-                begun.subtract(ids)
+                started.subtract(ids)
             case .gap: hasGap = true
             default: continue
             }

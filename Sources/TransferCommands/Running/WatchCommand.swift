@@ -61,7 +61,7 @@ struct WatchCommand: AsyncParsableCommand {
             guard follow, CommandContext.current.output.failure == nil else { return }
             hasLostOwner = false
             // Other processes may have added events while this process printed.
-            if progress.last == begun { try await StoreChange(in: try common.folder()).wait() }
+            if progress.last == begun { try await FolderChange(in: try common.folder()).wait() }
         }
     }
 

@@ -88,11 +88,11 @@ struct AddCommand: AsyncParsableCommand {
         let given = try await LocalPaths.read(paths + (stdin ? [PathArgument(bytes: LocalPaths.standardInput.bytes)] : []))
         let items = direction.download ? try remoteItems(given.map(\.path)) : try await localItems(given.map(\.path))
         let requests = try requests(for: each ? items.map { [$0] } : [items], try await transfer.options())
-        let asksForParts = transfer.parallel != nil
+        let hasParallelOption = transfer.parallel != nil
         let (clash, isSingleFile) = await BlockingIO.run {
             (
                 RemoteNameClash(in: items),
-                asksForParts && requests.allSatisfy { $0.items.count == 1 && $0.items.first?.source?.isFolder == false }
+                hasParallelOption && requests.allSatisfy { $0.items.count == 1 && $0.items.first?.source?.isFolder == false }
             )
         }
         var warnings: [String] = []

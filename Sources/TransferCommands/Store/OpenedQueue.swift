@@ -8,7 +8,7 @@ extension CommonOptions {
     private static let ownerTimeout = Duration.seconds(10)
 
     /// The storage folder of the queue.
-    func folder() throws(CommandFailure) -> FilePath { try StoreLocation.folder(option: store?.path) }
+    func folder() throws(CommandFailure) -> FilePath { try FolderLocation.folder(option: store?.path) }
 
     /// Runs a command on an opened queue and shuts the queue down afterwards, also after an error.
     static func closing<Result: Sendable>(

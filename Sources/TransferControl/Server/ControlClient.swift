@@ -7,7 +7,7 @@ import TransferKit
 /// Serves one request of one client.
 struct ControlClient: Sendable {
     /// The number of sessions or items in one part of a response, unless they are large.
-    private static let part = 500
+    private static let partSize = 500
 
     let connection: ControlConnection
     let queue: TransferQueue
@@ -31,7 +31,7 @@ struct ControlClient: Sendable {
         while true {
             let request = try await connection.read(ControlRequest.self)
             guard case .stage(let part) = request else { return await answer(request, staged, subscribe) }
-            staged.take(part, size: await connection.sizeOfLastMessage)
+            staged.append(part, size: await connection.sizeOfLastMessage)
         }
     }
 
@@ -122,7 +122,7 @@ struct ControlClient: Sendable {
     }
 
     /// Sends a list in parts, each small enough for one message.
-    private func send<Value: Codable & Sendable>(list: [Value], part: Int = part) async throws {
+    private func send<Value: Codable & Sendable>(list: [Value], part: Int = partSize) async throws {
         var rest = list[...]
         var part = part
         repeat {

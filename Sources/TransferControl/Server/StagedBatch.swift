@@ -16,7 +16,7 @@ struct StagedBatch {
         self.limit = limit
     }
 
-    mutating func take(_ part: StagedPart, size: Int) {
+    mutating func append(_ part: StagedPart, size: Int) {
         self.size += size
         guard self.size <= limit else {
             (ids, sessions, items) = ([], [], [])

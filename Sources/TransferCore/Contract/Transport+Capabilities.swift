@@ -54,7 +54,7 @@ public enum NameClash: Hashable, Sendable {
     /// The second file is rejected, and the first one stays.
     case refused
     /// The second file counts as sent, and the first one stays.
-    case leftOut
+    case skipped
     /// One file can replace the other.
     case replaced
 }

@@ -35,7 +35,7 @@ extension TransferQueue {
         let now = configuration.clock.now()
         // The stored figures of running sessions are outdated, so their live figures count instead.
         let runs = live.compactMap { key, run in scheduler.sessionIndex[key].map { (key: key, state: $0.state, run: run) } }
-        let unnoted = scheduler.flags.runTimes.unnotedOfQueue(at: now)
+        let unrecorded = scheduler.flags.runTimes.unrecordedOfQueue(at: now)
         let totals = try await clientReads.run { try await store.totals(leavingOut: runs.map(\.key)) }
         var states = totals.states
         var (confirmed, sent) = (-totals.leftOut.bytesDone, Int64(0))
@@ -56,7 +56,7 @@ extension TransferQueue {
             if state == .waiting || state == .running { sent.addSaturated(beyond) } else { kept.addSaturated(beyond) }
         }
         return QueueStatistics(
-            states, inFlight: sent, kept: kept, confirmed: totals.bytesConfirmed + max(0, confirmed), elapsed: totals.running + unnoted,
+            states, inFlight: sent, kept: kept, confirmed: totals.bytesConfirmed + max(0, confirmed), elapsed: totals.running + unrecorded,
             rate: throughput.rate(at: now), removalsDue: try await clientReads.run { try await store.discardsAtServers() })
     }
 }

@@ -56,14 +56,14 @@ extension TransferQueue {
         let answer: Answer
         do throws(QueueError) {
             try await check(requests, &drafts)
-            for (request, draft) in zip(requests, drafts) { try take(request.items, draft.items, of: draft.id) }
+            for (request, draft) in zip(requests, drafts) { try register(request.items, draft.items, of: draft.id) }
             answer = try await mailbox.send(.command(.enqueue(drafts, at: index, expecting: orderRevision, isHeld: isHeld)))
         } catch {
-            await giveUp(drafts.flatMap(\.items))
+            await discard(drafts.flatMap(\.items))
             throw error
         }
         let added = Set(answer.sessions)
-        await giveUp(drafts.filter { !added.contains($0.id) }.flatMap(\.items))
+        await discard(drafts.filter { !added.contains($0.id) }.flatMap(\.items))
         return answer.sessions.map { TransferSession(id: $0, queue: self) }
     }
 
@@ -106,20 +106,20 @@ extension TransferQueue {
         let drafts = try await store.drafts(of: items, downloadingTo: folder)
         do {
             try await checkNames(of: drafts, addedTo: target)
-            try take(items, drafts, of: id)
+            try register(items, drafts, of: id)
             try await mailbox.send(.command(.addItems(.id(id), drafts)))
         } catch {
-            await giveUp(drafts)
+            await discard(drafts)
             throw error
         }
     }
 
-    private nonisolated func take(_ items: [TransferItem], _ drafts: [ItemDraft], of session: SessionID) throws(QueueError) {
+    private nonisolated func register(_ items: [TransferItem], _ drafts: [ItemDraft], of session: SessionID) throws(QueueError) {
         try streams.add(items, drafts, of: session, in: store.spool, clock: configuration.clock)
     }
 
     /// Releases the resources of items that were not added.
-    private nonisolated func giveUp(_ drafts: [ItemDraft]) async {
+    private nonisolated func discard(_ drafts: [ItemDraft]) async {
         streams.withdraw(drafts)
         await store.discardBlobs(of: drafts)
     }

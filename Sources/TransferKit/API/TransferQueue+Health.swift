@@ -86,7 +86,7 @@ extension TransferQueue {
     ///   `storageUnavailable`.
     public func dropQuarantined(_ number: Int64) async throws {
         try await store.dropQuarantined(number)
-        deferredDeletion.look()
+        deferredDeletion.wake()
         configuration.logger.notice("Deleted a session in quarantine.")
     }
 }
@@ -95,17 +95,17 @@ extension TransferQueue {
     /// The minimum time between two events about damage. Without it, many sessions could report the same damage.
     private static let damageInterval = Duration.seconds(60)
 
-    nonisolated func tellOfDamage(_ error: QueueError) {
+    nonisolated func reportDamage(_ error: QueueError) {
         let now = configuration.clock.now()
-        let isNews = damageToldAt.withLock { time in
+        let isNew = damageReportedAt.withLock { time in
             if let known = time, now - known < Self.damageInterval { return false }
             time = now
             return true
         }
-        if isNews { tell(storageFailed: error) }
+        if isNew { report(storageFailed: error) }
     }
 
-    nonisolated func tell(storageFailed error: QueueError) {
+    nonisolated func report(storageFailed error: QueueError) {
         configuration.logger.error("\(error.message)")
         hub.publishUnnumbered(.storageFailed(error), at: configuration.clock.date())
     }

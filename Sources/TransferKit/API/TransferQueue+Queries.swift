@@ -89,7 +89,7 @@ extension TransferQueue {
     /// one, because a decision of the scheduler may not be durable yet.
     private func statuses(_ places: [(index: Int, key: SessionKey)]) async throws -> [SessionStatus] {
         let (records, unreadable) = try await clientReads.run { try await store.readSessions(places.map(\.key)) }
-        for (key, reason) in unreadable { setAside(key, reason) }
+        for (key, reason) in unreadable { quarantine(key, reason) }
         let indices = Dictionary(uniqueKeysWithValues: places.map { ($0.key, $0.index) })
         let now = configuration.clock.moment
         return records.map { record in

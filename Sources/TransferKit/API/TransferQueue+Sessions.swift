@@ -19,7 +19,7 @@ extension TransferQueue {
     public nonisolated func apply(_ operation: SessionOperation, to group: SessionGroup) async throws -> [SessionID] {
         if case .update(let update) = operation {
             try update.validate()
-            if let verification = update.verification { try await check(verification, of: everyone(in: group)) }
+            if let verification = update.verification { try await check(verification, of: allMembers(of: group)) }
         }
         switch group {
         case .sessions(let ids): return try await perform(operation, on: ids, of: group)
@@ -118,7 +118,7 @@ extension TransferQueue {
         }
     }
 
-    private nonisolated func everyone(in group: SessionGroup) async throws -> [SessionID] {
+    private nonisolated func allMembers(of group: SessionGroup) async throws -> [SessionID] {
         if case .tag(let tag) = group { return try await store.sessions(tagged: tag) }
         return try await members(of: group)
     }

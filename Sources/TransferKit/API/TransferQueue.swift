@@ -53,11 +53,11 @@ public actor TransferQueue: ControllableQueue {
     /// Whether the scheduler is ahead of the store.
     private var isCommitting = false
     /// The uptimes of recent quarantines.
-    private var setAsideTimes: [Duration] = []
+    private var quarantineTimes: [Duration] = []
     /// Unreadable sessions that are included in the count of recent quarantines.
     private var unreadableSessions: Set<SessionKey> = []
     /// The uptime of the last event that reported damage.
-    nonisolated let damageToldAt = Locked<Duration?>(nil)
+    nonisolated let damageReportedAt = Locked<Duration?>(nil)
     private var ending: Task<Void, Never>?
     nonisolated let discards: DiscardOutbox
     package nonisolated let deferredDeletion: DeferredDeletion
@@ -122,15 +122,15 @@ public actor TransferQueue: ControllableQueue {
             store: store, transports: self.transports, credentials: credentials, clock: configuration.clock, logger: configuration.logger,
             randomFraction: configuration.randomFraction, mailbox: mailbox)
         deferredDeletion = DeferredDeletion(
-            store: store, clock: configuration.clock, logger: configuration.logger, discardsMayBeDue: { [discards] in discards.look() },
-            tell: { [hub, clock = configuration.clock] in hub.publishUnnumbered(.storeTrimmed($0), at: clock.date()) })
+            store: store, clock: configuration.clock, logger: configuration.logger, discardsMayBeDue: { [discards] in discards.wake() },
+            report: { [hub, clock = configuration.clock] in hub.publishUnnumbered(.storeTrimmed($0), at: clock.date()) })
         pace(nil)
         for key in scheduler.accounts.keys { pace(key) }
         setDelegate(delegate)
         hub.publish(news)
         configuration.logger.info("Opened the queue.", metadata: ["sessions": "\(scheduler.sessionIndex.count)"])
         log(news)
-        if hasRowsToSweep { deferredDeletion.look() }
+        if hasRowsToSweep { deferredDeletion.wake() }
         writer = Task { [weak self, mailbox] in
             for await _ in mailbox.rings { await self?.drain() }
         }
@@ -157,7 +157,7 @@ public actor TransferQueue: ControllableQueue {
         if let refusedUntil, now.uptime < refusedUntil, envelopes.allSatisfy({ $0.isTick || $0.reply == nil }) {
             // No call waits for a change. The refused changes stay pending, and queries return without waiting for them.
             mailbox.putBack(envelopes.filter { !$0.isTick })
-            interruptRunsOfARefusingStore(at: now.uptime)
+            interruptRunsDuringRefusal(at: now.uptime)
             for envelope in envelopes where envelope.isTick { envelope.reply?(.success(Answer())) }
             return
         }
@@ -174,8 +174,8 @@ public actor TransferQueue: ControllableQueue {
                     configuration.logger.error("\(error.error.message)")
                     refused[index] = error.error
                     continue
-                case .setAside(let key)?:
-                    if await setAside(key, error.error, at: now) { continue }
+                case .quarantine(let key)?:
+                    if await quarantine(key, error.error, at: now) { continue }
                 case nil: break
                 }
                 return storeRefused(round.answers, error.error)
@@ -196,7 +196,7 @@ public actor TransferQueue: ControllableQueue {
         if isClockDue { log.append(.clock(seen: now.date, steady: scheduler.steadyDate(at: now))) }
         while true {
             do throws(StoreRefusal) {
-                look(after: try await store.commitOrBlame(writes + log))
+                schedule(try await store.commitOrBlame(writes + log))
                 if isClockDue { clockStoredAt = now.uptime }
                 return
             } catch {
@@ -207,9 +207,9 @@ public actor TransferQueue: ControllableQueue {
         }
     }
 
-    private func look(after pending: PendingMaintenance) {
-        if pending.hasRowsToSweep { deferredDeletion.look() }
-        if pending.hasDueDiscards { discards.look() }
+    private func schedule(_ pending: PendingMaintenance) {
+        if pending.hasRowsToSweep { deferredDeletion.wake() }
+        if pending.hasDueDiscards { discards.wake() }
     }
 
     /// Completes a durable transaction: returns results to the callers, publishes the events, then performs the actions.
@@ -221,7 +221,7 @@ public actor TransferQueue: ControllableQueue {
         if scheduler.flags.ending.isEmpty { leftoversEnded.send() }
         for action in transaction.actions { perform(action) }
         // Must follow the actions, which protect the streams of quarantined sessions: `removed` events end streams.
-        streams.note(transaction.events)
+        streams.handle(transaction.events)
         discards.setEnabled(scheduler.flags.mode != .stopped)
     }
 
@@ -234,17 +234,17 @@ public actor TransferQueue: ControllableQueue {
     }
 
     /// The maximum number of quarantines per interval. With more, the whole store counts as damaged.
-    private static let mostSetAside = 64
-    private static let setAsideInterval = Duration.seconds(600)
+    private static let maximumQuarantines = 64
+    private static let quarantineInterval = Duration.seconds(600)
 
     /// Quarantines a session because the store refuses to change its rows, so that it does not block other sessions.
     ///
     /// - Returns: Whether the session has left the queue.
-    private func setAside(_ key: SessionKey, _ error: QueueError, at now: DualInstant) async -> Bool {
-        guard unreadableSessions.contains(key) || mayStillSetAside(at: now), let id = scheduler.sessionIndex[key]?.id else { return false }
+    private func quarantine(_ key: SessionKey, _ error: QueueError, at now: DualInstant) async -> Bool {
+        guard unreadableSessions.contains(key) || mayQuarantine(at: now), let id = scheduler.sessionIndex[key]?.id else { return false }
         let reason = "Quarantined the session \(id), because the store refuses to change it. \(error.message)"
         guard let transaction = try? scheduler.handle(.command(.quarantine(id, reason)), at: now) else { return false }
-        if !unreadableSessions.contains(key) { setAsideTimes.append(now.uptime) }
+        if !unreadableSessions.contains(key) { quarantineTimes.append(now.uptime) }
         let events = hub.number(transaction.events, at: now.date)
         do throws(StoreRefusal) {
             do throws(StoreRefusal) {
@@ -268,23 +268,23 @@ public actor TransferQueue: ControllableQueue {
     ///
     /// - Returns: Whether the session is quarantined or gone.
     @discardableResult
-    func setAside(_ key: SessionKey, _ reason: String) -> Bool {
+    func quarantine(_ key: SessionKey, _ reason: String) -> Bool {
         guard let id = scheduler.sessionIndex[key]?.id, !unreadableSessions.contains(key) else { return true }
         let now = configuration.clock.moment
-        guard mayStillSetAside(at: now) else {
-            tellOfDamage(QueueError(.storageDamaged, "The store in \(store.folder) is damaged in many places. \(reason)"))
+        guard mayQuarantine(at: now) else {
+            reportDamage(QueueError(.storageDamaged, "The store in \(store.folder) is damaged in many places. \(reason)"))
             return false
         }
         unreadableSessions.insert(key)
-        setAsideTimes.append(now.uptime)
+        quarantineTimes.append(now.uptime)
         configuration.logger.error("Quarantined the session \(id). \(reason)")
         mailbox.post(.command(.quarantine(id, reason)))
         return true
     }
 
-    private func mayStillSetAside(at now: DualInstant) -> Bool {
-        setAsideTimes.removeAll { now.uptime - $0 > Self.setAsideInterval }
-        return setAsideTimes.count < Self.mostSetAside
+    private func mayQuarantine(at now: DualInstant) -> Bool {
+        quarantineTimes.removeAll { now.uptime - $0 > Self.quarantineInterval }
+        return quarantineTimes.count < Self.maximumQuarantines
     }
 
     /// Handles a batch that the store refused. Calls fail with the error. Inputs without a caller, such as run events, return to the mailbox
@@ -292,7 +292,7 @@ public actor TransferQueue: ControllableQueue {
     private func storeRefused(_ answers: [(envelope: Mailbox.Envelope, result: Result<Answer, QueueError>)], _ error: QueueError) {
         diskLookedAt = nil
         // The store is retried every second, so an event for each failure would be too many.
-        if refusal?.problem == error.message { tellOfDamage(error) } else { tell(storageFailed: error) }
+        if refusal?.problem == error.message { reportDamage(error) } else { report(storageFailed: error) }
         var again: [Mailbox.Envelope] = []
         for (envelope, result) in answers {
             envelope.reply?(result.flatMap { _ in .failure(error) })
@@ -304,7 +304,7 @@ public actor TransferQueue: ControllableQueue {
         let now = clock.now()
         refusedUntil = now + Self.storeRetryDelay
         if refusal == nil { refusal = StorageRefusal(since: now, problem: error.message) }
-        interruptRunsOfARefusingStore(at: now)
+        interruptRunsDuringRefusal(at: now)
         guard !isKnown else { return }
         Task { await retryWhileRefused() }
     }

@@ -32,10 +32,10 @@ public struct TransferSession: Sendable {
             let events = queue.hub.subscribe(to: id)
             var status = try await presentStatus()
             var end = SessionEnd(status)
-            var iterator = SessionEvents.AsyncIterator(SessionEvents(id: id, queue: queue, events: events), wantsPresent: false)
+            var iterator = SessionEvents.AsyncIterator(SessionEvents(id: id, queue: queue, events: events), needsSnapshot: false)
             while end == nil {
                 switch await iterator.next() {
-                case .present(let present): status = present
+                case .snapshot(let snapshot): status = snapshot
                 case .event: continue
                 case .ended(let ended): end = ended
                 case nil: throw CancellationError()
@@ -63,7 +63,7 @@ public struct TransferSession: Sendable {
             defer { continuation.finish() }
             for await event in events {
                 switch event {
-                case .present(let status): continuation.yield(status.statistics)
+                case .snapshot(let status): continuation.yield(status.statistics)
                 case .event(let event):
                     if case .progress(_, let statistics) = event.kind { continuation.yield(statistics) }
                 case .ended: return

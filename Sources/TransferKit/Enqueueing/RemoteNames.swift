@@ -57,7 +57,7 @@ package struct RemoteNameClash: CustomStringConvertible {
 
 /// The consequences of a name clash at each endpoint of an account that can perform a session.
 package struct NameClashes {
-    private let fates: [(endpoint: Endpoint, clash: NameClash)]
+    private let consequences: [(endpoint: Endpoint, clash: NameClash)]
 
     /// Creates the list of consequences.
     ///
@@ -66,25 +66,25 @@ package struct NameClashes {
     ///   - validate: Throws if an endpoint can't perform the session.
     ///   - clash: Returns what happens at an endpoint to files with the same name.
     package init(at endpoints: [Endpoint], validate: (Endpoint) throws(TransferError) -> Void, clash: (Endpoint) -> NameClash) {
-        var fates: [(endpoint: Endpoint, clash: NameClash)] = []
+        var consequences: [(endpoint: Endpoint, clash: NameClash)] = []
         for endpoint in endpoints {
             do throws(TransferError) { try validate(endpoint) } catch { continue }
-            fates.append((endpoint, clash(endpoint)))
+            consequences.append((endpoint, clash(endpoint)))
         }
-        self.fates = fates
+        self.consequences = consequences
     }
 
     /// The first endpoint where a file would be lost, or the account's first endpoint if it would reject the second file.
     ///
     /// A fallback that rejects the second file does not count: nothing is lost there, and the fallback may never be used.
     package var loss: (endpoint: Endpoint, clash: NameClash)? {
-        fates.enumerated().first { index, fate in
-            fate.clash == .replaced || fate.clash == .leftOut || index == 0 && fate.clash == .refused
+        consequences.enumerated().first { index, consequence in
+            consequence.clash == .replaced || consequence.clash == .skipped || index == 0 && consequence.clash == .refused
         }?.element
     }
 
     /// The first endpoint that would reject the second file, or nil if all accept it.
-    package var refusing: Endpoint? { fates.first { $0.clash == .refused }?.endpoint }
+    package var refusing: Endpoint? { consequences.first { $0.clash == .refused }?.endpoint }
 }
 
 extension NameClash {
@@ -93,7 +93,7 @@ extension NameClash {
         switch self {
         case .keptApart: "both would be kept"
         case .refused: "the second one would be refused, because existing files are not replaced"
-        case .leftOut: "the second one would be skipped, because a file with its name would already exist"
+        case .skipped: "the second one would be skipped, because a file with its name would already exist"
         case .replaced: "one could replace the other"
         }
     }

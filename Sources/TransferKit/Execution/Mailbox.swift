@@ -26,9 +26,9 @@ package final class Mailbox: Sendable {
     private struct State: Sendable {
         var envelopes: [Envelope] = []
         /// The number of deferrable inputs that wait.
-        var unhurried = 0
+        var deferrableCount = 0
         /// The uptime at which the first deferrable input was added.
-        var unhurriedSince = Duration.zero
+        var deferrableSince = Duration.zero
         var timer: Task<Void, Never>?
         var refusesCommands = false
         var isClosed = false
@@ -53,13 +53,13 @@ package final class Mailbox: Sendable {
     }
 
     /// Adds a deferrable input, which may wait up to 20 ms to share a transaction with others. Later inputs are handled after it.
-    package func postUnhurried(_ input: Input, clock: EngineClock) {
+    package func postDeferrable(_ input: Input, clock: EngineClock) {
         state.withLock { state in
             if state.isClosed { return }
             state.envelopes.append(Envelope(input: input, reply: nil))
-            if state.unhurried == 0 { state.unhurriedSince = clock.now() }
-            state.unhurried += 1
-            if state.unhurried == Self.groupSize { bell.yield() }
+            if state.deferrableCount == 0 { state.deferrableSince = clock.now() }
+            state.deferrableCount += 1
+            if state.deferrableCount == Self.groupSize { bell.yield() }
             guard state.timer == nil else { return }
             // The timer keeps running if its inputs are taken earlier. A new timer for each group would cost more than an unnecessary wake-up.
             state.timer = Task { [weak self] in
@@ -74,9 +74,9 @@ package final class Mailbox: Sendable {
     /// - Returns: The time until the next check; nil if the timer must end.
     private func timeIsOver(at now: Duration) -> Duration? {
         state.withLock { state in
-            let left = Self.groupDelay - (now - state.unhurriedSince)
-            if state.unhurried > 0, left > .zero { return left }
-            if state.unhurried > 0 { bell.yield() }
+            let left = Self.groupDelay - (now - state.deferrableSince)
+            if state.deferrableCount > 0, left > .zero { return left }
+            if state.deferrableCount > 0 { bell.yield() }
             state.timer = nil
             return nil
         }
@@ -110,7 +110,7 @@ package final class Mailbox: Sendable {
     package func take() -> [Envelope] {
         state.withLock { state in
             defer { state.envelopes = [] }
-            state.unhurried = 0
+            state.deferrableCount = 0
             return state.envelopes
         }
     }

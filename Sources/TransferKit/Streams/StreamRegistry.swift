@@ -63,7 +63,7 @@ package final class StreamRegistry: Sendable {
     /// Removes the streams of items that were not stored. They may be enqueued again.
     func withdraw(_ drafts: [ItemDraft]) {
         for draft in drafts where draft.kind == .stream {
-            entries.withLock { $0.removeValue(forKey: draft.source) }?.spool.giveUpProducer()
+            entries.withLock { $0.removeValue(forKey: draft.source) }?.spool.releaseProducer()
         }
     }
 
@@ -87,7 +87,7 @@ package final class StreamRegistry: Sendable {
     }
 
     /// Ends the streams of the sessions that these events end.
-    func note(_ events: [QueueEvent.Kind]) {
+    func handle(_ events: [QueueEvent.Kind]) {
         guard entries.withLock({ !$0.isEmpty }) else { return }
         for event in events {
             switch event {

@@ -17,7 +17,7 @@ package final class StreamSpool: Sendable {
         /// Nil if the producer belonged to a process that has ended.
         var producer: StreamProducer?
         var pump: Task<Void, Never>?
-        var hasBegun = false
+        var hasStarted = false
         /// Whether an earlier process made the file.
         var isFound = false
         /// Whether the file has all bytes of the stream and a completion mark.
@@ -29,9 +29,9 @@ package final class StreamSpool: Sendable {
         var saved: Int64 = 0
         /// The offset before which bytes were freed, or will be.
         var released: Int64 = 0
-        var isHeldBack = false
+        var isPaused = false
         /// The offset that the producer may reach regardless of confirmations.
-        var needed: Int64 = 0
+        var requiredOffset: Int64 = 0
         var isEnded = false
     }
 
@@ -80,8 +80,8 @@ package final class StreamSpool: Sendable {
             extent, length: length, release: { offset in confirmed.withLock { $0 }?(offset) },
             lift: { offset in lifted.withLock { $0 }?(offset) })
         confirmed.withLock { $0 = { [weak self] in self?.confirm($0) } }
-        lifted.withLock { $0 = { [weak self] in self?.lift(to: $0) } }
-        growth.whenReadable(at: .max) { [weak self] in self?.tellSize() }
+        lifted.withLock { $0 = { [weak self] in self?.raiseLimit(to: $0) } }
+        growth.whenReadable(at: .max) { [weak self] in self?.reportSize() }
     }
 
     /// The offset before which bytes can no longer be read.
@@ -92,17 +92,17 @@ package final class StreamSpool: Sendable {
     /// There may be any number of attempts before the stream is complete, so each one removes its callback at its end.
     func whenComplete(_ call: (@Sendable (Int64) -> Void)?) {
         sizeReceiver.withLock { $0 = call }
-        tellSize()
+        reportSize()
     }
 
-    private func tellSize() {
+    private func reportSize() {
         guard case .complete(let size) = growth.extent else { return }
         sizeReceiver.withLock { $0.take() }?(size)
     }
 
     /// Whether the transport waits for the app: the app may produce bytes, but has produced none at a position, or fewer than the transport needs.
     func isAwaited(at position: Int64) -> Bool {
-        let isShort = state.withLock { !$0.isHeldBack && !$0.isEnded && (position >= $0.written || $0.written < $0.needed) }
+        let isShort = state.withLock { !$0.isPaused && !$0.isEnded && (position >= $0.written || $0.written < $0.requiredOffset) }
         return isShort && growth.extent.isGrowing
     }
 
@@ -125,7 +125,7 @@ package final class StreamSpool: Sendable {
     }
 
     /// Allows another item to use the producer, because nothing was read.
-    func giveUpProducer() {
+    func releaseProducer() {
         state.withLock { $0.producer }?.unclaim()
     }
 
@@ -134,8 +134,8 @@ package final class StreamSpool: Sendable {
     /// Starts to read from the producer, unless this has already started. The file exists when the call returns.
     ///
     /// - Throws: A ``TransferError`` of the class `noSpace` or `sourceLost`.
-    func begin() async throws {
-        let (producer, isFound, offset) = state.withLock { ($0.hasBegun || $0.isWhole ? nil : $0.producer, $0.isFound, $0.written) }
+    func start() async throws {
+        let (producer, isFound, offset) = state.withLock { ($0.hasStarted || $0.isWhole ? nil : $0.producer, $0.isFound, $0.written) }
         guard let producer else {
             if missingFrom != nil { throw failure("the process that produced it has ended. Continue it, or enqueue it again.") }
             return
@@ -149,8 +149,8 @@ package final class StreamSpool: Sendable {
             }
         }
         let isUsed = state.withLock { state in
-            guard !state.isEnded, !state.hasBegun else { return false }
-            state.hasBegun = true
+            guard !state.isEnded, !state.hasStarted else { return false }
+            state.hasStarted = true
             file.withLock { $0 = opened }
             state.pump = Task { await self.pump(producer) }
             return true
@@ -205,8 +205,8 @@ package final class StreamSpool: Sendable {
         while true {
             let version = changes.version
             let room = state.withLock { state in
-                let room = max(state.confirmed + min(ahead, .max - state.confirmed), state.needed) - state.written
-                state.isHeldBack = room <= 0
+                let room = max(state.confirmed + min(ahead, .max - state.confirmed), state.requiredOffset) - state.written
+                state.isPaused = room <= 0
                 return room
             }
             if room > 0 { return room }
@@ -215,8 +215,8 @@ package final class StreamSpool: Sendable {
     }
 
     /// Lets the producer reach an offset without waiting for confirmations.
-    private func lift(to offset: Int64) {
-        state.withLock { $0.needed = max($0.needed, offset) }
+    private func raiseLimit(to offset: Int64) {
+        state.withLock { $0.requiredOffset = max($0.requiredOffset, offset) }
         changes.send()
     }
 
@@ -252,28 +252,28 @@ package final class StreamSpool: Sendable {
 
     /// Records that the other end has the bytes before an offset. Callable from any thread.
     func confirm(_ offset: Int64) {
-        let isNews = state.withLock { state in
+        let isNew = state.withLock { state in
             let offset = min(offset, state.written)
             defer { state.confirmed = max(state.confirmed, offset) }
             return offset > state.confirmed
         }
-        guard isNews else { return }
+        guard isNew else { return }
         changes.send()
-        giveBack()
+        freeConfirmedBytes()
     }
 
     /// Records that a stored checkpoint covers the bytes before an offset.
     func save(_ offset: Int64) {
         state.withLock { $0.saved = max($0.saved, offset) }
         confirm(offset)
-        giveBack()
+        freeConfirmedBytes()
     }
 
     /// Frees the disk space of bytes that no attempt will read again. If the file system can't do that, the file keeps them until it is deleted.
-    private func giveBack() {
+    private func freeConfirmedBytes() {
         let piece = state.withLock { state -> Range<Int64>? in
             let end = min(state.confirmed, state.saved)
-            guard end - state.released >= Self.pieceSize, state.hasBegun, !state.isEnded else { return nil }
+            guard end - state.released >= Self.pieceSize, state.hasStarted, !state.isEnded else { return nil }
             defer { state.released = end }
             return state.released..<end
         }

@@ -38,7 +38,7 @@ package final class DelegateDelivery: Sendable {
                     }
                     hasReceived = true
                     await delegate.queue(queue, didReceive: event)
-                    await delegate.take(event, of: queue, retries)
+                    await delegate.deliver(event, of: queue, retries)
                 }
             }
         }
@@ -51,7 +51,7 @@ package final class DelegateDelivery: Sendable {
 }
 
 extension TransferQueueDelegate {
-    fileprivate func take(_ event: QueueEvent, of queue: TransferQueue, _ retries: CredentialRetries) async {
+    fileprivate func deliver(_ event: QueueEvent, of queue: TransferQueue, _ retries: CredentialRetries) async {
         switch event.kind {
         case .queueStarted: await queueDidStart(queue)
         case .queueStopped: await queueDidStop(queue)

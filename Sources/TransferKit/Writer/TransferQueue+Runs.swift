@@ -24,7 +24,7 @@ extension TransferQueue {
         case .forgetAuthentication(let account):
             authenticated.remove(account.endpoints)
         case .grow(let key, let items):
-            grow(key, items)
+            notifyRun(of: items, in: key)
         }
     }
 
@@ -61,7 +61,7 @@ extension TransferQueue {
     }
 
     /// Notifies a running session of added items.
-    func grow(_ key: SessionKey, _ items: ItemFigures) {
+    func notifyRun(of items: ItemFigures, in key: SessionKey) {
         guard let run = live[key] else {
             if scheduler.sessionIndex.live.contains(key) { stale.insert(key) }
             return
@@ -81,7 +81,7 @@ extension TransferQueue {
             let (records, unreadable) = try await store.readSessions([key])
             if let found = records.first { return found }
             let reason = unreadable[key] ?? "Cannot read the session \(id)."
-            if !setAside(key, reason) { outcome = Self.unreadable(reason) }
+            if !quarantine(key, reason) { outcome = Self.unreadable(reason) }
         } catch is CancellationError {
         } catch {
             configuration.logger.error("Cannot read the session \(id) from the store. \(error)")
@@ -115,7 +115,7 @@ extension TransferQueue {
 
     /// Interrupts all runs if the store has refused changes for too long, or if too many run events wait for it. Otherwise the end of the
     /// process would lose too much progress.
-    func interruptRunsOfARefusingStore(at uptime: Duration) {
+    func interruptRunsDuringRefusal(at uptime: Duration) {
         guard let refusal, refusal.isTooLong(at: uptime, reports: mailbox.count) else { return }
         for (number, run) in runs {
             self.refusal?.interrupted.insert(run.key)
@@ -201,7 +201,7 @@ extension TransferQueue {
                 return await delegate.queue(self, endpointFor: id, among: endpoints)
             })
         context.mostListedNames = configuration.mostListedNames
-        context.storageFailed = { [weak self] in self?.tellOfDamage($0) }
+        context.storageFailed = { [weak self] in self?.reportDamage($0) }
         pacer.setRate(record.options.rateLimit, session: key)
         if stale.remove(key) != nil {
             refresh(key)

@@ -7,7 +7,7 @@ struct WriterRound {
         /// Drops the input at this index; its caller gets the error.
         case refuse(Int)
         /// Quarantines the session.
-        case setAside(SessionKey)
+        case quarantine(SessionKey)
     }
 
     private(set) var transaction = Transaction()
@@ -46,7 +46,7 @@ struct WriterRound {
     ///
     /// - Returns: The consequences without the writes; nil for any other input.
     private static func unstored(_ input: Input, _ scheduler: inout Scheduler, at now: DualInstant) -> Transaction? {
-        guard case .report(let report) = input, report.content.endsRun, var part = try? scheduler.handle(input, at: now) else { return nil }
+        guard case .report(let report) = input, report.content.isFinal, var part = try? scheduler.handle(input, at: now) else { return nil }
         part.writes = []
         return part
     }
@@ -58,17 +58,19 @@ struct WriterRound {
     func remedy(for culprit: StoreRefusal.Culprit, _ scheduler: Scheduler) -> Remedy? {
         guard transaction.writes.indices.contains(culprit.index) else { return nil }
         let known = transaction.writes[culprit.index].session.flatMap { scheduler.sessionIndex[$0] == nil ? nil : $0 }
-        guard culprit.index >= start, let input = ends.firstIndex(where: { $0 > culprit.index }) else { return known.map { .setAside($0) } }
+        guard culprit.index >= start, let input = ends.firstIndex(where: { $0 > culprit.index }) else {
+            return known.map { .quarantine($0) }
+        }
         switch answers[input].envelope.input {
         case .command(.quarantine), .report, .diskSpace, .tick:
-            return known.map { .setAside($0) } ?? .refuse(input)
+            return known.map { .quarantine($0) } ?? .refuse(input)
         case .command(.perform(_, .one(let reference))), .command(.addItems(let reference, _)):
             guard let known, (try? scheduler.resolve(reference)) != known else { return .refuse(input) }
-            return .setAside(known)
+            return .quarantine(known)
         case .command:
             // If a value is too large, it came from the caller, not from the store.
             guard let known, !culprit.isTooLarge else { return .refuse(input) }
-            return .setAside(known)
+            return .quarantine(known)
         case .discarded, .postponed: return .refuse(input)
         }
     }

@@ -24,7 +24,7 @@ public final class MemoryGate: Sendable {
         opening.open()
     }
 
-    func pass() async throws {
+    func waitUntilOpen() async throws {
         arrival.open()
         try await opening.wait()
     }

@@ -16,10 +16,10 @@ struct MemoryStore: Sendable {
         /// The version, like an entity tag of a server (RFC 9110, section 8.8.3).
         var version: String
         var modificationTime: Int64?
-        var tellsSize = true
+        var reportsSize = true
 
         /// The size in bytes, if the other end reports it.
-        var size: Int64? { tellsSize ? Int64(content.count) : nil }
+        var size: Int64? { reportsSize ? Int64(content.count) : nil }
     }
 
     private var files: [String: RemoteFile] = [:]
@@ -55,10 +55,10 @@ struct MemoryStore: Sendable {
         if uploads[id]?.isComplete == false { uploads[id] = nil }
     }
 
-    mutating func provide(_ content: Data, as path: String, modificationTime: Int64?, tellsSize: Bool) {
+    mutating func provide(_ content: Data, as path: String, modificationTime: Int64?, reportsSize: Bool) {
         versions += 1
         files[path] = RemoteFile(
-            content: content, version: "version-\(versions)", modificationTime: modificationTime, tellsSize: tellsSize)
+            content: content, version: "version-\(versions)", modificationTime: modificationTime, reportsSize: reportsSize)
     }
 
     /// Gives a file a new version with the same content.

@@ -10,9 +10,9 @@ extension MemoryTransport {
     ///
     /// - Parameters:
     ///   - modificationTime: The reported modification time, in nanoseconds since 1970; nil for none.
-    ///   - tellsSize: Whether the other end reports the size before the last byte.
-    public func provide(_ content: Data, as path: String, modificationTime: Int64? = nil, tellsSize: Bool = true) {
-        state.withLock { $0.store.provide(content, as: path, modificationTime: modificationTime, tellsSize: tellsSize) }
+    ///   - reportsSize: Whether the other end reports the size before the last byte.
+    public func provide(_ content: Data, as path: String, modificationTime: Int64? = nil, reportsSize: Bool = true) {
+        state.withLock { $0.store.provide(content, as: path, modificationTime: modificationTime, reportsSize: reportsSize) }
     }
 
     func receive(_ attempt: FileAttempt, _ index: Int, _ reporter: AttemptReporter, _ fault: MemoryFault?) async throws -> TransferReceipt {
@@ -23,14 +23,14 @@ extension MemoryTransport {
         let size = Int64(file.content.count)
         var receipt = TransferReceipt(bytes: size, remoteURL: attempt.endpoint.address + path)
         let isUpToDate = try await FileWriter.isUpToDate(
-            destination, size: file.tellsSize ? size : nil, modificationTime: file.modificationTime, on: threads)
-        if file.tellsSize || isUpToDate { reporter.report(total: size) }
+            destination, size: file.reportsSize ? size : nil, modificationTime: file.modificationTime, on: threads)
+        if file.reportsSize || isUpToDate { reporter.report(total: size) }
         if isUpToDate {
             reporter.report(sent: size, confirmed: size)
             return receipt
         }
         let writer = try await FileWriter.open(
-            destination, from: attempt.checkpoint?.confirmed ?? 0, size: file.tellsSize ? size : nil, on: threads)
+            destination, from: attempt.checkpoint?.confirmed ?? 0, size: file.reportsSize ? size : nil, on: threads)
         var position = writer.start
         var confirmed = position
         var chunks = 0

@@ -46,7 +46,7 @@ extension MemoryTransport {
     /// Waits until all gates at a position are open.
     func pass(_ path: String, at position: Int64) async throws {
         while let gate = closedGates(of: path).first(where: { $0.position == position }) {
-            try await gate.pass()
+            try await gate.waitUntilOpen()
         }
     }
 

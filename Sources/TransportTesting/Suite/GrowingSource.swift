@@ -15,7 +15,7 @@ final class GrowingSource: Sendable {
     private let end: SourceGrowth.Extent
     private let produced: Int64
     /// Opens when a transport waits for the whole source.
-    let isWhollyAwaited = Latch()
+    let wholeSourceIsAwaited = Latch()
 
     /// - Parameters:
     ///   - failure: The error with which the producer fails half-way; nil for no failure.
@@ -35,7 +35,7 @@ final class GrowingSource: Sendable {
         confirm.withLock { $0 = { [weak self] in self?.confirm($0) } }
         produceAll.withLock {
             $0 = { [weak self] in
-                self?.isWhollyAwaited.open()
+                self?.wholeSourceIsAwaited.open()
                 self?.confirm(.max - Self.window)
             }
         }
@@ -95,7 +95,7 @@ extension PromiseCheck {
         let growing = try makeGrowingSource(Self.largeSize, stops: true)
         // The latch opens when half is confirmed, because the attempt then waits for more bytes. It also opens when the attempt waits for the whole
         // source in order to send its length.
-        let isHalfSent = growing.isWhollyAwaited
+        let isHalfSent = growing.wholeSourceIsAwaited
         let recorder = AttemptRecorder(onProgress: { confirmed in
             growing.confirm(confirmed)
             if confirmed >= Int64(Self.largeSize / 2) { isHalfSent.open() }

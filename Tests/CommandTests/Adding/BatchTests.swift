@@ -101,14 +101,14 @@ import TransferKit
             try await program.succeed("account", "edit", "studio", "--setting", "parallelThreshold=\(64 << 20)")
             try await program.run(["add", "studio", "--parallel", "3"] + names).expectSuccess()
             // All files that may start do so before any continues.
-            studio.server.holdContent(at: 1 << 20)
+            studio.server.stopContent(at: 1 << 20)
             let run = try RunningQueue(program)
             while studio.server.statistics.bytesStored < 3 << 20 {
                 try Task.checkCancellation()
                 await Task.yield()
             }
             var most = studio.uploadsUnderWay
-            studio.server.holdContent(at: nil)
+            studio.server.stopContent(at: nil)
             // A fourth one would have started by the time this much has arrived.
             while studio.server.statistics.bytesStored < 16 << 20 {
                 try Task.checkCancellation()
@@ -192,7 +192,7 @@ import TransferKit
             // More than the sockets buffer.
             let size = 64 << 20
             try studio.program.folder.file("a", size: size)
-            studio.server.holdContent(at: Int64(size / 2))
+            studio.server.stopContent(at: Int64(size / 2))
             let id = try await studio.program.succeed("add", "studio", "a", "--stall-timeout", "0.2").lines[0]
             _ = try await studio.program.run("run", "--no-wait", "--progress", "none")
             let session = try await studio.session(id)

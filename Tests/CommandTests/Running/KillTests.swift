@@ -17,7 +17,7 @@ import Testing
             try program.folder.file("note", size: 10)
             let ids = try await program.succeed("add", "studio", "reel", "note", "--each").lines
             // No run can complete before it is killed, even on a slow machine.
-            studio.server.holdContent(at: Int64(Self.size * 9 / 10))
+            studio.server.stopContent(at: Int64(Self.size * 9 / 10))
             for round in 1...TransferQ.kills {
                 // One in four runs is killed at the start, the others in the middle. The last kill is at two thirds of the file.
                 let isEarly = Int.random(in: 0..<4) == 0
@@ -25,7 +25,7 @@ import Testing
                 try await program.runAndKill(round: round) { _ in isEarly || studio.server.statistics.bytesStored >= threshold }
             }
             #expect(try await studio.session(ids[0])["state"] as? String == "waiting", "all kills came before the end")
-            studio.server.holdContent(at: nil)
+            studio.server.stopContent(at: nil)
             try await program.succeed("run", "--progress", "none")
 
             #expect(try studio.isUploaded("reel"))
@@ -49,7 +49,7 @@ import Testing
 
             let kills = max(TransferQ.kills / 2, 1)
             let end = Int64(size * 9 / 10)
-            studio.server.holdContent(at: end)
+            studio.server.stopContent(at: end)
             for round in 1...kills {
                 // All bytes before the held offset arrive eventually, in any order.
                 let threshold = Int64.random(in: 0...end)
@@ -58,7 +58,7 @@ import Testing
                 }
             }
             #expect(try await studio.session(id)["state"] as? String == "waiting", "all kills came before the end")
-            studio.server.holdContent(at: nil)
+            studio.server.stopContent(at: nil)
             try await program.succeed("run", "--progress", "none")
 
             let path = program.folder.path

@@ -49,7 +49,7 @@ private func followSession(reel: TransferSession) async {
     // ARTICLE
     for await event in reel.events {
         switch event {
-        case .present(let status): print("\(status.name) is \(status.state.rawValue).")
+        case .snapshot(let status): print("\(status.name) is \(status.state.rawValue).")
         case .event(let event): print(event.kind.name)
         case .ended(let end): print("Ended: \(end)")
         }

@@ -53,7 +53,7 @@ enum ControlTargets {
         _ = request.isWait
         guard case .stage(let part) = request else { return }
         var batch = StagedBatch(limit: 1 << 20)
-        batch.take(part, size: 1)
+        batch.append(part, size: 1)
         for request in (try? batch.requests()) ?? [] { _ = try? request.options.validate() }
         _ = try? batch.transferItems()
         if case .sessions(let sessions) = part { for session in sessions { require(session.cost > 0, "A session has a size.") } }

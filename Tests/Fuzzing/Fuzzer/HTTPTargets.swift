@@ -14,7 +14,7 @@ enum HTTPTargets {
     /// A response as libcurl passes it on: the lines of its header sections, an empty line, and the body.
     static func answer(_ input: [UInt8]) {
         guard let response = response(input), let origin = URL(string: "https://example.com/").flatMap(Origin.init) else { return }
-        _ = (response.location, response.refusesClientCertificate, response.wantsTLS)
+        _ = (response.location, response.refusesClientCertificate, response.requiresTLS)
         if let target = response.redirection(ofGet: true, from: origin, or: []) {
             require(target.origin == origin, "A redirect stays at its origin.")
         }
@@ -107,15 +107,15 @@ enum HTTPTargets {
         let gaps = received.gaps(upTo: length)
         let missing = gaps.reduce(Int64(0)) { $0 + Int64($1.count) }
         require(received.end > length || missing + received.count == length, "Gaps and ranges cover the whole file.")
-        var plan = PiecePlan(parallel: parallel, threshold: threshold)
-        _ = plan.first.range
+        var plan = RangePlan(parallel: parallel, threshold: threshold)
+        _ = plan.first.headerValue
         plan.add(gaps, of: length)
         require(plan.connections(of: length, underWay: 0) <= max(1, parallel), "The number of requests has a limit.")
         var asked: Int64 = 0
         for _ in 0..<200 {
-            guard let piece = plan.take() else { return require(asked == missing, "The pieces cover all missing bytes.") }
-            require(piece.range != nil || piece == .whole || piece.end != nil, "A piece has a range.")
-            asked += (piece.end ?? length) - piece.start
+            guard let range = plan.nextRange() else { return require(asked == missing, "The ranges cover all missing bytes.") }
+            require(range.headerValue != nil || range == .whole || range.end != nil, "A range has a header value.")
+            asked += (range.end ?? length) - range.start
         }
     }
 

@@ -42,7 +42,7 @@ enum SettingsTargets {
             let parts = address.folder.split(separator: UInt8(ascii: "/"))
             require(!address.folder.contains(0) && !parts.contains { $0.elementsEqual("..".utf8) }, "A path stays in its folder.")
         }
-        _ = try? UploadPlace.check(address)
+        _ = try? UploadURLCheck.check(address)
         _ = try? TransferCommands.EndpointURL.endpoint(address, among: .builtIn)
     }
 

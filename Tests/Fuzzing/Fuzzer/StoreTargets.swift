@@ -69,7 +69,7 @@ enum StoreTargets {
         _ = try? await store.events(in: 0...UInt64.max)
         _ = try? await store.dueDiscards(at: .now, limit: 10)
         _ = try? await store.laterDiscards(at: .now, after: nil, limit: 10)
-        _ = try? await store.serversLeftAlone(at: .now)
+        _ = try? await store.pausedServers(at: .now)
         for row in (try? await store.quarantined()) ?? [] { _ = try? await store.quarantinedParts(of: row.number, after: 0, limit: 10) }
         _ = try? await store.leftStreams()
         _ = try? await store.sessions(tagged: "tag")

@@ -41,7 +41,7 @@ enum TUSTargets {
         let second = TUSCheckpoint(again)
         require(second?.urls == checkpoint.urls && second?.confirmed == checkpoint.confirmed, "A checkpoint read back is the same.")
         for cut in [checkpoint.whole.uncountedRequest, checkpoint.whole.unanswered] {
-            ChunkPlan(wanted: checkpoint.chunkLimit, multiple: 1, profiles: profiles, address: "a").learn(from: cut, at: size)
+            ChunkPlan(configuredSize: checkpoint.chunkLimit, multiple: 1, profiles: profiles, address: "a").learn(from: cut, at: size)
         }
     }
 }

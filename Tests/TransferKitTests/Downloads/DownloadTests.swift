@@ -64,17 +64,17 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test(arguments: [true, false]) func sizeIsUnknownUntilReported(_ tellsSize: Bool) async throws {
+    @Test(arguments: [true, false]) func sizeIsUnknownUntilReported(_ reportsSize: Bool) async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let request = try fixture.request("file")
-        fixture.memory.provide(DownloadFixture.content(10_000), as: "file", tellsSize: tellsSize)
+        fixture.memory.provide(DownloadFixture.content(10_000), as: "file", reportsSize: reportsSize)
         let gate = fixture.memory.gate("file", atByte: 4_000)
         let session = try await queue.enqueue(request)
         try await queue.start()
         try await gate.reached()
         let status = try await session.status
         let (total, item) = (status.statistics.bytesTotal, try await queue.items(of: session.id)[0])
-        #expect(total == (tellsSize ? 10_000 : nil) && item.bytesTotal == total)
+        #expect(total == (reportsSize ? 10_000 : nil) && item.bytesTotal == total)
         #expect(status.statistics.bytesDone == 4_000 && status.statistics.bytesSent == 4_000 && item.bytesDone == 4_000)
         #expect(status.phase == .transferring)
         #expect(try await queue.statistics().bytesDone == 4_000)

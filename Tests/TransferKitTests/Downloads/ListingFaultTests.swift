@@ -142,7 +142,7 @@ import TransportTesting
         try await queue.start()
         try await first.reached()
         let grown = DownloadFixture.content(5_000)
-        memory.provide(grown, as: "trip/1", tellsSize: false)
+        memory.provide(grown, as: "trip/1", reportsSize: false)
         first.open()
         for gate in gates {
             try await gate.reached()
@@ -170,7 +170,7 @@ import TransportTesting
         let grown = DownloadFixture.content(5_000)
         memory.provide(grown, as: "trip/1")
         // Some servers do not report a size with the content.
-        memory.provide(grown, as: "trip/2", tellsSize: false)
+        memory.provide(grown, as: "trip/2", reportsSize: false)
         memory.provide(grown, as: "trip/late")
         gate.open()
         let outcome = await events.first { kind -> String? in

@@ -18,7 +18,7 @@ import TransportTesting
     private func names(_ events: [SessionEvent]) -> [String] {
         events.map { event in
             switch event {
-            case .present(let status): "present \(status.state)"
+            case .snapshot(let status): "snapshot \(status.state)"
             case .event(let event): event.kind.name
             case .ended(.completed): "ended completed"
             case .ended(.failed): "ended failed"
@@ -41,7 +41,7 @@ import TransportTesting
         await queue.shutdown()
         var received = [present].compactMap(\.self)
         while let event = await iterator.next() { received.append(event) }
-        #expect(names(received).first == "present waiting" && names(received).last == "ended completed")
+        #expect(names(received).first == "snapshot waiting" && names(received).last == "ended completed")
         #expect(names(received).filter { $0 == "itemCompleted" }.count == 2)
         // No events of other sessions.
         for case .event(let event) in received { #expect(event.session == sessions[0].id) }
@@ -58,8 +58,8 @@ import TransportTesting
         try await removed.remove()
         try await queue.start()
         await queue.waitUntilIdle()
-        #expect(names(await collect(failed.events)) == ["present failed", "ended failed"])
-        #expect(names(await collect(completed.events)) == ["present completed", "ended completed"])
+        #expect(names(await collect(failed.events)) == ["snapshot failed", "ended failed"])
+        #expect(names(await collect(completed.events)) == ["snapshot completed", "ended completed"])
         #expect(names(await collect(removed.events)) == ["ended removed"])
         await #expect(throws: TransferError.self) { try await failed.value }
         await #expect(throws: TransferError.self) { try await removed.value }
@@ -72,7 +72,7 @@ import TransportTesting
         let events = sessions[1].events
         let value = Task { try await sessions[1].value }
         var iterator = events.makeAsyncIterator()
-        guard case .present = await iterator.next() else { throw Unexpected() }
+        guard case .snapshot = await iterator.next() else { throw Unexpected() }
         try await queue.remove(.sessions(sessions.map(\.id)))
         #expect(await iterator.next() == .ended(.removed))
         #expect(await iterator.next() == nil)
@@ -86,13 +86,13 @@ import TransportTesting
         let hub = EventHub(capacity: 4)
         let events = SessionEvents(id: session.id, queue: queue, events: hub.subscribe(to: session.id))
         var iterator = events.makeAsyncIterator()
-        guard case .present = await iterator.next() else { throw Unexpected() }
+        guard case .snapshot = await iterator.next() else { throw Unexpected() }
         for _ in 1...10 { hub.send(.updated(session.id)) }
         for _ in 1...3 {
             guard case .event(let event) = await iterator.next() else { throw Unexpected() }
             #expect(event.kind == .updated(session.id))
         }
-        guard case .present(let status) = await iterator.next() else { throw Unexpected() }
+        guard case .snapshot(let status) = await iterator.next() else { throw Unexpected() }
         #expect(status.state == .waiting)
         hub.send(.cancelled([SessionID(), session.id]))
         #expect(await iterator.next() == .ended(.cancelled))
@@ -117,7 +117,7 @@ import TransportTesting
         let value = Task { try await session.value }
         let events = session.events
         var iterator = events.makeAsyncIterator()
-        guard case .present = await iterator.next() else { throw Unexpected() }
+        guard case .snapshot = await iterator.next() else { throw Unexpected() }
         await queue.shutdown()
         #expect(await iterator.next() == nil)
         await #expect(throws: (any Error).self) { try await value.value }

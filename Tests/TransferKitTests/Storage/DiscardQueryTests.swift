@@ -11,7 +11,7 @@ import TransferKit
         let folder = try TemporaryFolder()
         let store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
         let plan = try await store.pool.read { db in
-            try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN \(DiscardQuery.leftAlone)", arguments: [5]).map { $0["detail"] as String }
+            try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN \(DiscardQuery.pausedServers)", arguments: [5]).map { $0["detail"] as String }
         }
         #expect(plan.first == "SEARCH discard USING INDEX discard_left_alone (left_alone_until>?)", "\(plan)")
         await store.close()

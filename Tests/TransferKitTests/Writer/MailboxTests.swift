@@ -7,7 +7,7 @@ import TransferKit
     private let clock = TestClock()
 
     private func post(_ position: Int64) {
-        mailbox.postUnhurried(
+        mailbox.postDeferrable(
             .report(
                 RunEvent(
                     key: 1, run: 1,

@@ -13,7 +13,7 @@ import TransportSFTP
         (Status(.failure, "Failure"), .upload, .transient), (Status(.badMessage), .upload, .protocolViolation),
         (Status(.noConnection), .upload, .transient), (Status(.connectionLost), .download, .transient),
         (Status(.noMedia), .download, .transient), (Status(.lockConflict), .upload, .transient), (Status(.fileExists), .upload, .permanent),
-        (Status(.unsupported), .upload, .unsupported), (Status(.isNoFolder), .upload, .permanent),
+        (Status(.unsupported), .upload, .unsupported), (Status(.notAFolder), .upload, .permanent),
         (Status(.invalidName), .upload, .permanent), (Status(.linkLoop), .upload, .permanent),
         (Status(.invalidHandle), .upload, .protocolViolation), (Status(.endOfFile), .download, .protocolViolation),
         (Status(.init(rawValue: 99)), .upload, .protocolViolation),

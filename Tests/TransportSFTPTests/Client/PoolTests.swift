@@ -163,7 +163,7 @@ struct PoolTests {
         let connector = ProcessConnector()
         var policy = clock.policy
         // However long this test takes.
-        policy.silenceAfterGivingUp = .seconds(1_000_000)
+        policy.silenceAfterCancellation = .seconds(1_000_000)
         let transport = SFTPTransport(connector: connector, policy: policy)
         let (first, hanging) = try await waitForSuspended(connector, transport)
         hanging.cancel()
@@ -209,7 +209,7 @@ struct PoolTests {
         let connector = ProcessConnector()
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
         let (first, hanging) = try await waitForSuspended(connector, transport)
-        clock.advance(by: clock.policy.silenceAfterGivingUp)
+        clock.advance(by: clock.policy.silenceAfterCancellation)
         hanging.cancel()
         await #expect(throws: CancellationError.self) { try await hanging.value }
         try await check(transport)

@@ -34,9 +34,9 @@ import TransportSFTP
                 before = sent.withLock { $0 }
                 for _ in 0..<1_000 { await Task.yield() }
             }
-            if step >= 10 * (seconds - 1) { most = max(most, window.underway) }
+            if step >= 10 * (seconds - 1) { most = max(most, window.inFlight) }
             clock.advance(by: .milliseconds(100))
-            credit = min(credit + bytes, window.underway)
+            credit = min(credit + bytes, window.inFlight)
             while credit >= Self.piece {
                 credit -= Self.piece
                 window.release(bytes: Self.piece)
@@ -59,6 +59,6 @@ import TransportSFTP
     @Test func permitsWholeWindowAtFirst() async throws {
         let window = RequestWindow(bytes: 4 << 20, requests: 128, pace: RequestPace())
         try await window.acquire(bytes: 4 << 20)
-        #expect(window.underway == 4 << 20)
+        #expect(window.inFlight == 4 << 20)
     }
 }

@@ -29,7 +29,7 @@ struct BodyThreads {
         case .bytes(let bytes): return .bytes(bytes, position: 0)
         case .file(let file, let offset, let length):
             let threads = readers.threads(for: file)
-            let canReadCached = observe == nil && readers.skipsCachedFiles
+            let canReadCached = observe == nil && readers.readsCachedFilesDirectly
             let body = FileBody(file, offset: offset, length: length, canReadCached: canReadCached) {
                 [mailbox] chunk throws(TransferError) in
                 try threads.submit { mailbox.post(.bodyRead(id, FileBody.fill(chunk, from: file, showing: observe))) }

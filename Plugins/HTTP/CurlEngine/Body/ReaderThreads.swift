@@ -3,16 +3,16 @@ package import TransportSupport
 /// The threads that read bytes outside the page cache. Each device has its own, so a disk that hangs does not delay files on another one.
 package struct ReaderThreads: Sendable {
     /// Whether the engine's thread reads cached bytes itself. The system may cache bytes at any time, even as a result of the check.
-    let skipsCachedFiles: Bool
+    let readsCachedFilesDirectly: Bool
     private let find: @Sendable (FileReader) -> WorkerThreads
 
     /// Creates reader threads.
     ///
     /// - Parameters:
-    ///   - skipsCachedFiles: Whether the engine's thread reads cached bytes itself.
+    ///   - readsCachedFilesDirectly: Whether the engine's thread reads cached bytes itself.
     ///   - find: Returns the threads for a file. Called on the engine's thread.
-    package init(skipsCachedFiles: Bool = true, _ find: @escaping @Sendable (FileReader) -> WorkerThreads) {
-        self.skipsCachedFiles = skipsCachedFiles
+    package init(readsCachedFilesDirectly: Bool = true, _ find: @escaping @Sendable (FileReader) -> WorkerThreads) {
+        self.readsCachedFilesDirectly = readsCachedFilesDirectly
         self.find = find
     }
 

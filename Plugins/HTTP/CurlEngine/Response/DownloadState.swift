@@ -26,7 +26,7 @@ struct DownloadState {
     private static let longestGathering = Duration.milliseconds(50)
     /// The number of chunks that each transfer always has: one to gather and one to write.
     private static let ownChunks = 2
-    private static let mostChunks = 8
+    private static let maximumChunks = 8
     /// The maximum number of bytes that libcurl offers in one call (CURLOPT_WRITEFUNCTION(3)).
     private static let maximumOffer = Int(CURL_MAX_WRITE_SIZE)
 
@@ -189,7 +189,7 @@ struct DownloadState {
     private mutating func makeChunk() -> WriteChunk? {
         if let storage = spares.popLast() { return WriteChunk(storage: storage) }
         if chunks >= Self.ownChunks {
-            guard chunks < Self.mostChunks, extraChunks.left > 0 else { return nil }
+            guard chunks < Self.maximumChunks, extraChunks.left > 0 else { return nil }
             extraChunks.left -= 1
         }
         chunks += 1

@@ -65,7 +65,7 @@ final class WriteQueue: Sendable {
     func write(to sink: any HTTPResponseSink, callLoop: () -> Void) -> Bool {
         for _ in 0..<Self.chunksAtOnce {
             guard let chunk = next() else { return false }
-            if handBack(DownloadState.write(chunk, to: sink)) { callLoop() }
+            if recordWritten(DownloadState.write(chunk, to: sink)) { callLoop() }
         }
         return true
     }
@@ -81,7 +81,7 @@ final class WriteQueue: Sendable {
     }
 
     /// - Returns: Whether to notify the loop.
-    private func handBack(_ chunk: WriteChunk) -> Bool {
+    private func recordWritten(_ chunk: WriteChunk) -> Bool {
         state.withLock { state in
             state.written.append(chunk)
             state.unwritten -= 1

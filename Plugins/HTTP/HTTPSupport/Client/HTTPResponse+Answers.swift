@@ -30,7 +30,7 @@ extension HTTPResponse {
     }
 
     /// Whether this is the page with which nginx, Apache or Go rejects a request without TLS to a port for TLS.
-    package var wantsTLS: Bool {
+    package var requiresTLS: Bool {
         let signs = ["HTTP request was sent to HTTPS port", "speaking plain HTTP to an SSL-enabled", "HTTP request to an HTTPS server"]
         let text = String(decoding: body, as: UTF8.self)
         return status == 400 && signs.contains { text.contains($0) }
@@ -38,7 +38,7 @@ extension HTTPResponse {
 
     /// Whether a broken connection may have caused the response. If a connection closes in one direction before the whole request has arrived,
     /// servers on SwiftNIO, Node and HAProxy call the request malformed. Repeating the request on another connection shows whether it really is.
-    package var mayBeOfCutRequest: Bool { status == 400 && !refusesClientCertificate && !wantsTLS }
+    package var mayBeOfCutRequest: Bool { status == 400 && !refusesClientCertificate && !requiresTLS }
 
     /// The server's explanation of a rejection: the first line of a text, or the text of a page. nil if there is no explanation, or if it repeats a
     /// secret.

@@ -27,7 +27,7 @@ final class DownloadPart: Sendable {
         var remote: RemoteFile?
         var writer: FileWriter?
         var received: ByteRanges
-        var plan: PiecePlan
+        var plan: RangePlan
         /// The number of bytes that this attempt has written.
         var written: Int64 = 0
         var confirmed: Int64
@@ -61,7 +61,7 @@ final class DownloadPart: Sendable {
     init(
         _ destination: DownloadDestination, isNamedByServer: Bool, continuing writer: FileWriter?, of known: RemoteFile?,
         having received: ByteRanges,
-        plan: PiecePlan, on threads: WorkerThreads, reporter: AttemptReporter
+        plan: RangePlan, on threads: WorkerThreads, reporter: AttemptReporter
     ) {
         self.destination = destination
         self.isNamedByServer = isNamedByServer
@@ -97,7 +97,7 @@ final class DownloadPart: Sendable {
     // MARK: Ranges
 
     /// Changes the plan of the next requests.
-    func plan<Result>(_ body: (inout PiecePlan) -> Result) -> Result { state.withLock { body(&$0.plan) } }
+    func plan<Result>(_ body: (inout RangePlan) -> Result) -> Result { state.withLock { body(&$0.plan) } }
 
     /// Stores a response's description of the file.
     func accept(_ remote: RemoteFile) {

@@ -51,7 +51,7 @@ package struct HTTPDownload: Sendable {
         var writer: FileWriter?
         var received = ByteRanges()
         let parallel = source.quirks.isChanging(source.file) ? 1 : parallel
-        var plan = PiecePlan(parallel: parallel, threshold: source.options.parallelThreshold)
+        var plan = RangePlan(parallel: parallel, threshold: source.options.parallelThreshold)
         // An empty file has no confirmed bytes, but its checkpoint may have its name.
         if let checkpoint, (0...RemoteFile.maximumLength).contains(checkpoint.confirmed),
             checkpoint.confirmed > 0 || RemoteFile(checkpoint)?.name != nil
@@ -73,7 +73,9 @@ package struct HTTPDownload: Sendable {
         if let length = known?.length, parallel > 1 || received.ranges.count > 1 {
             plan.add(received.gaps(upTo: length), of: length)
         } else {
-            plan.add(received.prefix > 0 ? Piece(start: received.prefix) : source.quirks.ignoresRanges(source.file) ? .whole : plan.first)
+            plan.add(
+                received.prefix > 0
+                    ? FileRange(start: received.prefix) : source.quirks.ignoresRanges(source.file) ? .whole : plan.first)
         }
         let part = DownloadPart(
             destination, isNamedByServer: isNamedByServer, continuing: writer, of: known, having: received, plan: plan, on: threads,
@@ -93,20 +95,20 @@ package struct HTTPDownload: Sendable {
             // A cancelled request ends immediately, even while the disk still writes its bytes.
             await part.seal()
             // The received bytes are worth saving, even after a cancellation.
-            await Task { try? await keep(part) }.value
+            await Task { try? await syncAndSave(part) }.value
             throw error
         }
     }
 
     /// Syncs the received bytes if the last sync is old enough, and saves a checkpoint for them.
-    func keepIfDue(_ part: DownloadPart) async throws {
+    func syncAndSaveIfDue(_ part: DownloadPart) async throws {
         guard part.remote?.validator != nil, let writer = part.writer, let extent = part.extent,
             try await writer.syncIfDue(upTo: extent.mark)
         else { return }
         try await save(extent, of: part)
     }
 
-    private func keep(_ part: DownloadPart) async throws {
+    private func syncAndSave(_ part: DownloadPart) async throws {
         guard part.remote?.validator != nil, let writer = part.writer, let extent = part.extent else { return }
         try await writer.sync(upTo: extent.mark)
         try await save(extent, of: part)

@@ -11,7 +11,7 @@ import TransferCore
 final class KeyboardAnswers {
     private let password: Secret
     /// The number of prompts that still get the password. A server that keeps asking then gets empty answers.
-    private var rest = 3
+    private var remainingPasswords = 3
 
     init(_ password: Secret) {
         self.password = password
@@ -24,8 +24,8 @@ final class KeyboardAnswers {
         guard let prompts = unsafe prompts, let responses = unsafe responses else { return }
         for index in 0..<Int(max(0, count)) {
             let isHidden = unsafe prompts[index].echo == 0
-            let answer = isHidden && rest > 0 ? password.reveal() : ""
-            if isHidden { rest -= 1 }
+            let answer = isHidden && remainingPasswords > 0 ? password.reveal() : ""
+            if isHidden { remainingPasswords -= 1 }
             // libssh2 frees the copy.
             guard let text = unsafe strdup(answer) else { continue }
             unsafe responses[index].text = text

@@ -19,7 +19,7 @@ final class ConnectionEnding: Sendable {
     var outcome: Outcome? { state.withLock { $0.outcome } }
 
     /// Stores the reason and resumes the waiting tasks. This is the last action of the connection's thread.
-    func tell(_ error: TransferError?) {
+    func resolve(_ error: TransferError?) {
         let outcome = Outcome(error: error)
         let waiters = state.withLock { state in
             defer { state.waiters = [] }

@@ -61,7 +61,7 @@ final class ConnectionLoop {
             }
         }
         for channel in channels { channel.connectionEnded(error) }
-        ending.tell(error)
+        ending.resolve(error)
     }
 
     /// Takes the credentials out of their holder, because a connection may stay open for hours without needing them again.

@@ -35,22 +35,22 @@ final class ConnectionMailbox: Sendable {
     }
 
     private let state = Locked(State())
-    private let wakeUp: FileDescriptor
-    private let doorbell: FileDescriptor
+    private let wakePipeReader: FileDescriptor
+    private let wakePipeWriter: FileDescriptor
 
     init() throws(TransferError) {
         do {
-            (wakeUp, doorbell) = try FileDescriptor.privatePipe()
+            (wakePipeReader, wakePipeWriter) = try FileDescriptor.privatePipe()
         } catch {
             throw TransferError(
                 .noSpace, .internalFailure, "Cannot create a pipe: this machine is out of file descriptors.", cause: "\(error)")
         }
-        for end in [wakeUp, doorbell] { _ = fcntl(end.rawValue, F_SETFL, O_NONBLOCK) }
+        for end in [wakePipeReader, wakePipeWriter] { _ = fcntl(end.rawValue, F_SETFL, O_NONBLOCK) }
     }
 
     deinit {
-        try? wakeUp.close()
-        try? doorbell.close()
+        try? wakePipeReader.close()
+        try? wakePipeWriter.close()
     }
 
     func nextID() -> ChannelRequest.ID {
@@ -70,13 +70,13 @@ final class ConnectionMailbox: Sendable {
             state.commands.append(command)
             return (true, state.wakes())
         }
-        if isAsleep { ring() }
+        if isAsleep { wakeThread() }
         return isTaken
     }
 
     /// Makes the thread check its channels.
     func wake() {
-        if state.withLock({ $0.wakes() }) { ring() }
+        if state.withLock({ $0.wakes() }) { wakeThread() }
     }
 
     /// Makes the thread stop as soon as possible.
@@ -85,14 +85,14 @@ final class ConnectionMailbox: Sendable {
             state.isStopping = true
             return state.wakes()
         }
-        if isAsleep { ring() }
+        if isAsleep { wakeThread() }
     }
 
     /// Wakes the thread with a byte in the pipe. Called without the lock. If the byte arrives after the thread woke, the thread only checks once
     /// more.
-    private func ring() {
+    private func wakeThread() {
         // If the pipe is full, the write fails, but the thread wakes anyway.
-        _ = try? doorbell.writeAll([0])
+        _ = try? wakePipeWriter.writeAll([0])
     }
 
     // MARK: From the connection's thread
@@ -125,14 +125,14 @@ final class ConnectionMailbox: Sendable {
             return state.isWoken
         }
         var polled = descriptors.map { pollfd(fd: $0.descriptor, events: Int16(truncatingIfNeeded: $0.events), revents: 0) }
-        polled.append(pollfd(fd: wakeUp.rawValue, events: Int16(POLLIN), revents: 0))
+        polled.append(pollfd(fd: wakePipeReader.rawValue, events: Int16(POLLIN), revents: 0))
         _ = unsafe poll(&polled, nfds_t(polled.count), isWoken ? 0 : milliseconds)
         state.withLock { state in
             state.isWaiting = false
             state.isWoken = false
         }
         if polled[polled.count - 1].revents != 0 {
-            _ = unsafe withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { unsafe try? wakeUp.read(into: $0) }
+            _ = unsafe withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { unsafe try? wakePipeReader.read(into: $0) }
         }
         return polled.dropLast().map { Int32($0.revents) }
     }

@@ -29,7 +29,7 @@ struct HostKeyCheck {
             }
         }
         self.known = known
-        for fault in known.faults.prefix(Self.mostFaultsLogged) {
+        for fault in known.faults.prefix(Self.maximumFaultsLogged) {
             logger.warning(
                 "A line of a known hosts file is invalid and was ignored",
                 metadata: ["line": "\(fault.place)", "hasMarker": "\(fault.hasMarker)"])
@@ -41,7 +41,7 @@ struct HostKeyCheck {
         }
     }
 
-    private static let mostFaultsLogged = 10
+    private static let maximumFaultsLogged = 10
 
     /// A list of the invalid lines, for an error about an unknown server.
     private var faultyLines: String {

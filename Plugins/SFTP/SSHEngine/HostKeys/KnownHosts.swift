@@ -43,7 +43,7 @@ package struct KnownHosts: Sendable {
     package private(set) var entries: [Entry] = []
     /// The first invalid lines. They are ignored.
     package private(set) var faults: [Fault] = []
-    private static let mostFaults = 100
+    private static let maximumFaults = 100
 
     /// Creates an empty collection.
     package init() {}
@@ -54,7 +54,7 @@ package struct KnownHosts: Sendable {
             if let entry = Self.entry(line, file: file, line: index + 1) {
                 entries.append(entry)
             } else if let first = line.first(where: { $0 != 0x20 && $0 != 0x09 && $0 != 0x0D }), first != UInt8(ascii: "#"),
-                faults.count < Self.mostFaults
+                faults.count < Self.maximumFaults
             {
                 faults.append(Fault(place: "\(file):\(index + 1)", hasMarker: first == UInt8(ascii: "@")))
             }

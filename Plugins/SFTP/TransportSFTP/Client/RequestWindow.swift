@@ -15,7 +15,7 @@ package final class RequestWindow: Sendable {
         var requests: Int
         /// The numbers of bytes and requests by which the window can still grow.
         var growth: (bytes: Int, requests: Int)
-        var underway = 0
+        var inFlight = 0
         /// The pace that limits the use of the window; nil to use the whole window.
         var pace: RequestPace?
         var waiters: [Waiter] = []
@@ -27,9 +27,9 @@ package final class RequestWindow: Sendable {
             var admitted = 0
             let limit = pace?.limit ?? .max
             while admitted < waiters.count, waiters[admitted].bytes <= bytes, waiters[admitted].requests <= requests,
-                underway == 0 || underway + waiters[admitted].bytes <= limit
+                inFlight == 0 || inFlight + waiters[admitted].bytes <= limit
             {
-                underway += waiters[admitted].bytes
+                inFlight += waiters[admitted].bytes
                 bytes -= waiters[admitted].bytes
                 requests -= waiters[admitted].requests
                 admitted += 1
@@ -51,7 +51,7 @@ package final class RequestWindow: Sendable {
     }
 
     /// The number of acquired bytes that were not released yet.
-    package var underway: Int { state.withLock { $0.underway } }
+    package var inFlight: Int { state.withLock { $0.inFlight } }
 
     /// Waits until the given numbers of bytes and requests can be in flight. Release them with ``release(bytes:requests:)``.
     ///
@@ -88,7 +88,7 @@ package final class RequestWindow: Sendable {
     package func release(bytes: Int, requests: Int = 1) {
         let admitted = state.withLock { state in
             let more = (bytes: min(bytes, state.growth.bytes), requests: min(requests, state.growth.requests))
-            state.underway -= bytes
+            state.inFlight -= bytes
             state.pace?.note(bytes)
             state.growth.bytes -= more.bytes
             state.growth.requests -= more.requests

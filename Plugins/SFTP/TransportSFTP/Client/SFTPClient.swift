@@ -49,7 +49,7 @@ package final class SFTPClient: Sendable {
     let newFileModes = NewFileModes()
 
     /// The number of content bytes in flight, in both directions.
-    var contentUnderway: Int { uploads.underway + downloads.underway }
+    var contentInFlight: Int { uploads.inFlight + downloads.inFlight }
 
     /// The name of the server for messages, such as `sftp.example.com`.
     package let serverName: String

@@ -39,7 +39,7 @@ extension Status {
         case .lockConflict: return error(.transient, .serverError, "\(name) is locked at \(server).")
         case .fileExists: return .remoteFileExists(name, at: server)
         case .unsupported: return error(.unsupported, .unsupported, "\(server) does not support an operation that \(name) needs.")
-        case .isNoFolder, .invalidName, .linkLoop: return error(.permanent, .rejected, "\(server) can't access a file named \(name).")
+        case .notAFolder, .invalidName, .linkLoop: return error(.permanent, .rejected, "\(server) can't access a file named \(name).")
         case .invalidHandle, .endOfFile:
             return error(.protocolViolation, .badAnswer, "\(server) lost the open file \(name).")
         case .badMessage where isAboutPath:

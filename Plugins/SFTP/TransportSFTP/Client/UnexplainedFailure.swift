@@ -17,13 +17,13 @@ final class UnexplainedFailures: Sendable {
     private let counts = Locked<[File: Int]>([:])
     private static let tolerated = 2
     /// The maximum number of counted files. Failures of further files stay transient.
-    private static let mostFiles = 10_000
+    private static let maximumFiles = 10_000
 
     /// - Returns: The error for the queue. It is transient the first two times, and then permanent.
     func error(for failure: UnexplainedFailure, of attempt: FileAttempt) -> TransferError {
         let file = File(transferID: attempt.transferID, endpoint: attempt.endpoint)
         let isGivenUp = counts.withLock { counts in
-            guard counts[file] != nil || counts.count < Self.mostFiles else { return false }
+            guard counts[file] != nil || counts.count < Self.maximumFiles else { return false }
             let count = counts[file, default: 0] + 1
             counts[file] = count > Self.tolerated ? nil : count
             return count > Self.tolerated

@@ -24,7 +24,7 @@ package struct Status: Hashable, Sendable {
         package static let noSpace = Code(rawValue: 14)
         package static let quotaExceeded = Code(rawValue: 15)
         package static let lockConflict = Code(rawValue: 17)
-        package static let isNoFolder = Code(rawValue: 19)
+        package static let notAFolder = Code(rawValue: 19)
         package static let invalidName = Code(rawValue: 20)
         package static let linkLoop = Code(rawValue: 21)
     }

@@ -20,7 +20,7 @@ actor ConnectionPool {
         var load: (Int, Int) { (isBusy ? 1 : 0, files) }
 
         /// Whether so much content is in flight that small files would wait.
-        var isBusy: Bool { connection.client.contentUnderway >= ConnectionPool.busyBytes }
+        var isBusy: Bool { connection.client.contentInFlight >= ConnectionPool.busyBytes }
 
         func isSilent(for limit: Duration, _ policy: PoolPolicy) -> Bool {
             connection.client.unansweredSince.map { policy.now() - $0 >= limit } ?? false
@@ -56,7 +56,7 @@ actor ConnectionPool {
 
         /// Returns whether the pool may open another connection now.
         func mayOpen(_ policy: PoolPolicy) -> Bool {
-            openings.count < policy.openingsAtOnce && pausedUntil.map { $0 <= policy.now() } ?? true
+            openings.count < policy.maximumOpenings && pausedUntil.map { $0 <= policy.now() } ?? true
         }
     }
 
@@ -222,7 +222,7 @@ actor ConnectionPool {
         }
         guard let index = groups[endpoint]?.members.firstIndex(where: { $0.number == number }) else { return }
         groups[endpoint]?.members[index].files -= 1
-        if isGivenUp, let member = groups[endpoint]?.members[index], member.isSilent(for: policy.silenceAfterGivingUp, policy) {
+        if isGivenUp, let member = groups[endpoint]?.members[index], member.isSilent(for: policy.silenceAfterCancellation, policy) {
             groups[endpoint]?.members.remove(at: index)
             return retire(member, of: endpoint)
         }

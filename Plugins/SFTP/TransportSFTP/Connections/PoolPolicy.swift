@@ -6,7 +6,7 @@ package struct PoolPolicy: Sendable {
     package var filesBeforeNext = 2
     /// The maximum number of connections that are opened in parallel after the first one. OpenSSH's server by default allows 10 unauthenticated
     /// connections from all clients together (`MaxStartups`, sshd_config(5)).
-    package var openingsAtOnce = 3
+    package var maximumOpenings = 3
     /// The time without files after which a connection is closed.
     package var idleTime = Duration.seconds(60)
     /// The time to wait after a failed attempt to connect before the next one.
@@ -20,7 +20,7 @@ package struct PoolPolicy: Sendable {
     /// so that the next attempt uses another connection.
     package var silence = Duration.seconds(45)
     /// The time without a response after which a connection gets no further files, if an attempt on it was cancelled.
-    package var silenceAfterGivingUp = Duration.seconds(5)
+    package var silenceAfterCancellation = Duration.seconds(5)
     /// The interval at which tasks that wait for a connection report activity. Without this, the queue's stall timeout would end several attempts
     /// that wait for one connection. The steps of connecting have their own limits.
     package var activityInterval = Duration.seconds(5)

@@ -7,7 +7,7 @@ struct SFTPDownload {
     let connection: PooledConnection
     let features: SFTPFeatures
     let others: ConnectionLender
-    let place: RemotePlace
+    let place: RemoteFilePaths
     let destination: DownloadDestination
     let checkpoint: Checkpoint?
     let options: AttemptOptions
@@ -23,7 +23,7 @@ struct SFTPDownload {
     ) throws(TransferError) {
         self.connection = connection
         self.features = features
-        place = RemotePlace(attempt.remotePath, at: server.address)
+        place = RemoteFilePaths(attempt.remotePath, at: server.address)
         self.server = server
         self.others = others
         self.threads = threads
@@ -222,7 +222,7 @@ struct SFTPDownload {
     private func verify(_ content: LocalContent, _ receipt: inout TransferReceipt) async throws {
         let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
         if let expected {
-            guard try await comparison.isThat(expected, of: content) else {
+            guard try await comparison.hasChecksum(expected, of: content) else {
                 throw TransferError(
                     .resumeLost, .checksumMismatch,
                     "The download of \(place.name) does not match the expected checksum, so it can't be used.")

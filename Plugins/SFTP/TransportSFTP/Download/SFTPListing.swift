@@ -5,10 +5,10 @@ struct SFTPListing {
     /// The number of responses that are requested before the first one arrives. A small folder then takes one round trip after it is opened.
     private static let answersAhead = 4
     /// The maximum number of consecutive responses without names. It prevents an endless listing.
-    private static let mostEmptyAnswers = 100
+    private static let maximumEmptyAnswers = 100
 
     private let client: SFTPClient
-    private let place: RemotePlace
+    private let place: RemoteFilePaths
     private let resolvesLinks: Bool
     private let receive: @Sendable ([RemoteEntry]) async throws -> Void
 
@@ -17,7 +17,7 @@ struct SFTPListing {
         receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void
     ) {
         client = connection.client
-        place = RemotePlace(attempt.remotePath, at: server.address)
+        place = RemoteFilePaths(attempt.remotePath, at: server.address)
         resolvesLinks = attempt.resolvesLinks
         self.receive = receive
     }
@@ -57,7 +57,7 @@ struct SFTPListing {
             switch try await asked.removeFirst().answer() {
             case .names(let files):
                 emptyAnswers = files.isEmpty ? emptyAnswers + 1 : 0
-                guard emptyAnswers <= Self.mostEmptyAnswers else { throw client.unexpected }
+                guard emptyAnswers <= Self.maximumEmptyAnswers else { throw client.unexpected }
                 for start in stride(from: 0, to: files.count, by: Self.questionsAtOnce) {
                     let entries = try await entries(Array(files[start..<min(start + Self.questionsAtOnce, files.count)]))
                     if !entries.isEmpty { try await receive(entries) }

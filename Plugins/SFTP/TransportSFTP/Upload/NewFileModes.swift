@@ -11,7 +11,7 @@ final class NewFileModes: Sendable {
 
     /// The permissions of an incomplete part file. The account must be able to write it to resume.
     static let hidden: UInt32 = 0o600
-    private static let mostKeys = 1_000
+    private static let maximumKeys = 1_000
     private let modes = Locked<[Key: UInt32]>([:])
 
     /// Returns whether a part file can be created hidden, because its final permissions are known.
@@ -36,7 +36,7 @@ final class NewFileModes: Sendable {
         // The response is not awaited. The server gets this request before the first byte, and processes requests in order.
         client.submit(.fsetstat(handle, .permissions(Self.hidden))) { [self] result in
             guard case .success(.status(let status)) = result, status.code == .ok else { return }
-            modes.withLock { if $0.count < Self.mostKeys { $0[key] = mode } }
+            modes.withLock { if $0.count < Self.maximumKeys { $0[key] = mode } }
         }
         return mode
     }

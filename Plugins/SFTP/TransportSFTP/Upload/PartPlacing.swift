@@ -5,12 +5,12 @@ import TransferCore
 struct PartPlacing: Sendable {
     let client: SFTPClient
     let features: SFTPFeatures
-    let place: RemotePlace
+    let place: RemoteFilePaths
     let part: [UInt8]
     let policy: OverwritePolicy
     let source: UploadSource
 
-    private static let mostNumbers = 1_000
+    private static let maximumNumbers = 1_000
 
     static func lost(_ name: String, at server: String) -> TransferError {
         TransferError(.resumeLost, .uploadGone, "The part file of \(name) is no longer at \(server). The upload restarts.")
@@ -21,19 +21,19 @@ struct PartPlacing: Sendable {
     /// Checks before the first byte whether the policy keeps an existing file, so that nothing is sent.
     ///
     /// - Returns: The receipt for the existing file; nil to send the file.
-    func receiptIfLeft() async throws -> TransferReceipt? {
+    func receiptIfKept() async throws -> TransferReceipt? {
         guard policy != .rename, let found = try await client.attributesIfThere(place.final) else { return nil }
         if policy == .never { throw TransferError.remoteFileExists(place.name, at: client.serverName) }
         if found.kind == .folder, policy != .skip { throw isFolder }
         let size = policy == .always || found.kind == .folder ? nil : try found.checkedSize(of: place.name, at: client.serverName)
-        let isLeft =
+        let isKept =
             switch policy {
             case .skip: true
             case .different: source.growth == nil && size == source.size && age(of: found) == 0
             case .newer: source.growth == nil && (age(of: found) ?? 1) <= 0
             default: false
             }
-        guard isLeft else { return nil }
+        guard isKept else { return nil }
         // The existing file may have any size, because it is kept unchanged.
         return receipt(bytes: source.growth == nil ? source.size : size ?? 0, place.final)
     }
@@ -62,7 +62,7 @@ struct PartPlacing: Sendable {
             try await client.perform(.remove(part))
             return receipt(bytes: size, place.final)
         case .rename:
-            for number in 0..<Self.mostNumbers {
+            for number in 0..<Self.maximumNumbers {
                 let candidate = place.numbered(number)
                 // Each name is checked first, because some servers replace a file when they rename.
                 guard try await client.attributesIfThere(candidate) == nil else { continue }
@@ -125,7 +125,7 @@ struct PartPlacing: Sendable {
     ///
     /// - Returns: The receipt if it was renamed; nil if the part file is complete and not renamed.
     /// - Throws: A `TransferError` of the class `resumeLost` if neither file exists.
-    func settle(_ checkpoint: UploadCheckpoint, size: Int64) async throws -> TransferReceipt? {
+    func finishAfterLostResponse(_ checkpoint: UploadCheckpoint, size: Int64) async throws -> TransferReceipt? {
         if let found = try await client.attributesIfThere(part) {
             guard found.size == UInt64(exactly: size) else { throw Self.lost(place.name, at: client.serverName) }
             return nil

@@ -76,7 +76,7 @@ final class PartWriter: Sendable {
                 return end
             }
             group.addTask {
-                for await count in positions where self.schedule.withLock({ $0.isDue(count) }) { try await self.keep() }
+                for await count in positions where self.schedule.withLock({ $0.isDue(count) }) { try await self.syncAndSave() }
                 return nil
             }
             var end: Int64?
@@ -120,7 +120,7 @@ final class PartWriter: Sendable {
         if case .growing(let end) = growth.extent, end <= offset {
             // The producer may wait until the sent bytes are confirmed.
             try await drained()
-            try await keep()
+            try await syncAndSave()
         }
         try await growth.waitUntilReadable(at: offset)
         let end: Int64
@@ -181,7 +181,7 @@ final class PartWriter: Sendable {
     // MARK: Checkpoints
 
     /// Syncs the confirmed bytes on the server, and saves a checkpoint for them.
-    private func keep() async throws {
+    private func syncAndSave() async throws {
         let (positions, count) = state.withLock { ($0.positions, $0.count) }
         guard record.isOutdated(positions) else { return }
         if features.offers(.fsync) { try await finish(client.begin(.fsync(handle))) }
@@ -211,7 +211,7 @@ final class PartWriter: Sendable {
     }
 
     /// Saves a checkpoint for the bytes that the server has synced.
-    func vouch() async throws {
+    func saveSynced() async throws {
         let positions = state.withLock { $0.positions }
         if record.isOutdated(positions) { try await save(positions) }
     }
@@ -224,7 +224,7 @@ final class PartWriter: Sendable {
 
     /// Saves a checkpoint at the end of an incomplete attempt. It confirms the bytes that the server syncs in time. Otherwise, it stores the bytes
     /// that the server acknowledged, and the next attempt checks them.
-    func keepBeforeEnd() async {
+    func saveBeforeEnd() async {
         let (positions, isOpen, isSynced) = state.withLock { ($0.positions, $0.isOpen, $0.isSynced) }
         guard record.isOutdated(positions) else { return }
         // A separate task, because the attempt's task may be cancelled.

@@ -7,7 +7,7 @@ struct SFTPUpload {
     let connection: PooledConnection
     let features: SFTPFeatures
     let others: ConnectionLender
-    let place: RemotePlace
+    let place: RemoteFilePaths
     let part: [UInt8]
     let file: FileReader
     let options: AttemptOptions
@@ -32,7 +32,7 @@ struct SFTPUpload {
         self.file = file
         self.threads = threads
         self.reporter = reporter
-        place = RemotePlace(attempt.remotePath, at: server.address)
+        place = RemoteFilePaths(attempt.remotePath, at: server.address)
         options = attempt.options
         known = attempt.checkpoint.flatMap { stored in UploadCheckpoint(stored).map { ($0, stored.confirmed) } }
         isRepeated = attempt.number > 1
@@ -72,17 +72,17 @@ struct SFTPUpload {
         }
         if let known, known.checkpoint.stage == .placing {
             let size = known.confirmed
-            if var receipt = try await placing.settle(known.checkpoint, size: size) {
+            if var receipt = try await placing.finishAfterLostResponse(known.checkpoint, size: size) {
                 reporter.report(sent: size, confirmed: size)
                 receipt.checksum = known.checkpoint.checksum
                 return receipt
             }
-            return try await give(placing, name: size, checksum: known.checkpoint.checksum)
+            return try await moveIntoPlace(placing, name: size, checksum: known.checkpoint.checksum)
         }
         let checkpoint = known?.checkpoint ?? plan
         // Opening connections takes a while, so it starts before the check of the existing file. The check rarely makes the connections unnecessary.
         if checkpoint.ranges != nil { await others.prepare(mostWriters - 1) }
-        if known == nil, !isNamed, let receipt = try await placing.receiptIfLeft() {
+        if known == nil, !isNamed, let receipt = try await placing.receiptIfKept() {
             reporter.report(sent: receipt.bytes, confirmed: receipt.bytes)
             return receipt
         }
@@ -106,12 +106,12 @@ struct SFTPUpload {
             var (size, warnings) = try await write(writer, record, mode)
             let checksum = try await verify(size, &warnings)
             record.end()
-            var receipt = try await give(placing, name: size, checksum: checksum)
+            var receipt = try await moveIntoPlace(placing, name: size, checksum: checksum)
             receipt.warnings += part.warnings + warnings
             return receipt
         } catch {
             let isKept = !Self.dropsPart(error)
-            if isKept { await writer.keepBeforeEnd() }
+            if isKept { await writer.saveBeforeEnd() }
             writer.close()
             throw isKept ? namingPart(error) : error
         }
@@ -222,9 +222,9 @@ struct SFTPUpload {
             _ = try await writer.write()
             _ = try await writer.finish()
             // Saves a checkpoint now, because other writers may take long.
-            try await writer.vouch()
+            try await writer.saveSynced()
         } catch {
-            await writer.keepBeforeEnd()
+            await writer.saveBeforeEnd()
             writer.close()
             throw error
         }
@@ -256,7 +256,7 @@ struct SFTPUpload {
 
     // MARK: The name
 
-    private func give(_ placing: PartPlacing, name size: Int64, checksum: String?) async throws -> TransferReceipt {
+    private func moveIntoPlace(_ placing: PartPlacing, name size: Int64, checksum: String?) async throws -> TransferReceipt {
         var receipt: TransferReceipt
         if isNamed {
             receipt = placing.receipt(bytes: size, part)

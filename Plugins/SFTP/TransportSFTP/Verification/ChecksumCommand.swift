@@ -35,7 +35,7 @@ package enum ChecksumCommand {
 
     /// Encodes a byte for `printf` (POSIX, printf, `%b`).
     private static func encode(_ byte: UInt8) -> [UInt8] {
-        guard !RemotePlace.isSafe(byte) else { return [byte] }
+        guard !RemoteFilePaths.isSafe(byte) else { return [byte] }
         return Array("\\0".utf8) + [6, 3, 0].map { UInt8(ascii: "0") + (byte >> $0 & 7) }
     }
 

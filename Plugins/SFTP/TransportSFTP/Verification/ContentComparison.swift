@@ -32,8 +32,8 @@ struct ContentComparison {
     /// - Throws: A `TransferError`. Its class is `unsupported` if the server can't compute checksums and does not allow the file to be read back.
     func compare(_ path: [UInt8], _ name: String, with local: LocalContent) async throws -> Outcome {
         // Covers the time in which the server is busy, which it does not report.
-        let word = reportActivity(for: local.size)
-        defer { word.cancel() }
+        let activityReports = reportActivity(for: local.size)
+        defer { activityReports.cancel() }
         async let found = connection.checksums.digest(of: path, size: local.size)
         let digest = try await local.checksum(.sha256, on: threads)
         if let remote = try await found {
@@ -41,7 +41,7 @@ struct ContentComparison {
             if remote == same { return Outcome(digest: same) }
             // The shell may find another file under this path than SFTP does, so the content read over SFTP decides.
         }
-        word.cancel()
+        activityReports.cancel()
         let isSame = try await readBack(path, name, local)
         let warning = "\(connection.client.serverName) can't compute a checksum of \(name), so the whole file was read back and compared."
         return Outcome(digest: isSame ? digest : nil, warnings: [warning])
@@ -50,9 +50,9 @@ struct ContentComparison {
     /// Returns whether a local file has the given checksum.
     ///
     /// - Throws: A `TransferError` if the file can't be read, or `CancellationError`.
-    func isThat(_ digest: Checksum, of local: LocalContent) async throws -> Bool {
-        let word = reportActivity(for: local.size)
-        defer { word.cancel() }
+    func hasChecksum(_ digest: Checksum, of local: LocalContent) async throws -> Bool {
+        let activityReports = reportActivity(for: local.size)
+        defer { activityReports.cancel() }
         return try await local.checksum(digest.algorithm, on: threads) == digest
     }
 

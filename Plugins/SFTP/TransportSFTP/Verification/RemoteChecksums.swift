@@ -11,7 +11,7 @@ package protocol CommandRunner: Sendable {
 
 /// Requests checksums from the server of one connection. Files that wait at the same time share a command.
 package actor RemoteChecksums {
-    private struct Wanted {
+    private struct ChecksumRequest {
         let path: [UInt8]
         let size: Int64
         let answer: Once<Checksum?>
@@ -19,16 +19,16 @@ package actor RemoteChecksums {
 
     private let runner: (any CommandRunner)?
     /// Requests the algorithm of the server's checksum program, once.
-    private var question: Task<ChecksumAlgorithm?, Never>?
-    private var waiting: [Wanted] = []
+    private var algorithmTask: Task<ChecksumAlgorithm?, Never>?
+    private var waiting: [ChecksumRequest] = []
     private var running = 0
 
     /// Two commands, so that small files do not wait for a large one.
-    private static let mostAtOnce = 2
+    private static let maximumConcurrent = 2
     /// The maximum number of files of one command.
-    private static let mostFiles = 100
+    private static let maximumFiles = 100
     /// The maximum number of bytes of the files of one command. A larger file has its own command.
-    private static let mostBytes: Int64 = 256 << 20
+    private static let maximumBytes: Int64 = 256 << 20
 
     /// - Parameter runner: Runs commands on the server; nil if the server runs no commands.
     package init(_ runner: (any CommandRunner)?) {
@@ -45,11 +45,11 @@ package actor RemoteChecksums {
     }
 
     private func ask() async -> ChecksumAlgorithm? {
-        if let question { return await question.value }
+        if let algorithmTask { return await algorithmTask.value }
         // The input has no names, because a program that the server runs instead of a shell could misinterpret them.
-        let question = Task { await self.run([], within: Self.patience)?.algorithm }
-        self.question = question
-        return await question.value
+        let algorithmTask = Task { await self.run([], within: Self.patience)?.algorithm }
+        self.algorithmTask = algorithmTask
+        return await algorithmTask.value
     }
 
     /// Returns the checksum of a file on the server.
@@ -59,15 +59,15 @@ package actor RemoteChecksums {
     package nonisolated func digest(of path: [UInt8], size: Int64) async throws -> Checksum? {
         guard try await algorithm() != nil else { return nil }
         let answer = Once<Checksum?>()
-        await add(Wanted(path: path, size: size, answer: answer))
+        await add(ChecksumRequest(path: path, size: size, answer: answer))
         return try await answer.valueUnlessCancelled { Task { await self.remove(answer) } }
     }
 
     /// The number of files whose command has not started.
     package var backlog: Int { waiting.count }
 
-    private func add(_ wanted: Wanted) {
-        waiting.append(wanted)
+    private func add(_ request: ChecksumRequest) {
+        waiting.append(request)
         startCommands()
     }
 
@@ -76,10 +76,10 @@ package actor RemoteChecksums {
     }
 
     private func startCommands() {
-        while running < Self.mostAtOnce, let first = waiting.first {
+        while running < Self.maximumConcurrent, let first = waiting.first {
             var bytes = first.size
             var count = 1
-            while count < min(waiting.count, Self.mostFiles), bytes + waiting[count].size <= Self.mostBytes {
+            while count < min(waiting.count, Self.maximumFiles), bytes + waiting[count].size <= Self.maximumBytes {
                 bytes += waiting[count].size
                 count += 1
             }
@@ -90,13 +90,13 @@ package actor RemoteChecksums {
         }
     }
 
-    private func compute(_ batch: [Wanted], _ bytes: Int64) async {
+    private func compute(_ batch: [ChecksumRequest], _ bytes: Int64) async {
         let digests = await run(batch.map(\.path), within: Self.patience + .seconds(bytes / Self.slowest))?.digests ?? []
-        for (index, wanted) in batch.enumerated() {
-            wanted.answer.resume(.success(index < digests.count ? digests[index] : nil))
+        for (index, request) in batch.enumerated() {
+            request.answer.resume(.success(index < digests.count ? digests[index] : nil))
         }
         // After a failed command, no further checksums are requested.
-        if digests.isEmpty { question = Task { nil } }
+        if digests.isEmpty { algorithmTask = Task { nil } }
         running -= 1
         startCommands()
     }

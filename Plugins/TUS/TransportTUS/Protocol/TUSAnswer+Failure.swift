@@ -14,7 +14,7 @@ extension TUSAnswer {
     /// - Parameter versions: The server's versions, if an extra request was needed to get them.
     func failure(versions: String? = nil) -> TransferError {
         switch status {
-        case 201 where hasMadeAnother:
+        case 201 where hasCreatedAnotherUpload:
             error(.permanent, .badAnswer, "created another upload (201) in response to PATCH; it ignores X-HTTP-Method-Override")
         case 200..<300: unexpectedSuccess
         case 300..<400: redirected
@@ -77,12 +77,12 @@ extension TUSAnswer {
     private func leftToExpire(_ code: TransferError.Code, _ what: String) -> TransferError { error(.unsupported, code, what) }
 
     /// The error for a page of another service, such as a login page, in front of the tus server. A later request may still remove the upload.
-    private var somethingInTheWay: TransferError { error(.unreachable, .notThisProtocol, "is not a tus server at the moment") }
+    private var notATUSServerNow: TransferError { error(.unreachable, .notThisProtocol, "is not a tus server at the moment") }
 
     private var target: String { location.flatMap(Origin.init).map { " to \($0)" } ?? "" }
 
     private var redirected: TransferError {
-        if request == .delete { return somethingInTheWay }
+        if request == .delete { return notATUSServerNow }
         guard request.isCreation else { return error(.protocolViolation, .badAnswer, "redirected a request for an upload that it has") }
         // Only 307 and 308 keep the method (RFC 9110, section 15.4). The message omits the path, which may be secret.
         let keepsMethod = status == 307 || status == 308
@@ -94,7 +94,7 @@ extension TUSAnswer {
     }
 
     private var unexpectedSuccess: TransferError {
-        if request == .delete { return somethingInTheWay }
+        if request == .delete { return notATUSServerNow }
         if !isFromTUSServer, response.headers[dialect.versionHeader] != nil { return versionRefused(nil) }
         if request.isCreation { return error(.unreachable, .notThisProtocol, "is not a tus server at this address; check the address") }
         if !isFromTUSServer { return error(.protocolViolation, .badAnswer, "sent a response without a tus version") }

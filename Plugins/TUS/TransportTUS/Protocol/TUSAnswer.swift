@@ -32,10 +32,10 @@ struct TUSAnswer {
     var status: Int { response.status }
 
     /// Whether the request succeeded according to the protocol. Some servers respond to `OPTIONS` without a version.
-    var isSuccess: Bool { (200..<300).contains(status) && (isFromTUSServer || request == .options) && !hasMadeAnother }
+    var isSuccess: Bool { (200..<300).contains(status) && (isFromTUSServer || request == .options) && !hasCreatedAnotherUpload }
 
     /// Whether the server created another upload in response to `PATCH`, because it ignores `X-HTTP-Method-Override`.
-    var hasMadeAnother: Bool { request == .patch && reply.method != request.rawValue && status == 201 }
+    var hasCreatedAnotherUpload: Bool { request == .patch && reply.method != request.rawValue && status == 201 }
 
     /// Whether this is the page with which nginx rejects all requests of a client that has no valid certificate.
     var refusesCertificate: Bool { !isFromTUSServer && response.refusesClientCertificate }

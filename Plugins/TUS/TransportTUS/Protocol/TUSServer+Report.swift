@@ -19,7 +19,7 @@ extension TUSServer {
         if let report = try report(named) { return report }
         if !named.isSuccess, named.failure().asksToBackOff { throw named.failure() }
         // A tus server responds with its version also for a missing upload.
-        let missing = try await ask(.head) { try await send(.head, to: addressOfNothing) }
+        let missing = try await ask(.head) { try await send(.head, to: urlOfMissingUpload) }
         if missing.isFromTUSServer { return EndpointReport(version: dialect.version, latency: answer.reply.latency) }
         if missing.status == 401 || missing.status == 407 { throw missing.failure() }
         throw try await refused(answer)
@@ -44,7 +44,7 @@ extension TUSServer {
     }
 
     /// The URL of an upload that does not exist, below the endpoint's address.
-    private var addressOfNothing: String {
+    private var urlOfMissingUpload: String {
         guard var components = URLComponents(string: address) else { return address }
         components.percentEncodedPath += (components.percentEncodedPath.hasSuffix("/") ? "" : "/") + "transferkit-asks-if-this-is-tus"
         return components.string ?? address

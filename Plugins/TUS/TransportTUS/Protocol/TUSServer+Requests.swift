@@ -5,7 +5,7 @@ import TransferCore
 import TransportSupport
 
 extension TUSServer {
-    private static let maximumUnansweredQuestions = 2
+    private static let maximumUnansweredOptionsRequests = 2
     /// The time before the next request for features to a server that did not respond.
     private static let guessLifetime = Duration.seconds(10 * 60)
     /// A request that was cancelled before this time does not count as unanswered.
@@ -20,12 +20,12 @@ extension TUSServer {
     func features(for verification: Verification) async throws -> TUSFeatures {
         let features = try await profiles.features(of: address) {
             // Uploads must not wait for a server that never responds to OPTIONS.
-            guard profiles.quirks(of: address).unansweredQuestions < Self.maximumUnansweredQuestions else {
-                profiles.learn(of: address) { $0.unansweredQuestions -= 1 }
+            guard profiles.quirks(of: address).unansweredOptionsRequests < Self.maximumUnansweredOptionsRequests else {
+                profiles.learn(of: address) { $0.unansweredOptionsRequests -= 1 }
                 return (.guess, lifetime: Self.guessLifetime)
             }
             let answer = try await askForFeatures()
-            profiles.learn(of: address) { $0.unansweredQuestions = 0 }
+            profiles.learn(of: address) { $0.unansweredOptionsRequests = 0 }
             switch answer.status {
             case 400 where answer.refusesCertificate: throw try await refused(answer)
             case 407, 412, 429, 503: throw try await refused(answer)
@@ -50,11 +50,11 @@ extension TUSServer {
         do {
             return try await ask(.options) { try await send(.options, to: address) }
         } catch let error as TransferError where error.code == .connectionLost {
-            profiles.learn(of: address) { $0.unansweredQuestions += 1 }
+            profiles.learn(of: address) { $0.unansweredOptionsRequests += 1 }
             throw error
         } catch let error as CancellationError {
             // The queue cancels stalled attempts, but users also cancel.
-            if profiles.now() - start >= Self.patience { profiles.learn(of: address) { $0.unansweredQuestions += 1 } }
+            if profiles.now() - start >= Self.patience { profiles.learn(of: address) { $0.unansweredOptionsRequests += 1 } }
             throw error
         }
     }
@@ -95,14 +95,14 @@ extension TUSServer {
         return try await ask(.create) {
             try await send(
                 .create, to: address, headers: headers, body: .file(file, offset: 0, length: size),
-                expectsContinue: size > Self.unaskedContent, pacing: { reporter.allowance(upTo: $0) },
+                expectsContinue: size > Self.maximumSizeWithoutExpect, pacing: { reporter.allowance(upTo: $0) },
                 progress: { reporter.report(sent: $0, confirmed: 0) })
         }
     }
 
     /// The maximum size of a body that is sent without `Expect: 100-continue`. With a larger body, a rejection then costs one round trip instead of
     /// the whole body.
-    private static let unaskedContent: Int64 = 256 * 1024
+    private static let maximumSizeWithoutExpect: Int64 = 256 * 1024
 
     /// Returns the URL of a created upload.
     ///
@@ -181,7 +181,8 @@ extension TUSServer {
         guard remoteOffset.offset == 0 else { return (false, remoteOffset) }
         // If this process did not observe an outage, a proxy may have held the request back.
         if seen == nil, upload.uncountedRequest == nil {
-            ChunkPlan(wanted: nil, multiple: options.chunkMultiple, profiles: profiles, address: address).learn(from: request, at: 0)
+            let plan = ChunkPlan(configuredSize: nil, multiple: options.chunkMultiple, profiles: profiles, address: address)
+            plan.learn(from: request, at: 0)
         }
         do {
             try await delete(url)

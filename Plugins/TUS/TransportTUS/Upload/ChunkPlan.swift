@@ -12,14 +12,14 @@ struct ChunkPlan {
     static let significant = 2 * ceiling
 
     /// The maximum chunk size, from the session, the endpoint's settings or the checksum.
-    var wanted: Int64?
+    var configuredSize: Int64?
     let multiple: Int64
     let profiles: ServerProfileCache
     let address: String
 
     /// Returns how many of the remaining bytes the next request sends.
     func next(remaining: Int64) -> Int64 {
-        let limit = min(wanted ?? .max, profiles.quirks(of: address).chunkLimit ?? .max)
+        let limit = min(configuredSize ?? .max, profiles.quirks(of: address).chunkLimit ?? .max)
         guard limit < remaining else { return remaining }
         return min(remaining, max(multiple, limit - limit % multiple))
     }

@@ -19,7 +19,7 @@ extension PatchLoop {
     mutating func selectCheck(at offset: Int64) async throws {
         guard case .trailer(let algorithm) = check, try await !server.trailersArrive(at: url, offset, algorithm) else { return }
         check = .eachRequest(algorithm)
-        chunks.wanted = chunks.wanted ?? check.chunkSize
+        chunks.configuredSize = chunks.configuredSize ?? check.chunkSize
     }
 
     /// Prepares the checksum of a request.

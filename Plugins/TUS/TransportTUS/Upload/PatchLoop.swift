@@ -116,7 +116,7 @@ struct PatchLoop {
         }
         await record.noteUncounted(server.profiles.requestBeforeOutage(of: url), at: offset, of: slot)
         let cut = await record.takeUnanswered(of: slot)
-        server.profiles.forgetCut(of: url)
+        server.profiles.forgetInterruptedRequest(of: url)
         chunks.learn(from: cut, at: offset)
         try await confirm(offset, expires: expires)
         try await send(from: offset)
@@ -179,7 +179,7 @@ struct PatchLoop {
             return try await recover(failure, from: offset, count: count, mayBeRefused: mayBeRefused)
         } catch let error as CancellationError {
             let request = UnansweredRequest(offset: offset, taken: watch.taken)
-            server.profiles.note(request, of: url)
+            server.profiles.record(request, of: url)
             await Task { [record, slot] in try? await record.noteAbandoned(request, of: slot) }.value
             throw error
         }
@@ -252,7 +252,7 @@ struct PatchLoop {
     }
 
     private func noteCut(_ cut: UnansweredRequest) async throws {
-        server.profiles.note(cut, of: url)
+        server.profiles.record(cut, of: url)
         var significant = cut.taken > ChunkPlan.buffered ? cut : nil
         significant?.wasServerThere = true
         guard await record[slot].unanswered != significant else { return }

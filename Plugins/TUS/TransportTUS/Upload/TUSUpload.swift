@@ -106,7 +106,7 @@ struct TUSUpload {
         if known.parts == nil, known.whole.url == nil {
             try server.checkSize(size, atMost: features.maximumSize)
             // Segments can't be read back before they are concatenated.
-            if check != .readingBack, isSentInParts(features) {
+            if check != .readingBack, usesConcatenation(features) {
                 known = Concatenation.plan(options.parallel, of: size)
                 try await record.begin(known)
             }
@@ -160,7 +160,7 @@ struct TUSUpload {
         return remoteOffset
     }
 
-    private func isSentInParts(_ features: TUSFeatures) -> Bool {
+    private func usesConcatenation(_ features: TUSFeatures) -> Bool {
         options.parallel > 1 && size > 1 && size >= server.options.requests.parallelThreshold && features.offers(.concatenation)
     }
 
@@ -172,7 +172,7 @@ struct TUSUpload {
 
     private func chunks(_ check: ContentCheck) -> ChunkPlan {
         ChunkPlan(
-            wanted: options.chunkSize ?? server.options.chunkSize ?? check.chunkSize,
+            configuredSize: options.chunkSize ?? server.options.chunkSize ?? check.chunkSize,
             multiple: server.options.chunkMultiple, profiles: server.profiles, address: server.address)
     }
 
@@ -185,7 +185,7 @@ struct TUSUpload {
         let headers: HTTPHeaders = [server.dialect.lengthHeader: "\(size)"]
         var wasTooLarge = false
         // The protocol does not define checksums in a creation.
-        if check == .none, sendsContentAlong(features) {
+        if check == .none, createsWithContent(features) {
             let answer = try await server.requestCreation(metadata, headers: headers, with: file, reporter: reporter)
             // A proxy may reject content in a creation although the server accepts the file.
             if answer.status == 415 { server.profiles.learn(of: server.address) { $0.refusesContentInCreation = true } }
@@ -204,7 +204,7 @@ struct TUSUpload {
         return (url, 0)
     }
 
-    private func sendsContentAlong(_ features: TUSFeatures) -> Bool {
+    private func createsWithContent(_ features: TUSFeatures) -> Bool {
         // Content of an interrupted creation can't be resumed. So a later attempt creates the upload without content, and makes progress even over a
         // slow and unstable connection.
         guard !isRepeated else { return false }

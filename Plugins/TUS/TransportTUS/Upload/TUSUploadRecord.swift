@@ -115,13 +115,13 @@ actor TUSUploadRecord {
 
     /// Reports the position up to which the network accepted bytes. Also called on the HTTP client's thread.
     nonisolated func noteSent(_ position: Int64, of slot: Slot) {
-        let isOldGround = positions.withLock { positions in
+        let isRepeated = positions.withLock { positions in
             let known = positions[slot] ?? Position()
             positions[slot, default: known].current = position
             return position != known.current && position <= known.sent
         }
         // Repeated bytes count as activity, but not as progress.
-        if isOldGround { reporter.reportActivity() }
+        if isRepeated { reporter.reportActivity() }
         report(slot) { $0.sent = max($0.sent, position) }
     }
 

@@ -24,7 +24,7 @@ extension FolderTransport {
         switch options.overwrite {
         case .rename: .keptApart
         case .never: .refused
-        case .skip: .leftOut
+        case .skip: .skipped
         case .always, .different, .newer: .replaced
         }
     }

@@ -21,7 +21,7 @@ extension FolderTransport {
                     try await Task.sleep(for: max(allowance.retryAfter, .milliseconds(1)))
                     continue
                 }
-                position += try await copyPiece(of: allowance.bytes, at: position, from: reader, to: writer)
+                position += try await copyBlock(of: allowance.bytes, at: position, from: reader, to: writer)
                 reporter.report(sent: position, confirmed: confirmed)
                 guard try await writer.syncIfDue(upTo: position) else { continue }
                 try await reporter.save(checkpoint(position))
@@ -38,19 +38,19 @@ extension FolderTransport {
         reporter.report(sent: position, confirmed: position)
     }
 
-    private func copyPiece(of count: Int, at position: Int64, from reader: FileReader, to writer: FileWriter) async throws -> Int64 {
-        let piece: Data
+    private func copyBlock(of count: Int, at position: Int64, from reader: FileReader, to writer: FileWriter) async throws -> Int64 {
+        let block: Data
         do {
-            piece = try await threads.run { [file = reader.descriptor, drive] in
-                var piece = Data(count: count)
-                let length = try unsafe piece.withUnsafeMutableBytes { try unsafe file.read(fromAbsoluteOffset: position, into: $0) }
-                return try drive(piece.prefix(length))
+            block = try await threads.run { [file = reader.descriptor, drive] in
+                var block = Data(count: count)
+                let length = try unsafe block.withUnsafeMutableBytes { try unsafe file.read(fromAbsoluteOffset: position, into: $0) }
+                return try drive(block.prefix(length))
             }
         } catch let code as Errno {
             throw TransferError(.transient, .connectionLost, "The drive failed at byte \(position).", cause: code.description)
         }
-        guard !piece.isEmpty else { throw reader.endedEarly(at: position) }
-        try await writer.write(piece, at: position)
-        return Int64(piece.count)
+        guard !block.isEmpty else { throw reader.endedEarly(at: position) }
+        try await writer.write(block, at: position)
+        return Int64(block.count)
     }
 }

@@ -3,7 +3,7 @@ public import TransferCore
 /// An element of the sequence ``TransferSession/events``.
 public enum SessionEvent: Hashable, Sendable {
     /// The current state of the session: as the first element, and again after missed events.
-    case present(SessionStatus)
+    case snapshot(SessionStatus)
     /// An event of the session. If the queue's event names several sessions, it is reduced to this one.
     case event(QueueEvent)
     /// The session has ended. No element follows.
@@ -42,12 +42,12 @@ public struct SessionEvents: AsyncSequence, Sendable {
         private let id: SessionID
         private let queue: TransferQueue
         private var events: QueueEvents.AsyncIterator
-        private var wantsPresent: Bool
+        private var needsSnapshot: Bool
         private var end: SessionEnd?
         private var hasEnded = false
 
-        init(_ sequence: SessionEvents, wantsPresent: Bool = true) {
-            self.wantsPresent = wantsPresent
+        init(_ sequence: SessionEvents, needsSnapshot: Bool = true) {
+            self.needsSnapshot = needsSnapshot
             id = sequence.id
             queue = sequence.queue
             events = sequence.events.makeAsyncIterator()
@@ -56,18 +56,18 @@ public struct SessionEvents: AsyncSequence, Sendable {
         /// Waits for the next event; nil at the end.
         public mutating func next() async -> SessionEvent? {
             guard !hasEnded else { return nil }
-            if end == nil, wantsPresent, let status = await present() { return .present(status) }
+            if end == nil, needsSnapshot, let status = await snapshot() { return .snapshot(status) }
             while end == nil {
                 guard let event = await events.next() else { return nil }
                 switch event.kind {
-                case .gap: wantsPresent = true
+                case .gap: needsSnapshot = true
                 case .completed: end = .completed
                 case .failed(_, let error): end = .failed(error)
                 case .cancelled: end = .cancelled
                 case .removed: end = .removed
-                default: if !wantsPresent { return .event(event) }
+                default: if !needsSnapshot { return .event(event) }
                 }
-                if end == nil, wantsPresent, let status = await present() { return .present(status) }
+                if end == nil, needsSnapshot, let status = await snapshot() { return .snapshot(status) }
             }
             hasEnded = true
             return end.map { .ended($0) }
@@ -79,10 +79,10 @@ public struct SessionEvents: AsyncSequence, Sendable {
         }
 
         /// Reads the session's current state. Returns nil if the store can't be read now, or the session was removed.
-        private mutating func present() async -> SessionStatus? {
+        private mutating func snapshot() async -> SessionStatus? {
             do {
                 let status = try await queue.status(of: id)
-                wantsPresent = false
+                needsSnapshot = false
                 end = SessionEnd(status)
                 return status
             } catch let error as QueueError where error.code == .noSuchSession {

@@ -17,26 +17,26 @@ package final class DeferredDeletion: Sendable {
     private let clock: EngineClock
     private let logger: Logger
     private let discardsMayBeDue: @Sendable () -> Void
-    private let tell: @Sendable (String) -> Void
+    private let report: @Sendable (String) -> Void
     private let state = Locked(State())
 
-    /// Creates the deletion without starting it. `tell` receives a message for the user about rows that were deleted because the store had
+    /// Creates the deletion without starting it. `report` receives a message for the user about rows that were deleted because the store had
     /// reached a limit.
     ///
     /// - Parameter discardsMayBeDue: Called after each round, which may have added removals to the discard outbox.
     init(
         store: QueueStore, clock: EngineClock, logger: Logger, discardsMayBeDue: @escaping @Sendable () -> Void,
-        tell: @escaping @Sendable (String) -> Void
+        report: @escaping @Sendable (String) -> Void
     ) {
         self.discardsMayBeDue = discardsMayBeDue
-        self.tell = tell
+        self.report = report
         self.store = store
         self.clock = clock
         self.logger = logger
     }
 
     /// Starts the deletion, unless it is running. Called after rows may have been added.
-    func look() {
+    func wake() {
         state.withLock { state in
             guard !state.isClosed else { return }
             state.isDue = true
@@ -77,7 +77,7 @@ package final class DeferredDeletion: Sendable {
     private func trim() async throws(QueueError) -> Bool {
         let counts = Locked((sessions: 0, removals: 0))
         // Reported even if a later batch fails.
-        defer { tell(of: counts.withLock { $0 }) }
+        defer { reportTrimmed(counts.withLock { $0 }) }
         while try await store.trim(
             StoreLimits(),
             { [logger] trimmed in
@@ -93,15 +93,15 @@ package final class DeferredDeletion: Sendable {
         return counts.withLock { $0.sessions } > 0
     }
 
-    private func tell(of deleted: (sessions: Int, removals: Int)) {
+    private func reportTrimmed(_ deleted: (sessions: Int, removals: Int)) {
         if deleted.sessions > 0 {
-            tell("\(deleted.sessions) of the oldest sessions in quarantine were deleted because there were too many.")
+            report("\(deleted.sessions) of the oldest sessions in quarantine were deleted because there were too many.")
         }
         guard deleted.removals > 0 else { return }
         let sentence =
             "\(deleted.removals) of the oldest removals at servers were given up because there were too many. Their content stays there until it expires."
         logger.warning("\(sentence)")
-        tell(sentence)
+        report(sentence)
     }
 
     private func work() async {

@@ -13,21 +13,21 @@ final class DiscardOutbox: Sendable {
         var isEnabled = false
         var isClosed = false
         /// Whether removals may be due.
-        var isDirty = true
+        var mayHaveDue = true
         /// Whether to try the postponed removals of earlier processes now.
         var isEager = false
         /// The removals that this process postponed.
-        var putOff: Set<Int64> = []
+        var postponed: Set<Int64> = []
         var worker: Task<Void, Never>?
         var alarm: Task<Void, Never>?
         var waiters: [CheckedContinuation<Void, Never>] = []
 
-        var hasWork: Bool { isDirty || isEager }
+        var hasWork: Bool { mayHaveDue || isEager }
     }
 
     static let page = 64
     /// The maximum number of concurrent hosts.
-    private static let mostHosts = 16
+    private static let maximumHosts = 16
     /// How long a server may take for one removal.
     static let timeout = Duration.seconds(120)
     /// How long a hanging disk may delay a shutdown.
@@ -69,15 +69,15 @@ final class DiscardOutbox: Sendable {
 
     func setEnabled(_ isEnabled: Bool) {
         state.withLock { state in
-            if isEnabled, !state.isEnabled { state.isDirty = true }
+            if isEnabled, !state.isEnabled { state.mayHaveDue = true }
             state.isEnabled = isEnabled
         }
         begin()
     }
 
     /// Checks for removals that are due. Call it after removals may have been added.
-    func look() {
-        state.withLock { $0.isDirty = true }
+    func wake() {
+        state.withLock { $0.mayHaveDue = true }
         begin()
     }
 
@@ -89,7 +89,7 @@ final class DiscardOutbox: Sendable {
     func finish(within limit: Duration) async {
         state.withLock { state in
             state.isEager = true
-            state.isDirty = true
+            state.mayHaveDue = true
         }
         begin()
         try? await Deadline.run(for: limit, clock, "Some remote content has not been removed yet.") { await self.waitUntilQuiet() }
@@ -141,7 +141,7 @@ final class DiscardOutbox: Sendable {
             defer { state.isEager = false }
             return state.isEager
         }
-        if isStored, isEager { isStored = await tryWhatWasPutOff() }
+        if isStored, isEager { isStored = await retryPostponed() }
         guard isStored else { return end(clock.date() + Self.firstDelay) }
         end((try? await store.dueDiscards(at: clock.date(), limit: 0, isLocalOnly: !isEnabled))?.next)
     }
@@ -169,11 +169,11 @@ final class DiscardOutbox: Sendable {
             var pause = Duration.zero
             while isStored, !Task.isCancelled {
                 let version = changes.version
-                let isDirty = state.withLock { state in
-                    defer { state.isDirty = false }
-                    return state.isDirty
+                let mayHaveDue = state.withLock { state in
+                    defer { state.mayHaveDue = false }
+                    return state.mayHaveDue
                 }
-                if isDirty {
+                if mayHaveDue {
                     let start = clock.now()
                     guard let hosts = await dueHosts() else {
                         isStored = false
@@ -181,7 +181,7 @@ final class DiscardOutbox: Sendable {
                     }
                     pause = min((clock.now() - start) * 20, Self.longestPause)
                     for (host, places) in hosts {
-                        guard active.count < Self.mostHosts, active.insert(host).inserted else {
+                        guard active.count < Self.maximumHosts, active.insert(host).inserted else {
                             missed.insert(host)
                             continue
                         }
@@ -202,7 +202,7 @@ final class DiscardOutbox: Sendable {
                     active.remove(host)
                     isStored = hasStored
                     if missed.remove(host) != nil || missed.contains(where: { !active.contains($0) }) {
-                        state.withLock { $0.isDirty = true }
+                        state.withLock { $0.mayHaveDue = true }
                     }
                 case .change?: listens = false
                 case nil: break
@@ -257,7 +257,7 @@ final class DiscardOutbox: Sendable {
         let now = clock.moment
         let until = now.date + (pause.end - now.uptime)
         let postponement = DiscardPostponement(
-            places: places, dueAt: now.date, expiredAt: expiryDate, until: until, leftAloneUntil: pause.isAskedFor ? until : nil)
+            places: places, dueAt: now.date, expiredAt: expiryDate, until: until, backOffUntil: pause.isAskedFor ? until : nil)
         return (try? await mailbox.send(.postponed(postponement))) != nil
     }
 
@@ -268,13 +268,13 @@ final class DiscardOutbox: Sendable {
     /// Tries the postponed removals of earlier processes.
     ///
     /// - Returns: Whether the results are stored.
-    private func tryWhatWasPutOff() async -> Bool {
+    private func retryPostponed() async -> Bool {
         var last: Int64?
         while isEnabled, !Task.isCancelled, let found = try? await store.laterDiscards(at: clock.date(), after: last, limit: Self.page) {
             guard let end = found.last?.key else { break }
             last = end
-            let putOff = state.withLock { $0.putOff }
-            let hosts = Dictionary(grouping: found.filter { !$0.isPart && !putOff.contains($0.key) }, by: \.endpoint.pausedName)
+            let postponed = state.withLock { $0.postponed }
+            let hosts = Dictionary(grouping: found.filter { !$0.isPart && !postponed.contains($0.key) }, by: \.endpoint.pausedName)
             let isStored = await withTaskGroup(of: Bool.self) { group in
                 for (host, items) in hosts { group.addTask { await self.tryAll(items, at: host) } }
                 return await group.reduce(true) { $0 && $1 }
@@ -300,7 +300,7 @@ final class DiscardOutbox: Sendable {
             if let next, !state.isClosed {
                 let delay = Duration.seconds(max(1, next.timeIntervalSince(clock.date())))
                 state.alarm = Task { [clock, weak self] in
-                    if (try? await clock.sleep(delay)) != nil { self?.look() }
+                    if (try? await clock.sleep(delay)) != nil { self?.wake() }
                 }
             }
             // The waiters also wait for the removals that were added since.
@@ -363,10 +363,10 @@ final class DiscardOutbox: Sendable {
             // A part file has no host; its folder is busy while a removal there has not returned.
             if !item.isPart, error?.code == .timedOut || asked != nil {
                 let length = asked.map { max($0, Self.firstDelay) } ?? delay
-                pauses.leaveAlone(item.endpoint, PausedHosts.Pause(end: now.uptime + length, isAskedFor: asked != nil))
+                pauses.pause(item.endpoint, PausedHosts.Pause(end: now.uptime + length, isAskedFor: asked != nil))
             }
             return await settle(
-                item, item.giveUpAt <= expiryDate ? nil : now.date + delay, leftAloneUntil: asked.map { now.date + $0 })
+                item, item.giveUpAt <= expiryDate ? nil : now.date + delay, backOffUntil: asked.map { now.date + $0 })
         }
     }
 
@@ -377,11 +377,11 @@ final class DiscardOutbox: Sendable {
 
     /// - Parameter nextAttempt: The time of the next attempt; nil if the removal is finished.
     /// - Returns: Whether the result is stored. If not, the removal is requested again later, which is harmless.
-    private func settle(_ item: PendingDiscard, _ nextAttempt: Date?, leftAloneUntil: Date? = nil) async -> Bool {
+    private func settle(_ item: PendingDiscard, _ nextAttempt: Date?, backOffUntil: Date? = nil) async -> Bool {
         state.withLock { state in
-            if nextAttempt == nil { state.putOff.remove(item.key) } else { state.putOff.insert(item.key) }
+            if nextAttempt == nil { state.postponed.remove(item.key) } else { state.postponed.insert(item.key) }
         }
-        return await store(DiscardResult(key: item.key, nextAttempt: nextAttempt, leftAloneUntil: leftAloneUntil))
+        return await store(DiscardResult(key: item.key, nextAttempt: nextAttempt, backOffUntil: backOffUntil))
     }
 
     private func store(_ result: DiscardResult) async -> Bool {

@@ -16,7 +16,7 @@ final class PausedHosts: Sendable {
 
     /// Reads, once, which servers asked earlier processes to back off.
     func learn(from store: QueueStore, at now: DualInstant) async {
-        guard pauses.withLock({ $0 == nil }), let known = try? await store.serversLeftAlone(at: now.date) else { return }
+        guard pauses.withLock({ $0 == nil }), let known = try? await store.pausedServers(at: now.date) else { return }
         pauses.withLock { pauses in
             var learnt: [String: Pause] = [:]
             for (endpoint, date) in known {
@@ -34,7 +34,7 @@ final class PausedHosts: Sendable {
         pauses.withLock { $0?[host] }.flatMap { $0.end > uptime ? $0 : nil }
     }
 
-    func leaveAlone(_ endpoint: Endpoint, _ pause: Pause) {
+    func pause(_ endpoint: Endpoint, _ pause: Pause) {
         pauses.withLock { $0?[endpoint.pausedName] = pause }
     }
 }

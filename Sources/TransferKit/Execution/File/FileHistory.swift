@@ -13,7 +13,7 @@ package struct FileHistory: Equatable, Sendable {
     static let attemptsBeforeFallback = 3
 
     /// The maximum number of restarts without new progress, for a server that keeps losing the bytes it accepted.
-    private static let mostFruitlessRestarts = 5
+    private static let maximumFruitlessRestarts = 5
 
     /// The number of attempts since the file last restarted.
     var attempts = 0
@@ -49,7 +49,7 @@ package struct FileHistory: Equatable, Sendable {
     /// The largest position that each endpoint confirmed since the file last restarted.
     var confirmed: [Endpoint: Int64] = [:]
     /// The confirmed position at each endpoint when the current series of failures began. Progress adds up over several attempts.
-    var rowStart: [Endpoint: Int64] = [:]
+    var seriesStart: [Endpoint: Int64] = [:]
     /// The endpoint that the file used last.
     var home: Endpoint?
     /// The uptime at which the next attempt is due; nil if it is due now.
@@ -63,8 +63,8 @@ package struct FileHistory: Equatable, Sendable {
     package mutating func progressed(to position: Int64, of size: Int64?, at endpoint: Endpoint, from start: Int64) {
         let best = max(confirmed[endpoint] ?? 0, start)
         guard position > best else { return }
-        let base = rowStart[endpoint] ?? best
-        rowStart[endpoint] = base
+        let base = seriesStart[endpoint] ?? best
+        seriesStart[endpoint] = base
         confirmed[endpoint] = position
         outages[endpoint] = nil
         guard RetryPolicy.isProgress(confirmed: position - base, of: size) else { return }
@@ -72,7 +72,7 @@ package struct FileHistory: Equatable, Sendable {
             furthest = position
             fruitlessRestarts = 0
         }
-        rowStart = [endpoint: position]
+        seriesStart = [endpoint: position]
         failures = 0
         violations = 0
         hasRestarted = false
@@ -85,7 +85,7 @@ package struct FileHistory: Equatable, Sendable {
     /// - Parameters:
     ///   - liveness: The endpoint's results for other files.
     package mutating func failed(
-        _ error: TransferError, at endpoint: Endpoint, uptime: Duration, liveness: EndpointLiveness.Row = .init()
+        _ error: TransferError, at endpoint: Endpoint, uptime: Duration, liveness: EndpointLiveness.FailureSeries = .init()
     ) {
         let isOwn = isOwn(error, at: endpoint, liveness)
         isOutage = RecoveryDecision.isOutage(error) && !isOwn
@@ -108,7 +108,7 @@ package struct FileHistory: Equatable, Sendable {
     ///
     /// This is the case if the endpoint responded in this attempt. It is also the case if, since this file's last failure there, the
     /// endpoint responded to other files and no other file failed there.
-    private mutating func isOwn(_ error: TransferError, at endpoint: Endpoint, _ liveness: EndpointLiveness.Row) -> Bool {
+    private mutating func isOwn(_ error: TransferError, at endpoint: Endpoint, _ liveness: EndpointLiveness.FailureSeries) -> Bool {
         guard RecoveryDecision.isOutage(error), RecoveryDecision.mayConcernOneFile(error) else {
             answersAtFailure[endpoint] = nil
             return false
@@ -161,7 +161,7 @@ package struct FileHistory: Equatable, Sendable {
     }
 
     /// Whether the file may restart after its endpoint lost the file's bytes.
-    package var mayRestart: Bool { !hasRestarted && fruitlessRestarts < Self.mostFruitlessRestarts }
+    package var mayRestart: Bool { !hasRestarted && fruitlessRestarts < Self.maximumFruitlessRestarts }
 
     /// Records that the file continues at another endpoint without a delay.
     mutating func moved(from endpoint: Endpoint, _ error: TransferError, isExhausted: Bool) {
@@ -191,7 +191,7 @@ package struct FileHistory: Equatable, Sendable {
         attempts = 0
         outages = [:]
         confirmed = [:]
-        rowStart = [:]
+        seriesStart = [:]
         exhausted = []
         home = nil
     }

@@ -10,10 +10,10 @@ extension FileRunner {
         guard let transport = context.transports[endpoint.transport] else {
             throw TransferError(.unsupported, .unsupported, "This process has no transport named \"\(endpoint.transport)\".")
         }
-        let moving = try await moving(at: endpoint)
-        guard try await mayAsk(endpoint) else { return nil }
+        let moving = try await payload(at: endpoint)
+        guard try await mayUse(endpoint) else { return nil }
         let stored = checkpoints[endpoint.address]?.checkpoint
-        if let size = moving.size, size != file.size { tellSize(size) }
+        if let size = moving.size, size != file.size { reportSize(size) }
         announce(endpoint)
         history.attempts += 1
         history.home = endpoint
@@ -83,7 +83,7 @@ extension FileRunner {
             let report = RunEvent.Content.file(position: file.position, .completed(receipt, endpoint: prepared.endpoint))
             // The bytes of a stream are kept until the completion is stored.
             let isAwaited = prepared.stream != nil || active.leavesRecord
-            if isAwaited { try await context.tell(report) }
+            if isAwaited { try await context.send(report) }
             if prepared.stream != nil {
                 context.streams.end(file.streamName, TransferError(.sourceLost, .cancelled, "The stream has arrived."))
             }
@@ -91,7 +91,7 @@ extension FileRunner {
             context.live.finish(position: file.position, isCompleted: true)
             prepared.activity.answered()
             guard !isAwaited else { return }
-            if size <= FileWindow.smallSize { context.postUnhurried(report) } else { context.post(report) }
+            if size <= FileWindow.smallSize { context.postDeferrable(report) } else { context.post(report) }
         } catch {
             context.live.end(active, confirmed: active.shownConfirmed)
             file.size = active.size
@@ -181,7 +181,7 @@ extension FileRunner {
                     let source = UploadSource(path: file.source, identity: sent, confinement: file.confinement)
                     identity?.prefixDigest = await PrefixDigest.make(of: source, confirmed: checkpoint.confirmed)
                 }
-                try await context.tell(
+                try await context.send(
                     .file(position: position, .checkpoint(checkpoint, endpoint: endpoint, generation: generation, identity)))
                 stream?.save(checkpoint.confirmed)
                 let before = saved.withLock { saved in
@@ -209,11 +209,11 @@ extension FileRunner {
 
     /// Sets the size once it is known.
     private func setSize(of active: ActiveFile, _ size: Int64) {
-        context.live.setSize(of: active, size) { tellSize(size) }
+        context.live.setSize(of: active, size) { reportSize(size) }
     }
 
-    private func tellSize(_ size: Int64) {
+    private func reportSize(_ size: Int64) {
         let report = RunEvent.Content.file(position: file.position, .size(size))
-        if size <= FileWindow.smallSize { context.postUnhurried(report) } else { context.post(report) }
+        if size <= FileWindow.smallSize { context.postDeferrable(report) } else { context.post(report) }
     }
 }

@@ -16,7 +16,7 @@ extension EndpointAvailability {
         let canList = { (endpoint: Endpoint) in transports[endpoint.transport] is any FolderListing }
         if file.kind == .remoteFolder { return preferred.registered.contains(where: canList) ? preferred.keeping(canList) : preferred }
         // A listed file is first requested from endpoints that may have listed it, because its name may refer to another file elsewhere.
-        return file.isListed ? preferred.putting(first: canList) : preferred
+        return file.isListed ? preferred.sorted(first: canList) : preferred
     }
 }
 
@@ -26,7 +26,7 @@ extension FileRunner {
         guard error.code == .isFolder, file.kind == .download, !file.isListed, context.options.expectedChecksum == nil,
             context.transports[endpoint.transport] is any FolderListing
         else { return false }
-        try await context.tell(.file(position: file.position, .foundFolder))
+        try await context.send(.file(position: file.position, .foundFolder))
         context.live.foundFolder(position: file.position, size: file.size)
         return true
     }
@@ -57,7 +57,7 @@ extension FileRunner {
                 // A transport that continues after an error is ended as stalled.
                 try await catalogue.check()
                 active.isActive()
-                try await catalogue.take(entries)
+                try await catalogue.receive(entries)
                 active.isActive()
             }
         }

@@ -3,7 +3,7 @@ import SystemPackage
 import TransferCore
 
 /// The source or destination of an attempt in its current state.
-struct MovingFile: Sendable {
+struct AttemptPayload: Sendable {
     var payload: FileAttempt.Payload
     /// The size in bytes; nil while it is unknown.
     var size: Int64?
@@ -22,7 +22,7 @@ extension PendingFile {
 
 extension FileRunner {
     /// Inspects the file to transfer. Compares the source of an upload with the state that earlier attempts sent.
-    mutating func moving(at endpoint: Endpoint) async throws -> MovingFile {
+    mutating func payload(at endpoint: Endpoint) async throws -> AttemptPayload {
         if file.kind == .download { return receiving(from: endpoint) }
         if file.kind == .stream { return try await streaming(to: endpoint) }
         let (path, confinement) = (file.source, file.confinement)
@@ -45,11 +45,11 @@ extension FileRunner {
         guard identity.size <= FileSize.maximum else { throw FileSize.tooLarge(path) }
         if let stored = checkpoints[endpoint.address] { try await settle(identity, against: stored) }
         let source = UploadSource(path: path, identity: identity, isSpooled: file.kind == .blob, confinement: confinement)
-        return MovingFile(payload: .upload(source), size: identity.size, identity: identity)
+        return AttemptPayload(payload: .upload(source), size: identity.size, identity: identity)
     }
 
     /// The payload of a stream from an app in this process, from the position that the other end has.
-    private func streaming(to endpoint: Endpoint) async throws -> MovingFile {
+    private func streaming(to endpoint: Endpoint) async throws -> AttemptPayload {
         let name = String(decoding: file.destination, as: UTF8.self)
         guard let stream = context.streams.find(file.streamName) else {
             throw TransferError(
@@ -63,7 +63,7 @@ extension FileRunner {
                 .sourceLost, .producerGone,
                 "Cannot restart \(name): the first \(released) bytes of its stream had arrived and are no longer kept. Enqueue it again.")
         }
-        try await stream.begin()
+        try await stream.start()
         var size = file.size
         switch stream.growth.extent {
         case .growing: break
@@ -72,26 +72,26 @@ extension FileRunner {
         }
         let path = file.source
         let identity = try await BlockingIO.run(.storage) { () throws(TransferError) in try SourceIdentity(ofFileAt: path) }
-        return MovingFile(
+        return AttemptPayload(
             payload: .upload(UploadSource(path: path, identity: identity, growth: stream.growth)), size: size, identity: identity,
             stream: stream)
     }
 
     /// The destination of a download. The store records the part file before it exists.
-    private mutating func receiving(from endpoint: Endpoint) -> MovingFile {
+    private mutating func receiving(from endpoint: Endpoint) -> AttemptPayload {
         let name = file.localName ?? FilePath()
         let folder = FilePath(bytes: file.source.bytes.dropLast(name.bytes.count + 1))
         let root = folder.isEmpty ? "/" : folder
         let part = LocalParts.name(for: name, transferID: transferID, at: endpoint)
         let place = Endpoint.localPart(of: endpoint)
         let destination = DownloadDestination(root: root, name: name, partName: part, overwrite: context.options.overwrite)
-        var moving = MovingFile(payload: .download(destination), size: file.size)
+        var moving = AttemptPayload(payload: .download(destination), size: file.size)
         if checkpoints[place.address] == nil {
             let checkpoint = LocalParts(sources: context.store.sources).checkpoint(of: part, below: root)
             checkpoints[place.address] = StoredCheckpoint(checkpoint: checkpoint, identity: nil)
             let report = RunEvent.Content.file(
                 position: file.position, .checkpoint(checkpoint, endpoint: place, generation: file.generation, nil))
-            moving.preparation = Task { [context] in try await context.tell(report) }
+            moving.preparation = Task { [context] in try await context.send(report) }
         }
         return moving
     }

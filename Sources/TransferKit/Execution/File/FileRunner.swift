@@ -109,19 +109,19 @@ struct FileRunner: Sendable {
             history.wait(until: max(until, now + RetryPolicy.slotKept), after: nil)
             return .over(.waits(nil))
         case .use(let endpoint):
-            if avoided.contains(endpoint), let until = record.rest(at: now) {
+            if avoided.contains(endpoint), let until = record.pauseEnd(at: now) {
                 history.wait(until: until, after: nil)
                 return .over(.waits(nil))
             }
             if let step = try await step(at: endpoint) { return step }
-            availability.leave(endpoint)
+            availability.remove(endpoint)
             return try await next()
         }
     }
 
     /// Prepares an attempt or a listing; nil if another run probes the endpoint.
     private mutating func step(at endpoint: Endpoint) async throws -> Step? {
-        guard listing == nil else { return try await mayAsk(endpoint) ? .listing(at: endpoint) : nil }
+        guard listing == nil else { return try await mayUse(endpoint) ? .listing(at: endpoint) : nil }
         do {
             return try await prepare(at: endpoint).map { .attempt($0) }
         } catch let error as TransferError {
@@ -131,9 +131,9 @@ struct FileRunner: Sendable {
 
     /// Whether this run may contact an endpoint now. Only one run probes an endpoint that failed too often. That run blocks other runs from
     /// its first attempt on, not earlier.
-    func mayAsk(_ endpoint: Endpoint) async throws(QueueError) -> Bool {
+    func mayUse(_ endpoint: Endpoint) async throws(QueueError) -> Bool {
         guard availability.toBeProbed.contains(endpoint) else { return true }
-        return try await context.tell(.probe(endpoint)).isGranted
+        return try await context.send(.probe(endpoint)).isGranted
     }
 
     /// Reacts to an error according to its class. Returns nil if the next attempt can begin.
@@ -141,9 +141,9 @@ struct FileRunner: Sendable {
         let options = context.options
         let now = context.clock.now()
         let own = EndpointLiveness.File(session: context.key, position: file.position)
-        let row = RecoveryDecision.isOutage(error) ? context.liveEndpoints.of(endpoint).failed(own) : EndpointLiveness.Row()
-        history.failed(error, at: endpoint, uptime: now, liveness: row)
-        await tellOfEndpoint(error, endpoint, failuresBefore: failuresBefore, at: now)
+        let series = RecoveryDecision.isOutage(error) ? context.liveEndpoints.of(endpoint).failed(own) : EndpointLiveness.FailureSeries()
+        history.failed(error, at: endpoint, uptime: now, liveness: series)
+        await reportEndpointFailure(error, endpoint, failuresBefore: failuresBefore, at: now)
         let isUnreachable = history.isUnreachable(error)
         let situation = situation(at: endpoint, isUnreachable: isUnreachable, uptime: now)
         let rules = RecoveryDecision.Rules(
@@ -156,13 +156,13 @@ struct FileRunner: Sendable {
         switch decision {
         case .retry(let delay):
             history.passedOver = [:]
-            if isUnreachable { record.rest(from: availability.available, until: now + delay, at: now) }
+            if isUnreachable { record.pause(availability.available, until: now + delay, at: now) }
             guard delay <= RetryPolicy.slotKept else {
                 // The host's delay begins when it is reported, which is later than `now`.
                 history.wait(until: context.clock.now() + delay, after: error)
                 return .waits(error)
             }
-            context.live.disconnect { context.post(.attemptFailed(error, retryIn: delay, endsRun: $0)) }
+            context.live.disconnect { context.post(.attemptFailed(error, retryIn: delay, isLastInFlight: $0)) }
             try await context.clock.sleep(delay)
             return nil
         case .restart:
@@ -170,7 +170,7 @@ struct FileRunner: Sendable {
             return nil
         case .nextEndpoint:
             history.moved(from: endpoint, error, isExhausted: situation.failures >= options.retry.maximumAttempts)
-            context.live.disconnect { context.post(.attemptFailed(error, retryIn: .zero, endsRun: $0)) }
+            context.live.disconnect { context.post(.attemptFailed(error, retryIn: .zero, isLastInFlight: $0)) }
             return nil
         case .giveUpFile:
             return .givenUp(error)
@@ -192,7 +192,7 @@ struct FileRunner: Sendable {
             isBound
             ? [] : availability.available.filter { $0 != endpoint && history.passedOver[$0] == nil && !history.exhausted.contains($0) }
         // A file that has used all attempts at this endpoint may also move to avoided endpoints.
-        if isUnreachable, record.rest(at: uptime) != nil, history.failures < context.options.retry.maximumAttempts {
+        if isUnreachable, record.pauseEnd(at: uptime) != nil, history.failures < context.options.retry.maximumAttempts {
             let avoided = record.avoided(at: uptime)
             others.removeAll(where: avoided.contains)
         }
@@ -207,9 +207,9 @@ struct FileRunner: Sendable {
             isOfFile: !history.isOutage, isCostly: history.isCostly)
     }
 
-    private func tellOfEndpoint(_ error: TransferError, _ endpoint: Endpoint, failuresBefore: Int, at uptime: Duration) async {
+    private func reportEndpointFailure(_ error: TransferError, _ endpoint: Endpoint, failuresBefore: Int, at uptime: Duration) async {
         // Recorded before a file begins to wait for the host, so the host's delay has ended when the file's wait ends.
-        if let pause = error.retryAfter, pause > .zero { _ = try? await context.tell(.hostBusy(endpoint, pause)) }
+        if let pause = error.retryAfter, pause > .zero { _ = try? await context.send(.hostBusy(endpoint, pause)) }
         let isUnreachable = history.isUnreachable(error)
         guard isUnreachable || RecoveryDecision.isTransient(error) && !history.hasMoved else { return }
         if record.failed(endpoint, since: failuresBefore, isUnreachable: isUnreachable, at: uptime) {
@@ -226,6 +226,6 @@ struct FileRunner: Sendable {
         checkpoints = [:]
         context.live.restart(file)
         file.confirmed = 0
-        try await context.tell(.file(position: file.position, .restarted(generation: file.generation, error)))
+        try await context.send(.file(position: file.position, .restarted(generation: file.generation, error)))
     }
 }

@@ -45,12 +45,12 @@ final class EndpointActivity: Sendable {
     var hasServed: Bool { hasAnswered || wasServed.load(ordering: .relaxed) }
 
     /// The number of bytes sent without a response that counts as activity. Network buffers hold less.
-    private static let mostBuffered: Int64 = 1 << 20
+    private static let maximumBuffered: Int64 = 1 << 20
 
     /// Records the total number of bytes that the network accepted in this attempt.
     func sent(_ bytes: Int64) {
         connected()
-        if bytes >= Self.mostBuffered { works() }
+        if bytes >= Self.maximumBuffered { works() }
     }
 
     /// Records that the other end confirmed something.
@@ -77,7 +77,7 @@ final class EndpointActivity: Sendable {
     }
 
     private func works() {
-        if liveness.noteSign() { context.post(.endpointWorks(endpoint)) }
+        if liveness.noteActivity() { context.post(.endpointWorks(endpoint)) }
     }
 }
 

@@ -22,7 +22,7 @@ actor FolderCatalogue {
     private static let batch = 1_000
     /// The maximum number of repeated names. A rename during the listing may repeat a name; the limit ends a listing that repeats names
     /// forever.
-    private static let mostRepeats = 1_000
+    private static let maximumRepeats = 1_000
     /// The names that some servers list for the folder itself and its parent.
     private static let ownNames: [[UInt8]] = [[UInt8(ascii: ".")], [UInt8(ascii: "."), UInt8(ascii: ".")]]
     /// PATH_MAX (limits.h). Longer paths are invalid on any server.
@@ -56,7 +56,7 @@ actor FolderCatalogue {
     /// Receives listed entries from the transport.
     ///
     /// - Throws: ``TransferError`` if the listing is invalid, `CancellationError`, ``QueueError``; all later calls throw the same error.
-    func take(_ listed: [RemoteEntry]) async throws {
+    func receive(_ listed: [RemoteEntry]) async throws {
         try check()
         for entry in listed {
             if Self.ownNames.contains(entry.name) {
@@ -122,7 +122,7 @@ actor FolderCatalogue {
 
     private func noteRepeat(of entry: RemoteEntry) throws {
         repeats += 1
-        guard repeats > Self.mostRepeats else { return }
+        guard repeats > Self.maximumRepeats else { return }
         let error = TransferError(
             .permanent, .badAnswer,
             "The server keeps listing the same names in \(shownFolder), such as \"\(Self.shown(entry.name))\". The folder is not downloaded."

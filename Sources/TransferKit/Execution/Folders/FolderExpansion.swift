@@ -14,21 +14,21 @@ package struct FolderExpansion: Sendable {
     private let store: QueueStore
     private let fault: FolderFault?
     private let remote: (@Sendable (PendingItem, ManifestStart) async throws -> RunOutcome?)?
-    private let tell: @Sendable (ExpansionStep) async throws -> Void
+    private let send: @Sendable (ExpansionStep) async throws -> Void
     private let grow: @Sendable (ManifestTotals) -> Void
     private let bytesKnown: @Sendable () -> Int64
     private let noteSkipped: @Sendable (FilePath, Int) -> Void
 
-    /// Creates the expansion of a session without remote folders. `tell` makes a step durable.
+    /// Creates the expansion of a session without remote folders. `send` makes a step durable.
     ///
     /// - Parameters:
     ///   - fault: Injects read errors; for tests.
     ///   - grow: Receives the growth of the session's statistics, in which each folder already counts as one file.
     package init(
-        of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, tell: @escaping @Sendable (ExpansionStep) async throws -> Void,
+        of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, send: @escaping @Sendable (ExpansionStep) async throws -> Void,
         grow: @escaping @Sendable (ManifestTotals) -> Void = { _ in }
     ) {
-        self.init(of: key, in: store, fault: fault, remote: nil, tell: tell, grow: grow, noteSkipped: { _, _ in })
+        self.init(of: key, in: store, fault: fault, remote: nil, send: send, grow: grow, noteSkipped: { _, _ in })
     }
 
     /// - Parameters:
@@ -38,7 +38,7 @@ package struct FolderExpansion: Sendable {
     init(
         of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, bytesKnown: @escaping @Sendable () -> Int64 = { 0 },
         remote: (@Sendable (PendingItem, ManifestStart) async throws -> RunOutcome?)?,
-        tell: @escaping @Sendable (ExpansionStep) async throws -> Void, grow: @escaping @Sendable (ManifestTotals) -> Void,
+        send: @escaping @Sendable (ExpansionStep) async throws -> Void, grow: @escaping @Sendable (ManifestTotals) -> Void,
         noteSkipped: @escaping @Sendable (FilePath, Int) -> Void
     ) {
         self.bytesKnown = bytesKnown
@@ -47,7 +47,7 @@ package struct FolderExpansion: Sendable {
         self.store = store
         self.fault = fault
         self.remote = remote
-        self.tell = tell
+        self.send = send
         self.grow = grow
     }
 
@@ -65,7 +65,7 @@ package struct FolderExpansion: Sendable {
             guard item.sequence != last else { throw CancellationError() }
             last = item.sequence
             guard item.kind.isFolder else {
-                try await tell(.takeFiles(limit: Self.batch))
+                try await send(.takeFiles(limit: Self.batch))
                 continue
             }
             let start = try await begin(item)
@@ -87,13 +87,13 @@ package struct FolderExpansion: Sendable {
             let (batch, withdrawn) = try await walk.next(Self.batch)
             if let withdrawn { try await withdraw(withdrawn) }
             guard batch.count > 0 else { break }
-            try await tell(.add(item: item.sequence, batch))
+            try await send(.add(item: item.sequence, batch))
             try Task.checkCancellation()
         }
         let totals = await walk.totals
         let skipped = await walk.skipped
         if skipped > 0 { noteSkipped(item.path, skipped) }
-        try await tell(.finish(item: item.sequence, totals))
+        try await send(.finish(item: item.sequence, totals))
         grow(ManifestTotals(files: totals.files - 1, failed: totals.failed, bytes: totals.bytes))
     }
 
@@ -101,20 +101,20 @@ package struct FolderExpansion: Sendable {
     private func withdraw(_ rows: WithdrawnRows) async throws {
         for _ in stride(from: 0, to: rows.count, by: Self.discardedBatch) {
             try Task.checkCancellation()
-            try await tell(.withdraw(rows.start, limit: Self.discardedBatch))
+            try await send(.withdraw(rows.start, limit: Self.discardedBatch))
         }
     }
 
     /// Records where the folder's rows begin, and deletes the rows of an interrupted reading.
     private func begin(_ item: PendingItem) async throws -> ManifestStart {
-        if item.start == nil { try await tell(.begin(item: item.sequence)) }
+        if item.start == nil { try await send(.begin(item: item.sequence)) }
         while true {
             try Task.checkCancellation()
             guard let begun = try await store.pendingItem(of: key), begun.sequence == item.sequence, let start = begun.start else {
                 throw CancellationError()
             }
             guard begun.hasRows else { return start }
-            try await tell(.discard(item: item.sequence, limit: Self.discardedBatch))
+            try await send(.discard(item: item.sequence, limit: Self.discardedBatch))
         }
     }
 }

@@ -86,7 +86,7 @@ actor FolderWalk {
         while batch.count < limit, !stack.isEmpty {
             let top = stack.count - 1
             if let entry = stack[top].entries.popLast() {
-                try take(entry, &batch)
+                try addEntry(entry, &batch)
             } else if stack[top].stream != nil {
                 try read(top, &batch)
             } else {
@@ -168,7 +168,7 @@ actor FolderWalk {
         add(.folder, frame.row.parent, frame.row.source, frame.row.destination, state: .failed, error: error, &batch)
     }
 
-    private func take(_ entry: FoundEntry, _ batch: inout ManifestBatch) throws {
+    private func addEntry(_ entry: FoundEntry, _ batch: inout ManifestBatch) throws {
         guard let frame = stack.last else { return }
         let source = Data(entry.name)
         switch entry.kind {

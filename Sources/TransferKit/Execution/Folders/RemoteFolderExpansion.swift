@@ -151,7 +151,7 @@ actor RemoteFolderExpansion {
         try await flush()
         while let present = try await context.store.pendingItem(of: context.key), present.sequence == item.sequence, present.hasRows {
             try Task.checkCancellation()
-            try await context.tell(.expansion(.discard(item: item.sequence, limit: FolderExpansion.discardedBatch)))
+            try await context.send(.expansion(.discard(item: item.sequence, limit: FolderExpansion.discardedBatch)))
         }
     }
 
@@ -172,7 +172,7 @@ actor RemoteFolderExpansion {
         steps = []
         rows = 0
         self.growth = ManifestTotals()
-        try await context.tell(.expansion(taken.count == 1 ? taken[0] : .group(taken)))
+        try await context.send(.expansion(taken.count == 1 ? taken[0] : .group(taken)))
         context.live.found(growth)
     }
 }

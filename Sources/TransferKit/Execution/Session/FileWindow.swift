@@ -6,7 +6,7 @@
 package struct FileWindow: Sendable {
     /// The maximum size of a small file, in bytes.
     package static let smallSize: Int64 = 1 << 20
-    private static let mostFiles = 64
+    private static let maximumFiles = 64
 
     /// The number of small files that the transport wants in flight; see ``TransferCore/Transport/smallFilesInFlight``.
     package var smallFiles: Int
@@ -26,9 +26,9 @@ package struct FileWindow: Sendable {
     ///
     /// - Parameter limit: The app's number; see ``SessionOptions/filesInFlight``.
     package func admits(size: Int64, limit: Int?) -> Bool {
-        if let limit { return sizes.count < min(max(limit, 1), Self.mostFiles) }
+        if let limit { return sizes.count < min(max(limit, 1), Self.maximumFiles) }
         guard !sizes.isEmpty else { return true }
-        return sizes.count < min(max(smallFiles, 1) + max(smallFilesAhead, 0), Self.mostFiles) && size <= Self.smallSize
+        return sizes.count < min(max(smallFiles, 1) + max(smallFilesAhead, 0), Self.maximumFiles) && size <= Self.smallSize
             && sizes.values.allSatisfy { $0 <= Self.smallSize }
     }
 

@@ -130,7 +130,7 @@ package final class LiveRun: Sendable {
             let file = ActiveFile(
                 position: position, size: size, start: stored, floor: counted, isSizeGuessed: isSizeGuessed, isAwaiting: isAwaiting)
             Self.count(size, insteadOf: knownSize, in: &$0.base)
-            Self.takeBack(counted, in: &$0.base)
+            Self.subtract(counted, in: &$0.base)
             $0.counted[position] = 0
             $0.active[position] = file
             return file
@@ -143,7 +143,7 @@ package final class LiveRun: Sendable {
     }
 
     /// Removes confirmed bytes of a file from the statistics.
-    private static func takeBack(_ bytes: Int64, in base: inout SessionStatistics) {
+    private static func subtract(_ bytes: Int64, in base: inout SessionStatistics) {
         base.bytesDone = max(0, base.bytesDone.subtractingSaturated(bytes))
     }
 
@@ -196,7 +196,7 @@ package final class LiveRun: Sendable {
     func foundFolder(position: Int64, size: Int64?) {
         state.withLock {
             Self.count(0, insteadOf: size, in: &$0.base)
-            Self.takeBack($0.counted[position] ?? 0, in: &$0.base)
+            Self.subtract($0.counted[position] ?? 0, in: &$0.base)
             $0.shown = ShownFigures()
             $0.counted[position] = nil
         }
@@ -205,7 +205,7 @@ package final class LiveRun: Sendable {
     /// Restarts a file at byte 0: removes the bytes confirmed before from the statistics.
     func restart(_ file: PendingFile) {
         state.withLock {
-            Self.takeBack($0.counted[file.position] ?? file.confirmed, in: &$0.base)
+            Self.subtract($0.counted[file.position] ?? file.confirmed, in: &$0.base)
             $0.shown = ShownFigures()
             $0.counted[file.position] = 0
         }

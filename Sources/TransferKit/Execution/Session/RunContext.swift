@@ -67,16 +67,16 @@ package struct RunContext: Sendable {
     }
 
     /// Adds a report to the mailbox that may be stored later, in one transaction with other reports.
-    func postUnhurried(_ content: RunEvent.Content) {
+    func postDeferrable(_ content: RunEvent.Content) {
         guard !live.isAbandoned else { return }
-        mailbox.postUnhurried(input(content), clock: clock)
+        mailbox.postDeferrable(input(content), clock: clock)
     }
 
     /// Adds a report to the mailbox, and returns when it is durable.
     ///
     /// - Throws: ``QueueError`` if the store fails, or with the code `shutDown` if the queue abandoned the run.
     @discardableResult
-    func tell(_ content: RunEvent.Content) async throws(QueueError) -> Answer {
+    func send(_ content: RunEvent.Content) async throws(QueueError) -> Answer {
         let answer = live.isAbandoned ? nil : try await mailbox.send(input(content))
         // The queue drops reports of a run that it has abandoned.
         guard let answer, !live.isAbandoned else {

@@ -34,7 +34,7 @@ struct SessionFiles {
     }
 
     /// No new file starts while this many files wait, because the cause is then probably not in the files.
-    private static let mostWaiting = 16
+    private static let maximumWaiting = 16
 
     let context: RunContext
     let record: EndpointRecord
@@ -50,7 +50,7 @@ struct SessionFiles {
     /// Whether a task waits for the store.
     private var isPreparing = false
     /// The uptime at which the run last determined which waiting files are due.
-    private var lookedAt = Duration.zero
+    private var dueCheckedAt = Duration.zero
     /// The uptime of the next alarm.
     private var alarmAt: Duration?
     /// The error of a file that could start, but has no available endpoint.
@@ -78,9 +78,9 @@ struct SessionFiles {
         await withTaskGroup(of: Event.self) { group in
             while end == nil, !Task.isCancelled {
                 readAhead(&group)
-                await startWhatMay(&group)
+                await startReadyFiles(&group)
                 guard end == nil, !Task.isCancelled else { break }
-                if let outcome = outcomeIfNothingGoesOn() {
+                if let outcome = outcomeIfIdle() {
                     end = .success(outcome)
                 } else {
                     setAlarm(&group)
@@ -114,8 +114,8 @@ struct SessionFiles {
         }
     }
 
-    private mutating func startWhatMay(_ group: inout TaskGroup<Event>) async {
-        await prepareWhatMay(&group)
+    private mutating func startReadyFiles(_ group: inout TaskGroup<Event>) async {
+        await prepareAdmittedFiles(&group)
         guard !isPreparing else { return }
         guard let last = prepared.last(where: { $0.preparation != nil })?.preparation else {
             // These files were added while others waited for the store, and need no preparation.
@@ -142,10 +142,10 @@ struct SessionFiles {
         prepared.removeFirst(count)
     }
 
-    private mutating func prepareWhatMay(_ group: inout TaskGroup<Event>) async {
+    private mutating func prepareAdmittedFiles(_ group: inout TaskGroup<Event>) async {
         unavailable = nil
         while end == nil, !Task.isCancelled {
-            lookedAt = context.clock.now()
+            dueCheckedAt = context.clock.now()
             guard let next = nextFile, admits(next.size ?? 0, limit: context.options.filesInFlight) else { return }
             guard let availability = await context.currentEndpoints() else {
                 end = .failure(CancellationError())
@@ -209,10 +209,10 @@ struct SessionFiles {
 
     /// The waiting file with the lowest position that is due.
     private var firstDue: Waiting? {
-        waiting.values.filter { $0.dueAt <= lookedAt }.min { $0.file.position < $1.file.position }
+        waiting.values.filter { $0.dueAt <= dueCheckedAt }.min { $0.file.position < $1.file.position }
     }
 
-    private var mayTakeNew: Bool { waiting.count < Self.mostWaiting }
+    private var mayTakeNew: Bool { waiting.count < Self.maximumWaiting }
 
     /// Whether a file may start. A file of unknown size counts as small.
     private mutating func admits(_ size: Int64, limit: Int?) -> Bool {
@@ -293,7 +293,7 @@ struct SessionFiles {
         var waiting = runner
         waiting.history.wait(until: context.clock.now() + Self.spaceInterval, after: error)
         histories[runner.file.position] = waiting.history
-        wait(waiting, error, isNews: shortOfSpace.insert(runner.file.position).inserted)
+        wait(waiting, error, isFirstReport: shortOfSpace.insert(runner.file.position).inserted)
     }
 
     /// Makes waiting files that lack space due now, because a file in flight has ended.
@@ -302,15 +302,15 @@ struct SessionFiles {
         for (position, file) in waiting where file.error?.failureClass == .noSpace { waiting[position]?.dueAt = min(file.dueAt, now) }
     }
 
-    /// - Parameter isNews: Whether the failure was not reported before.
-    private mutating func wait(_ runner: FileRunner, _ error: TransferError?, isNews: Bool = true) {
+    /// - Parameter isFirstReport: Whether the failure was not reported before.
+    private mutating func wait(_ runner: FileRunner, _ error: TransferError?, isFirstReport: Bool = true) {
         let position = runner.file.position
         let now = context.clock.now()
         let dueAt = runner.history.dueAt ?? now
         waiting[position] = Waiting(file: runner.file, checkpoints: runner.checkpoints, dueAt: dueAt, error: error)
         // A failure that ends the run is reported with its end.
-        guard let error, isNews, end == nil, !window.isEmpty || mayTakeNew && !feed.isFinished else { return }
-        context.live.disconnect { context.post(.attemptFailed(error, retryIn: dueAt - now, endsRun: $0)) }
+        guard let error, isFirstReport, end == nil, !window.isEmpty || mayTakeNew && !feed.isFinished else { return }
+        context.live.disconnect { context.post(.attemptFailed(error, retryIn: dueAt - now, isLastInFlight: $0)) }
     }
 
     private mutating func giveUp(_ file: PendingFile, _ error: TransferError) {
@@ -327,7 +327,7 @@ struct SessionFiles {
 
     // MARK: The end
 
-    private func outcomeIfNothingGoesOn() -> RunOutcome? {
+    private func outcomeIfIdle() -> RunOutcome? {
         guard window.isEmpty else { return nil }
         if let unavailable { return .endpointsUnavailable(unavailable) }
         guard feed.isFinished || !mayTakeNew else { return nil }
@@ -349,7 +349,7 @@ struct SessionFiles {
     private mutating func setAlarm(_ group: inout TaskGroup<Event>) {
         let now = context.clock.now()
         // Includes files that became due since the last check. Files that were due before wait until the window admits them.
-        var times = waiting.values.map(\.dueAt).filter { $0 > lookedAt }
+        var times = waiting.values.map(\.dueAt).filter { $0 > dueCheckedAt }
         if unavailable != nil { times.append(now + RetryPolicy.slotKept) }
         guard let next = times.min(), alarmAt.map({ next < $0 }) ?? true else { return }
         alarmAt = next

@@ -75,7 +75,7 @@ package struct SessionRunner: Sendable {
         return try await FolderExpansion(
             of: context.key, in: context.store, bytesKnown: { [context] in context.live.bytesKnown },
             remote: { try await listing.run($0, from: $1) },
-            tell: { [context] in try await context.tell(.expansion($0)) }, grow: { [context] in context.live.found($0) },
+            send: { [context] in try await context.send(.expansion($0)) }, grow: { [context] in context.live.found($0) },
             noteSkipped: { [context] folder, count in
                 context.logger.warning(
                     "\(count) entries of \(folder) are not uploaded, because they are symbolic links, or neither files nor folders.",

@@ -53,9 +53,9 @@ final class ByteChannel: Sendable {
     }
 
     /// Records a report from the reader about the chunks.
-    func note(_ news: StreamNews) {
+    func handle(_ report: StreamReport) {
         state.withLock { state in
-            switch news {
+            switch report {
             case .stored(let count): state.stored += Int64(count)
             case .sealed: state.isSealed = true
             case .refused(let error):

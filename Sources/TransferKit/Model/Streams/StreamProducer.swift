@@ -3,7 +3,7 @@ import Locking
 import TransferCore
 
 /// A report about the chunks of a stream.
-enum StreamNews: Sendable {
+enum StreamReport: Sendable {
     /// This number of further bytes is in the storage folder.
     case stored(Int)
     /// All bytes are in the storage folder, with a completion mark that survives restarts.
@@ -21,14 +21,14 @@ package final class StreamProducer: Sendable {
     /// The maximum number of bytes on the disk that the other end has not confirmed.
     let ahead: Int64
     private let body: @Sendable (Write) async throws -> Void
-    let report: @Sendable (StreamNews) -> Void
+    let report: @Sendable (StreamReport) -> Void
     private let isClaimed = Locked(false)
 
     /// - Parameters:
     ///   - report: Receives the reports about the chunks.
     ///   - body: Writes the chunks in order, and returns after the last one.
     init(
-        length: Int64?, ahead: Int64, report: @escaping @Sendable (StreamNews) -> Void = { _ in },
+        length: Int64?, ahead: Int64, report: @escaping @Sendable (StreamReport) -> Void = { _ in },
         body: @escaping @Sendable (_ write: Write) async throws -> Void
     ) {
         self.length = length
@@ -60,7 +60,7 @@ package final class StreamProducer: Sendable {
 extension StreamProducer {
     /// Creates a producer from the chunks of a ``StreamWriter``.
     convenience init(reading channel: ByteChannel, length: Int64?, ahead: Int64) {
-        self.init(length: length, ahead: ahead, report: channel.note) { write in
+        self.init(length: length, ahead: ahead, report: channel.handle) { write in
             while let chunks = try await channel.read() {
                 for chunk in chunks { try await write(chunk) }
             }

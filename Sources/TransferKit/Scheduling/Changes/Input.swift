@@ -28,12 +28,12 @@ package struct DiscardResult: Sendable, Codable {
     /// The time of the next attempt; nil if the removal is finished.
     package var nextAttempt: Date?
     /// The time until which the server asked to back off; nil if it did not.
-    package var leftAloneUntil: Date?
+    package var backOffUntil: Date?
 
-    package init(key: Int64, nextAttempt: Date?, leftAloneUntil: Date? = nil) {
+    package init(key: Int64, nextAttempt: Date?, backOffUntil: Date? = nil) {
         self.key = key
         self.nextAttempt = nextAttempt
-        self.leftAloneUntil = leftAloneUntil
+        self.backOffUntil = backOffUntil
     }
 }
 
@@ -48,5 +48,5 @@ package struct DiscardPostponement: Sendable, Codable {
     /// The date when the other removals are due again.
     package var until: Date
     /// The end of the time for which the servers asked the queue to back off; nil if they did not.
-    package var leftAloneUntil: Date?
+    package var backOffUntil: Date?
 }

@@ -32,9 +32,9 @@ package struct RunEvent: Sendable, Codable {
         case endpointFailed(Endpoint, TransferError)
         /// The server asked all clients of its host to back off for a time.
         case hostBusy(Endpoint, Duration)
-        /// An attempt failed, and is repeated while the session keeps its slot. `endsRun` is true if no other file of the session is in
+        /// An attempt failed, and is repeated while the session keeps its slot. `isLastInFlight` is true if no other file of the session is in
         /// flight.
-        case attemptFailed(TransferError, retryIn: Duration, endsRun: Bool)
+        case attemptFailed(TransferError, retryIn: Duration, isLastInFlight: Bool)
         /// The run is over.
         case ended(RunOutcome)
         /// The run was interrupted and did not end in time. Its later reports are dropped.
@@ -44,7 +44,7 @@ package struct RunEvent: Sendable, Codable {
         var isEnd: Bool { if case .ended = self { true } else { false } }
 
         /// Whether the queue no longer waits for the run.
-        var endsRun: Bool { if case .abandoned = self { true } else { isEnd } }
+        var isFinal: Bool { if case .abandoned = self { true } else { isEnd } }
     }
 }
 

@@ -45,7 +45,7 @@ package enum StoreWrite: Sendable {
     /// Releases the entries of a removed session, because its run has ended.
     case releaseDiscards(SessionKey)
     case discarded(Int64)
-    case discardFailed(Int64, nextAttempt: Date, leftAloneUntil: Date?)
+    case discardFailed(Int64, nextAttempt: Date, backOffUntil: Date?)
     case postponeDiscards(DiscardPostponement)
     /// Makes removals due that were postponed too far, because the clock was wrong then. Changes at most 10,000 removals.
     case clampDiscards

@@ -51,12 +51,12 @@ package struct EndpointAvailability: Sendable, Equatable {
     }
 
     /// Removes an endpoint that another run probes.
-    mutating func leave(_ endpoint: Endpoint) {
+    mutating func remove(_ endpoint: Endpoint) {
         available.removeAll { $0 == endpoint }
     }
 
     /// The same endpoints, starting with those that satisfy the predicate, in their order.
-    func putting(first isFirst: (Endpoint) -> Bool) -> EndpointAvailability {
+    func sorted(first isFirst: (Endpoint) -> Bool) -> EndpointAvailability {
         var copy = self
         copy.registered = registered.filter(isFirst) + registered.filter { !isFirst($0) }
         copy.available = available.filter(isFirst) + available.filter { !isFirst($0) }

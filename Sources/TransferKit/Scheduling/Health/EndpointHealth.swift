@@ -100,7 +100,7 @@ package struct EndpointHealth: Sendable, Equatable {
 
     /// Records the start of a run that may use this endpoint. If the endpoint must be probed, the run is expected to probe it.
     mutating func begin(_ endpoint: Endpoint, run: UInt64, at uptime: Duration) {
-        guard isToBeProbed(endpoint, at: uptime) else { return }
+        guard mustBeProbed(endpoint, at: uptime) else { return }
         setProbe(Probe(run: run, endsAt: uptime + Self.probeGrace), of: Key(endpoint))
     }
 
@@ -144,12 +144,12 @@ package struct EndpointHealth: Sendable, Equatable {
     }
 
     /// Whether an endpoint failed too often, and one run may probe it now.
-    func isToBeProbed(_ endpoint: Endpoint, at uptime: Duration) -> Bool {
+    func mustBeProbed(_ endpoint: Endpoint, at uptime: Duration) -> Bool {
         breakers[Key(endpoint)]?.openUntil.map { $0 <= uptime } ?? false
     }
 
     /// Whether an endpoint failed too often, and no attempt has moved bytes there since.
-    func isLeftAlone(_ endpoint: Endpoint) -> Bool { breakers[Key(endpoint)]?.openUntil != nil }
+    func hasOpenBreaker(_ endpoint: Endpoint) -> Bool { breakers[Key(endpoint)]?.openUntil != nil }
 
     /// Whether attempts at an endpoint failed since the last one that moved bytes.
     func hasFailures(at endpoint: Endpoint) -> Bool {

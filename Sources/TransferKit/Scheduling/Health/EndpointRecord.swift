@@ -37,7 +37,7 @@ final class EndpointRecord: Sendable {
         /// The location of the endpoint of the last attempt, including attempts of earlier runs.
         var location: String?
         /// The uptime until which the run uses no unreachable endpoint; nil unless all endpoints were unreachable.
-        var restsUntil: Duration?
+        var pausedUntil: Duration?
     }
 
     /// How long the other files of a session avoid an unreachable endpoint if they have another one.
@@ -65,9 +65,9 @@ final class EndpointRecord: Sendable {
 
     func avoided(at uptime: Duration) -> Set<Endpoint> {
         state.withLock { state in
-            if let end = state.restsUntil, end <= uptime {
+            if let end = state.pausedUntil, end <= uptime {
                 // All endpoints are retried in their order.
-                state.restsUntil = nil
+                state.pausedUntil = nil
                 for endpoint in state.known.keys {
                     state.known[endpoint]?.avoidedUntil = nil
                     state.known[endpoint]?.isDown = false
@@ -87,25 +87,25 @@ final class EndpointRecord: Sendable {
         state.withLock { state in
             state.known[endpoint]?.avoidedUntil = nil
             state.known[endpoint]?.isDown = false
-            state.restsUntil = nil
+            state.pausedUntil = nil
         }
     }
 
     /// Records that a file could reach none of several endpoints. The other files of the run also wait until the file is retried, because
     /// they would fail too.
-    func rest(from endpoints: [Endpoint], until end: Duration, at uptime: Duration) {
+    func pause(_ endpoints: [Endpoint], until end: Duration, at uptime: Duration) {
         _ = avoided(at: uptime)
         state.withLock { state in
             guard endpoints.count > 1, endpoints.allSatisfy({ state.known[$0]?.isDown ?? false }) else { return }
-            let end = min(state.restsUntil ?? end, end)
-            state.restsUntil = end
+            let end = min(state.pausedUntil ?? end, end)
+            state.pausedUntil = end
             for endpoint in endpoints { state.known[endpoint]?.avoidedUntil = end }
         }
     }
 
     /// The uptime until which the run uses no unreachable endpoint; nil if it may use all now.
-    func rest(at uptime: Duration) -> Duration? {
-        state.withLock { $0.restsUntil.flatMap { $0 > uptime ? $0 : nil } }
+    func pauseEnd(at uptime: Duration) -> Duration? {
+        state.withLock { $0.pausedUntil.flatMap { $0 > uptime ? $0 : nil } }
     }
 
     /// Records a failure that concerns the endpoint.

@@ -28,7 +28,7 @@ package final class EndpointLiveness: Sendable {
     }
 
     /// The failures at an endpoint since its last response.
-    package struct Row: Sendable {
+    package struct FailureSeries: Sendable {
         /// The number of responses of the endpoint after a failure.
         package var answers = 0
         /// Whether several files failed since the last response.
@@ -40,10 +40,10 @@ package final class EndpointLiveness: Sendable {
 
     private let isSeen = Atomic(false)
     private let isAnswered = Atomic(false)
-    private let row = Locked(Row())
+    private let series = Locked(FailureSeries())
 
     /// Records activity. Returns whether it must be reported.
-    func noteSign() -> Bool {
+    func noteActivity() -> Bool {
         !isSeen.load(ordering: .relaxed) && !isSeen.exchange(true, ordering: .relaxed)
     }
 
@@ -55,22 +55,22 @@ package final class EndpointLiveness: Sendable {
     /// Records a response: the endpoint performed a request for a file.
     func answered() {
         guard !isAnswered.load(ordering: .relaxed), !isAnswered.exchange(true, ordering: .relaxed) else { return }
-        row.withLock { row in
-            row.answers += 1
-            row.isShared = false
-            row.file = nil
+        series.withLock { series in
+            series.answers += 1
+            series.isShared = false
+            series.file = nil
         }
     }
 
     /// Records a failure of a file that may be the endpoint's fault.
     ///
     /// - Returns: The failures since the endpoint's last response, including this one.
-    func failed(_ file: File) -> Row {
+    func failed(_ file: File) -> FailureSeries {
         isAnswered.store(false, ordering: .relaxed)
-        return row.withLock { row in
-            if let other = row.file, other != file { row.isShared = true }
-            row.file = file
-            return row
+        return series.withLock { series in
+            if let other = series.file, other != file { series.isShared = true }
+            series.file = file
+            return series
         }
     }
 }

@@ -41,12 +41,12 @@ extension Scheduler {
     }
 
     /// The maximum number of abandoned runs. Each keeps threads and memory of the process.
-    private static let mostAbandoned = 16
+    private static let maximumAbandoned = 16
 
     private func unlessHeldBack(_ endpoint: Endpoint, _ line: SessionIndex.LineKey) -> Ability {
         if !flags.network.permits(needsCheapNetwork: line.needsCheapNetwork) { return .networkConstrained }
         if let free = flags.scarceSpace { return .diskBelowFloor(free: free) }
-        if flags.abandoned.count >= Self.mostAbandoned { return .runsNotEnded(flags.abandoned.count) }
+        if flags.abandoned.count >= Self.maximumAbandoned { return .runsNotEnded(flags.abandoned.count) }
         return .able(endpoint)
     }
 
@@ -58,7 +58,7 @@ extension Scheduler {
             account: account, registered: registered,
             available: registered.filter { flags.health.availability(of: $0, run: run, at: now.uptime) == .available },
             busyUntil: flags.health.busy(registered, at: now.uptime),
-            toBeProbed: Set(registered.filter { flags.health.isToBeProbed($0, at: now.uptime) }),
+            toBeProbed: Set(registered.filter { flags.health.mustBeProbed($0, at: now.uptime) }),
             failure: flags.health.failure(at: registered))
     }
 
@@ -72,9 +72,9 @@ extension Scheduler {
     /// Records a success of an endpoint. Ends the series of failures there, including failures in other runs.
     mutating func endpointWorks(_ endpoint: Endpoint) {
         guard flags.health.hasFailures(at: endpoint) else { return }
-        let wasLeftAlone = flags.health.isLeftAlone(endpoint)
+        let hadOpenBreaker = flags.health.hasOpenBreaker(endpoint)
         changeHealth { $0.works(endpoint) }
-        if wasLeftAlone { endTurns(at: endpoint) }
+        if hadOpenBreaker { endTurns(at: endpoint) }
     }
 
     /// Ends the waits of sessions that let other sessions probe this endpoint first, because the endpoint works again.

@@ -6,7 +6,7 @@ extension Scheduler {
     /// - Throws: ``QueueError`` if a command is invalid. Nothing is changed in this case. Reports and ticks never throw.
     package mutating func handle(_ input: Input, at now: DualInstant) throws(QueueError) -> Transaction {
         var transaction = Transaction()
-        noteOpening(now)
+        recordOpening(now)
         switch input {
         case .command(let command):
             let savepoint = savepoint()
@@ -19,10 +19,10 @@ extension Scheduler {
         case .report(let report): handle(report, at: now, &transaction)
         case .discarded(let result):
             transaction.writes.append(
-                result.nextAttempt.map { .discardFailed(result.key, nextAttempt: $0, leftAloneUntil: result.leftAloneUntil) }
+                result.nextAttempt.map { .discardFailed(result.key, nextAttempt: $0, backOffUntil: result.backOffUntil) }
                     ?? .discarded(result.key))
         case .postponed(let postponement): transaction.writes.append(.postponeDiscards(postponement))
-        case .diskSpace(let free): note(freeSpace: free, at: now)
+        case .diskSpace(let free): record(freeSpace: free, at: now)
         case .tick: break
         }
         flush(into: &transaction)

@@ -5,7 +5,7 @@ extension Scheduler {
     /// Starts all sessions that can start now. Called once after all pending inputs were handled.
     package mutating func schedule(at now: DualInstant) -> Transaction {
         var transaction = Transaction()
-        noteOpening(now)
+        recordOpening(now)
         wake(at: now)
         continueReleases()
         remindOfDisk(at: now)
@@ -15,7 +15,7 @@ extension Scheduler {
         }
         if flags.mode == .running {
             repeat {
-                letGoOfTheUnable(at: now, &transaction)
+                restoreDisplacedByBlocked(at: now, &transaction)
                 while let key = next(at: now) { activate(key, at: now, &transaction) }
             } while resumeStopped(at: now)
         }

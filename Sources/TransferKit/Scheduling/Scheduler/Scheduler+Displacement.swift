@@ -51,15 +51,15 @@ extension Scheduler {
     /// Restores the sessions that a preempting session displaced, because that session gave up its slot or will not use it.
     mutating func restoreDisplaced(of owner: SessionKey, _ transaction: inout Transaction) {
         guard let displaced = sessionIndex.owners[owner] else { return }
-        for key in displaced.sorted() { letGo(key, &transaction) }
+        for key in displaced.sorted() { restore(key, &transaction) }
     }
 
-    mutating func letGo(_ key: SessionKey, _ transaction: inout Transaction) {
+    mutating func restore(_ key: SessionKey, _ transaction: inout Transaction) {
         let held = sessionIndex[key]?.holdsSlot
         mutate(key) { entry, details in
             details.displacedBy = nil
             entry.conditions.remove(.displaced)
-            if entry.state == .waiting, entry.startPriority > .letGo { entry.startPriority = .letGo }
+            if entry.state == .waiting, entry.startPriority > .released { entry.startPriority = .released }
         }
         // A paused session has its slot back.
         guard held == false, let entry = sessionIndex[key], entry.holdsSlot else { return }
@@ -67,7 +67,7 @@ extension Scheduler {
     }
 
     /// Restores sessions that were displaced by waiting sessions that can't use a slot.
-    mutating func letGoOfTheUnable(at now: DualInstant, _ transaction: inout Transaction) {
+    mutating func restoreDisplacedByBlocked(at now: DualInstant, _ transaction: inout Transaction) {
         guard flags.mode == .running else { return }
         var isChanged = true
         while isChanged {

@@ -31,7 +31,7 @@ extension Scheduler {
 
     // MARK: The disk
 
-    mutating func note(freeSpace: Int64, at now: DualInstant) {
+    mutating func record(freeSpace: Int64, at now: DualInstant) {
         let isScarce = freeSpace < settings.diskFloor
         guard isScarce || flags.scarceSpace != nil else { return }
         mutateFlags {

@@ -58,7 +58,7 @@ extension Scheduler {
     private func turn(_ entry: Entry) -> SessionIndex.Standing {
         var standing = sessionIndex.standing(entry)
         if settings.ordering == .strict, standing.startPriority != .now { standing.startPriority = .none }
-        if entry.conditions.contains(.displaced) { standing.startPriority = min(standing.startPriority, .letGo) }
+        if entry.conditions.contains(.displaced) { standing.startPriority = min(standing.startPriority, .released) }
         return standing
     }
 

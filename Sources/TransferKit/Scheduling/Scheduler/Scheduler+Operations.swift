@@ -26,17 +26,17 @@ extension Scheduler {
         if case .more(_, _, let given) = target { mark = given }
         mutateFlags { $0.lastMark = max($0.lastMark, mark) }
         transaction.answer.part.mark = mark
-        var told = Changed()
+        var changed = Changed()
         for key in keys {
             guard let entry = sessionIndex[key] else { continue }
             do {
-                guard try apply(operation, to: entry, mark: mark, at: now, &told, &transaction) else { continue }
+                guard try apply(operation, to: entry, mark: mark, at: now, &changed, &transaction) else { continue }
                 transaction.answer.sessions.append(entry.id)
             } catch {
                 if !isGroup { throw error }
             }
         }
-        told.append(to: &transaction)
+        changed.append(to: &transaction)
     }
 
     /// Checks an operation on a large group, before the operation is performed in several parts.
@@ -82,7 +82,7 @@ extension Scheduler {
     ///
     /// - Returns: Whether anything changed.
     private mutating func apply(
-        _ operation: SessionOperation, to entry: Entry, mark: Int64, at now: DualInstant, _ told: inout Changed,
+        _ operation: SessionOperation, to entry: Entry, mark: Int64, at now: DualInstant, _ changed: inout Changed,
         _ transaction: inout Transaction
     ) throws(QueueError) -> Bool {
         var refusal: QueueError {
@@ -92,7 +92,7 @@ extension Scheduler {
         let key = entry.key
         switch (operation, entry.state) {
         case (.run(let again), _):
-            return try run(entry, again: again, mark: mark, at: now, &told, &transaction)
+            return try run(entry, again: again, mark: mark, at: now, &changed, &transaction)
         case (.runNext, .waiting):
             mutate(key) { entry, details in
                 entry.startPriority = .next
@@ -102,14 +102,14 @@ extension Scheduler {
             requestStop(key, &transaction) { entry, _ in entry.state = .paused }
         case (.pause, .waiting):
             transaction.answer.held.append(entry.id)
-            leave(key, to: .held, &told, &transaction)
+            leave(key, to: .held, &changed, &transaction)
         case (.resume, .paused):
-            resume(entry, mark: mark, at: now, &told, &transaction)
+            resume(entry, mark: mark, at: now, &changed, &transaction)
         case (.hold, .waiting), (.hold, .running), (.hold, .paused):
-            leave(key, to: .held, &told, &transaction)
+            leave(key, to: .held, &changed, &transaction)
         case (.release, .held):
             requestStop(key, &transaction) { entry, _ in entry.state = .waiting }
-            tell(key, &told)
+            recordChange(key, &changed)
         case (.yield, .waiting), (.yield, .running), (.yield, .paused):
             restoreDisplaced(of: key, &transaction)
             let until = now.uptime + settings.yieldDelay
@@ -118,14 +118,14 @@ extension Scheduler {
                 entry.conditions.insert(.yielded)
                 details.yieldedUntil = until
             }
-            tell(key, &told)
+            recordChange(key, &changed)
         case (.cancel(let keepsPartial), .waiting), (.cancel(let keepsPartial), .running), (.cancel(let keepsPartial), .paused),
             (.cancel(let keepsPartial), .held), (.cancel(let keepsPartial), .failed):
-            cancel(key, keepsPartial: keepsPartial, at: now, &told, &transaction)
+            cancel(key, keepsPartial: keepsPartial, at: now, &changed, &transaction)
         case (.retry, .failed), (.retry, .cancelled):
             try restart(entry, isWhole: false, &transaction)
             retryEndpoints(of: entry.account, at: now)
-            tell(key, &told)
+            recordChange(key, &changed)
         case (.update(let update), let state) where !state.isEnded:
             transaction.writes.append(.updateSession(key, update))
             if let tags = update.tags { noteTags(Set(tags), of: key) }
@@ -139,9 +139,9 @@ extension Scheduler {
     }
 
     /// Adds the session's new state to the changes. If its run has not ended yet, the end of the run reports the state.
-    private func tell(_ key: SessionKey, _ told: inout Changed) {
+    private func recordChange(_ key: SessionKey, _ changed: inout Changed) {
         guard let entry = sessionIndex[key], !entry.conditions.contains(.stopping) else { return }
-        told.add(entry.id, entry.state)
+        changed.add(entry.id, entry.state)
     }
 
     /// Changes a session and interrupts its run, unless it was interrupted before. If the session gives up its slot immediately, adds the
@@ -163,14 +163,14 @@ extension Scheduler {
 
     /// Removes a session from all lines and lists.
     private mutating func leave(
-        _ key: SessionKey, to state: SessionState, _ told: inout Changed, _ transaction: inout Transaction
+        _ key: SessionKey, to state: SessionState, _ changed: inout Changed, _ transaction: inout Transaction
     ) {
         restoreDisplaced(of: key, &transaction)
         requestStop(key, &transaction) { entry, details in
             entry.state = state
             Self.forgetMarks(&entry, &details)
         }
-        tell(key, &told)
+        recordChange(key, &changed)
     }
 
     static func forgetMarks(_ entry: inout Entry, _ details: inout EntryDetails) {
@@ -182,7 +182,7 @@ extension Scheduler {
     }
 
     private mutating func cancel(
-        _ key: SessionKey, keepsPartial: Bool, at now: DualInstant, _ told: inout Changed, _ transaction: inout Transaction
+        _ key: SessionKey, keepsPartial: Bool, at now: DualInstant, _ changed: inout Changed, _ transaction: inout Transaction
     ) {
         restoreDisplaced(of: key, &transaction)
         requestStop(key, &transaction) { entry, details in
@@ -195,7 +195,7 @@ extension Scheduler {
         }
         guard let entry = sessionIndex[key], !entry.conditions.contains(.stopping) else { return }
         finishCancelling(entry, at: now, &transaction)
-        told.add(entry.id, .cancelled)
+        changed.add(entry.id, .cancelled)
     }
 
     mutating func finishCancelling(_ entry: Entry, at now: DualInstant, _ transaction: inout Transaction) {
@@ -229,7 +229,7 @@ extension Scheduler {
     // MARK: Now
 
     private mutating func run(
-        _ before: Entry, again: Bool, mark: Int64, at now: DualInstant, _ told: inout Changed, _ transaction: inout Transaction
+        _ before: Entry, again: Bool, mark: Int64, at now: DualInstant, _ changed: inout Changed, _ transaction: inout Transaction
     ) throws(QueueError) -> Bool {
         let key = before.key
         switch before.state {
@@ -240,7 +240,7 @@ extension Scheduler {
             return false
         case .paused where !before.conditions.contains(.displaced):
             retryEndpoints(of: before.account, at: now)
-            resume(before, mark: mark, at: now, &told, &transaction)
+            resume(before, mark: mark, at: now, &changed, &transaction)
             displace(for: key, at: now, &transaction)
             return true
         case .completed:
@@ -252,7 +252,7 @@ extension Scheduler {
         case .waiting, .held, .paused: break
         }
         waitForNow(before, mark: mark, at: now)
-        if before.state != .waiting { tell(key, &told) }
+        if before.state != .waiting { recordChange(key, &changed) }
         displace(for: key, at: now, &transaction)
         return true
     }
@@ -281,14 +281,14 @@ extension Scheduler {
     }
 
     private mutating func resume(
-        _ entry: Entry, mark: Int64, at now: DualInstant, _ told: inout Changed, _ transaction: inout Transaction
+        _ entry: Entry, mark: Int64, at now: DualInstant, _ changed: inout Changed, _ transaction: inout Transaction
     ) {
         let key = entry.key
         let isEnding = entry.conditions.contains(.stopping)
-        let goesOn =
+        let continuesAtOnce =
             flags.mode == .running && ability(of: entry, at: now).isAble && entry.holdsSlot
             && entry.conditions.isDisjoint(with: [.displaced, .runNotEnded]) && (isEnding || mayRunBesideOthers(entry.account))
-        if goesOn {
+        if continuesAtOnce {
             mutate(key) { entry, _ in entry.state = .running }
             if !isEnding { beginRun(key, isAskedFor: true, at: now, &transaction) }
         } else {
@@ -297,7 +297,7 @@ extension Scheduler {
                 entry.startPriority = .now
                 details.mark = mark
             }
-            tell(key, &told)
+            recordChange(key, &changed)
         }
     }
 }

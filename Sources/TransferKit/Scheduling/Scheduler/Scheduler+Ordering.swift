@@ -279,7 +279,7 @@ extension Scheduler {
             transaction.writes.append(.deleteSession(place.key, isRunning: run != 0))
             transaction.actions.append(.forget(place.key))
         }
-        for place in places { take(place.key) }
+        for place in places { removeEntry(place.key) }
         changeOrder(&transaction, .removed(ids, indices: places.map(\.index)))
         transaction.answer.sessions = ids
     }

@@ -31,11 +31,11 @@ extension Scheduler {
             changeHealth { $0.failed(endpoint, error, run: report.run, at: now.uptime) }
         case .hostBusy(let endpoint, let duration):
             changeHealth { $0.busy(endpoint, for: duration, at: now.uptime) }
-        case .attemptFailed(let error, let delay, let endsRun):
+        case .attemptFailed(let error, let delay, let isLastInFlight):
             transaction.writes.append(.attemptFailed(key, error, isRepeated: true))
-            if endsRun { stopRunningEvents(entry, &transaction) }
+            if isLastInFlight { stopRunningEvents(entry, &transaction) }
             transaction.events.append(.attemptFailed(entry.id, error, retryAt: now.date + delay))
-            if endsRun {
+            if isLastInFlight {
                 mutate(key) { entry, _ in entry.conditions.remove(.connected) }
                 transaction.events.append(.willStartRunning(entry.id))
             }
@@ -119,9 +119,9 @@ extension Scheduler {
     /// Records the duration of a run in the transaction of a file report. After a kill, the stored time is then as recent as the stored
     /// progress.
     private mutating func noteTime(of report: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
-        guard flags.runTimes.unnoted(report.run, at: now.uptime) >= Self.noteInterval else { return }
+        guard flags.runTimes.unrecorded(report.run, at: now.uptime) >= Self.noteInterval else { return }
         var times: (session: Int64, queue: Int64) = (0, 0)
-        mutateFlags { times = $0.runTimes.note(report.run, at: now.uptime) }
+        mutateFlags { times = $0.runTimes.record(report.run, at: now.uptime) }
         transaction.writes.append(.ran(report.key, times.session, queue: times.queue))
     }
 
@@ -172,10 +172,10 @@ extension Scheduler {
         }
 
         if wasEnding {
-            endAsTold(key, at: now, &transaction)
+            endInterrupted(key, at: now, &transaction)
         } else if case .finished = outcome {
             // Items were added during the run.
-            goOn(key, isAskedFor: false, at: now, &transaction)
+            continueActivation(key, isAskedFor: false, at: now, &transaction)
         } else {
             wait(key, outcome, turn: turn, at: now, &transaction)
         }
@@ -184,7 +184,7 @@ extension Scheduler {
     }
 
     /// The maximum number of the account's other sessions that probe an endpoint before the same session probes it again.
-    private static let mostBefore = 29
+    private static let maximumOthersBefore = 29
 
     /// The time that a session with unavailable endpoints waits while other sessions of the account may probe them first; nil for no wait.
     /// The failure may concern only this session, and must not keep other sessions from a server that works for them.
@@ -193,15 +193,15 @@ extension Scheduler {
             case .unavailable(let until?) = ability(of: entry, at: now)
         else { return nil }
         wake(at: now)
-        let others = min(sessionIndex.eligible(of: entry.account), Self.mostBefore)
+        let others = min(sessionIndex.eligible(of: entry.account), Self.maximumOthersBefore)
         return until - now.uptime + EndpointHealth.outagePause * others
     }
 
     /// Ends an interrupted run: the session gets its intended state.
-    private mutating func endAsTold(_ key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
+    private mutating func endInterrupted(_ key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
         guard let entry = sessionIndex[key] else { return }
         // The session was resumed before its run ended.
-        if entry.state == .running { return goOn(key, isAskedFor: true, at: now, &transaction) }
+        if entry.state == .running { return continueActivation(key, isAskedFor: true, at: now, &transaction) }
         if !entry.holdsSlot { transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id)] }
         guard entry.state == .cancelled else { return transaction.events.append(.changed([entry.id], entry.state)) }
         finishCancelling(entry, at: now, &transaction)
@@ -209,7 +209,7 @@ extension Scheduler {
     }
 
     /// Begins another run in the same activation, if the queue and the account still allow it.
-    private mutating func goOn(_ key: SessionKey, isAskedFor: Bool, at now: DualInstant, _ transaction: inout Transaction) {
+    private mutating func continueActivation(_ key: SessionKey, isAskedFor: Bool, at now: DualInstant, _ transaction: inout Transaction) {
         guard let entry = sessionIndex[key] else { return }
         let isOver = flags.mode == .stopping || flags.mode == .stopped
         guard !isOver, !entry.conditions.contains(.runNotEnded), ability(of: entry, at: now).isAble else {

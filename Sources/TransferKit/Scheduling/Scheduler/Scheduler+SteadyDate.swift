@@ -18,7 +18,7 @@ extension Scheduler {
         return opening.date + (now.uptime - opening.uptime)
     }
 
-    mutating func noteOpening(_ now: DualInstant) {
+    mutating func recordOpening(_ now: DualInstant) {
         if opening == nil { opening = DualInstant(uptime: now.uptime, date: steadyOpening ?? now.date) }
     }
 

@@ -222,11 +222,11 @@ package struct Scheduler: Sendable {
         begunEarlier = []
         let (renumbered, duplicates) = sessionIndex.finishLoading()
         for key in renumbered { dirty.append(key) }
-        var nobodyListens = Transaction()
-        for owner in sessionIndex.owners.keys.sorted() where !canOwn(owner) { restoreDisplaced(of: owner, &nobodyListens) }
+        var ignored = Transaction()
+        for owner in sessionIndex.owners.keys.sorted() where !canOwn(owner) { restoreDisplaced(of: owner, &ignored) }
         for id in sessionIndex.dependents.keys {
             guard let other = sessionIndex.key(of: id).flatMap({ sessionIndex[$0] }) else {
-                foundOrphaned += holdDependents(of: id, &nobodyListens)
+                foundOrphaned += holdDependents(of: id, &ignored)
                 continue
             }
             // The run of a cancelled session may not have ended before the process did.
@@ -338,7 +338,7 @@ package struct Scheduler: Sendable {
     }
 
     /// Removes a session.
-    mutating func take(_ key: SessionKey) {
+    mutating func removeEntry(_ key: SessionKey) {
         guard let entry = sessionIndex[key] else { return }
         journal.append(.removed(entry, sessionIndex.details(key)))
         sessionIndex.remove(key)

@@ -65,7 +65,7 @@ package struct Entry: SessionTableElement, Equatable {
         /// The app made the session the next one.
         case next = 1
         /// The session was displaced, and the session that was run in its place gave up the slot.
-        case letGo = 2
+        case released = 2
         /// The session ran when the queue or the process was stopped.
         case interrupted = 3
         /// The session follows the order of the queue.

@@ -11,29 +11,29 @@ package struct RunTimes: Sendable, Equatable {
     }
 
     /// The time since the last record of a run; zero if there is no such run.
-    func unnoted(_ run: UInt64, at uptime: Duration) -> Duration {
+    func unrecorded(_ run: UInt64, at uptime: Duration) -> Duration {
         since[run].map { max(.zero, uptime - $0) } ?? .zero
     }
 
     /// The time since the last record of the queue.
-    func unnotedOfQueue(at uptime: Duration) -> Duration {
+    func unrecordedOfQueue(at uptime: Duration) -> Duration {
         queueSince.map { max(.zero, uptime - $0) } ?? .zero
     }
 
     /// Records the times of a run and of the queue, in milliseconds.
-    mutating func note(_ run: UInt64, at uptime: Duration) -> (session: Int64, queue: Int64) {
-        (Self.take(&since[run], at: uptime), Self.take(&queueSince, at: uptime))
+    mutating func record(_ run: UInt64, at uptime: Duration) -> (session: Int64, queue: Int64) {
+        (Self.recordTime(&since[run], at: uptime), Self.recordTime(&queueSince, at: uptime))
     }
 
     /// Records and removes the times of a run that is over, in milliseconds.
     mutating func end(_ run: UInt64, at uptime: Duration) -> (session: Int64, queue: Int64) {
-        let times = note(run, at: uptime)
+        let times = record(run, at: uptime)
         since[run] = nil
         if since.isEmpty { queueSince = nil }
         return times
     }
 
-    private static func take(_ since: inout Duration?, at uptime: Duration) -> Int64 {
+    private static func recordTime(_ since: inout Duration?, at uptime: Duration) -> Int64 {
         guard let start = since, uptime > start else { return 0 }
         let milliseconds = (uptime - start).nanoseconds / 1_000_000
         since = start + .milliseconds(milliseconds)

@@ -81,7 +81,7 @@ struct TotalsUpdater {
                 [state]
                     + StatementArguments(
                         [change.files, change.filesDone, change.filesFailed, change.bytesTotal, change.bytesDone]
-                            .map { min(max($0, -Self.mostInTotal), Self.mostInTotal) }))
+                            .map { min(max($0, -Self.maximumTotal), Self.maximumTotal) }))
         }
         if confirmed > 0 { try QueueStore.addToSetting("bytesConfirmed", confirmed, in: db) }
     }
@@ -99,9 +99,9 @@ struct TotalsUpdater {
     }
 
     /// The bound of each total. The sum of two such numbers does not overflow.
-    private static let mostInTotal: Int64 = 1 << 62 - 1
+    private static let maximumTotal: Int64 = 1 << 62 - 1
     private static let additions = ["files", "files_done", "files_failed", "bytes_total", "bytes_done"]
-        .map { "\($0) = min(max(\($0), -\(mostInTotal)), \(mostInTotal)) + excluded.\($0)" }.joined(separator: ", ")
+        .map { "\($0) = min(max(\($0), -\(maximumTotal)), \(maximumTotal)) + excluded.\($0)" }.joined(separator: ", ")
 
     private static let whole = "\(SessionFigures.selection) WHERE session.key = ?"
     private static let withoutCheckpoints = "\(SessionFigures.selectionWithoutCheckpoints) WHERE session.key = ?"

@@ -54,7 +54,7 @@ package enum DiscardQuery {
     }
 
     /// Selects the endpoints that asked the queue to back off until a time after ?1, and that time. Used once.
-    package static let leftAlone = """
+    package static let pausedServers = """
         SELECT endpoint, max(left_alone_until) FROM discard INDEXED BY discard_left_alone
         WHERE left_alone_until > ?1 AND left_alone_until > 0 GROUP BY endpoint
         """

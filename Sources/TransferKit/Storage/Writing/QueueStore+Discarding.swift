@@ -215,9 +215,9 @@ extension QueueStore {
     }
 
     /// Returns the endpoints that asked the queue to back off until a time after a date, and that time.
-    func serversLeftAlone(at date: Date) async throws -> [(endpoint: Endpoint, until: Date)] {
+    func pausedServers(at date: Date) async throws -> [(endpoint: Endpoint, until: Date)] {
         try await read { db in
-            try StoredRow.fetchAll(db, sql: DiscardQuery.leftAlone, arguments: [StoreCoding.encode(date)]).compactMap { row in
+            try StoredRow.fetchAll(db, sql: DiscardQuery.pausedServers, arguments: [StoreCoding.encode(date)]).compactMap { row in
                 guard let endpoint: Endpoint = try? StoreCoding.decode(from: row.decode(atIndex: 0)) else { return nil }
                 return (endpoint, StoreCoding.date(try row.decode(atIndex: 1)))
             }

@@ -19,7 +19,7 @@ extension QueueStore {
         try execute(db, DiscardQuery.expire, [due, places, expired])
         try execute(
             db, DiscardQuery.postpone,
-            [due, places, StoreCoding.encode(postponement.until), postponement.leftAloneUntil.map(StoreCoding.encode) ?? 0])
+            [due, places, StoreCoding.encode(postponement.until), postponement.backOffUntil.map(StoreCoding.encode) ?? 0])
     }
 
     /// Returns the latest date to which a process postpones a removal.

@@ -146,11 +146,11 @@ extension QueueStore {
             try execute(db, DiscardQuery.release, [key])
         case .discarded(let key):
             try execute(db, "DELETE FROM discard WHERE key = ?", [key])
-        case .discardFailed(let key, let nextAttempt, let leftAloneUntil):
+        case .discardFailed(let key, let nextAttempt, let backOffUntil):
             try execute(
                 db,
                 "UPDATE discard SET attempts = min(max(attempts, 0), \(mostAttempts)) + 1, next_attempt_at = ?, left_alone_until = ? WHERE key = ?",
-                [StoreCoding.encode(nextAttempt), leftAloneUntil.map(StoreCoding.encode) ?? 0, key])
+                [StoreCoding.encode(nextAttempt), backOffUntil.map(StoreCoding.encode) ?? 0, key])
         case .postponeDiscards(let postponement):
             try postpone(postponement, in: db)
         case .clampDiscards:

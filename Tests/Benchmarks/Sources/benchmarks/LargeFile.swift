@@ -12,7 +12,7 @@ struct LargeFile {
     /// The rate limit of each connection in bytes per second; 0 for none.
     var connectionRate = 0
     /// The number of segments in an additional run of `transferq`.
-    var parts = 1
+    var segments = 1
     var includesTuspy = false
 
     func run() throws -> [Measurements] {
@@ -27,14 +27,14 @@ struct LargeFile {
         defer { try? FileManager.default.removeItem(atPath: file) }
 
         let endpoint = "tus+http://127.0.0.1:\(port)/files/"
-        var contenders: [(name: String, run: () throws -> Cost)] = [
+        var contenders: [(name: String, run: () throws -> ResourceUsage)] = [
             ("transferq run", { try programs.run(store: "\(work)/store-large", to: endpoint, adding: [file]) })
         ]
-        if parts > 1 {
-            let options = ["--parallel", "\(parts)"]
+        if segments > 1 {
+            let options = ["--parallel", "\(segments)"]
             contenders.append(
                 (
-                    "… in \(parts) segments",
+                    "… in \(segments) segments",
                     { try programs.run(store: "\(work)/store-large", to: endpoint, adding: [file], options: options) }
                 ))
         }
@@ -53,7 +53,7 @@ struct LargeFile {
             contenders.append(curlByTUS)
         }
 
-        var costs: [String: [Cost]] = [:]
+        var costs: [String: [ResourceUsage]] = [:]
         // Round 0 warms up and is not counted.
         for round in 0...rounds {
             for contender in contenders {

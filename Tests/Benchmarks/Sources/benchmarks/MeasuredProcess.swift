@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 
 /// The resources of one run of a program.
-struct Cost: Codable {
+struct ResourceUsage: Codable {
     var wallSeconds: Double
     /// The user and system time of the process.
     var cpuSeconds: Double
@@ -21,7 +21,7 @@ enum BenchmarkError: Error, CustomStringConvertible {
 }
 
 /// Runs a program to its end, with a file as its standard input, and measures the resources of its process.
-func measure(_ arguments: [String], input: String = "/dev/null") throws -> Cost {
+func measure(_ arguments: [String], input: String = "/dev/null") throws -> ResourceUsage {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
@@ -42,7 +42,7 @@ func measure(_ arguments: [String], input: String = "/dev/null") throws -> Cost 
     let wall = start.duration(to: .now)
     guard status == 0 else { throw BenchmarkError.failed("\(arguments.joined(separator: " ")) ended with wait status \(status)") }
     func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
-    return Cost(
+    return ResourceUsage(
         wallSeconds: Double(wall.components.seconds) + Double(wall.components.attoseconds) / 1e18,
         cpuSeconds: seconds(usage.ru_utime) + seconds(usage.ru_stime), peakKiB: usage.ru_maxrss)
 }

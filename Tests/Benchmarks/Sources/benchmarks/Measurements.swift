@@ -5,7 +5,7 @@ struct Measurements: Codable {
     var benchmark: String
     var program: String
     var megabytes: Double
-    var costs: [Cost]
+    var costs: [ResourceUsage]
 
     var wall: Double { median(costs.map(\.wallSeconds)) }
     var cpu: Double { median(costs.map(\.cpuSeconds)) }

@@ -23,8 +23,8 @@ struct PlainHTTP {
         let received = "\(folder)/received"
         try FileManager.default.createDirectory(atPath: received, withIntermediateDirectories: true)
 
-        var costs: [String: [Cost]] = [:]
-        func note(_ name: String, _ round: Int, leaving result: String, _ body: () throws -> Cost) throws {
+        var costs: [String: [ResourceUsage]] = [:]
+        func note(_ name: String, _ round: Int, leaving result: String, _ body: () throws -> ResourceUsage) throws {
             try? FileManager.default.removeItem(atPath: result)
             let cost = try body()
             guard try FileManager.default.attributesOfItem(atPath: result)[.size] as? Int == megabytes << 20 else {
@@ -34,15 +34,15 @@ struct PlainHTTP {
             if round > 0 { costs[name, default: []].append(cost) }
         }
         let source = "http://\(url)large-file"
-        func download(_ options: [String]) throws -> Cost {
+        func download(_ options: [String]) throws -> ResourceUsage {
             try programs.run(
                 store: store, to: "http+get://\(url)", adding: ["large-file"], options: ["--download", "--to", received] + options)
         }
-        let uploads: [(String, () throws -> Cost)] = [
+        let uploads: [(String, () throws -> ResourceUsage)] = [
             ("put", { try programs.run(store: store, to: "http+put://\(url)", adding: [file]) }),
             ("curl -T", { try measure(["curl", "--silent", "--fail", "--upload-file", file, source]) }),
         ]
-        let downloads: [(String, () throws -> Cost)] = [
+        let downloads: [(String, () throws -> ResourceUsage)] = [
             ("get", { try download([]) }), ("get parts", { try download(["--parallel", "2"]) }),
             ("curl -o", { try measure(["curl", "--silent", "--fail", "--output", "\(received)/large-file", source]) }),
         ]

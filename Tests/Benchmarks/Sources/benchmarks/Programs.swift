@@ -17,14 +17,14 @@ struct Programs {
     let sshd: String
 
     /// Measures one `transferq run` that sends a session with these files, from its own store.
-    func run(store: String, to endpoint: String, adding files: [String], options: [String] = []) throws -> Cost {
+    func run(store: String, to endpoint: String, adding files: [String], options: [String] = []) throws -> ResourceUsage {
         try run(store: store, account: [endpoint], adding: files, options: options)
     }
 
     /// Measures one `transferq run`, as above.
     ///
     /// - Parameter account: The arguments after the account's name in `account add`.
-    func run(store: String, account: [String], adding files: [String], options: [String] = []) throws -> Cost {
+    func run(store: String, account: [String], adding files: [String], options: [String] = []) throws -> ResourceUsage {
         try? FileManager.default.removeItem(atPath: store)
         defer { try? FileManager.default.removeItem(atPath: store) }
         _ = try measure([transferq, "--store", store, "account", "add", "sink"] + account)

@@ -24,7 +24,7 @@ struct SmallFiles {
         try makeFiles(folder)
         defer { try? FileManager.default.removeItem(atPath: folder) }
 
-        var costs: [String: [Cost]] = [:]
+        var costs: [String: [ResourceUsage]] = [:]
         let names = ["transferq run", "tuspy", "POST, PATCH × 1", "POST × \(Self.connections)"]
         // Round 0 warms up and is not counted.
         for round in 0...rounds {

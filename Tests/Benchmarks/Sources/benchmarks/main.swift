@@ -71,14 +71,15 @@ do {
                 try LargeFile(programs: programs, work: work, megabytes: 200, rounds: rounds, roundTrip: 50, connectionRate: rate).run())
         }
         show(
-            try LargeFile(programs: programs, work: work, megabytes: 200, rounds: rounds, roundTrip: 50, connectionRate: 20 << 20, parts: 4)
-                .run())
+            try LargeFile(
+                programs: programs, work: work, megabytes: 200, rounds: rounds, roundTrip: 50, connectionRate: 20 << 20, segments: 4
+            ).run())
     }
     if isWanted("http") { show(try PlainHTTP(programs: programs, work: work, megabytes: megabytes, rounds: rounds).run()) }
     if isWanted("sftp") {
         let (near, far) = (
-            SecureShell(programs: programs, work: work, rounds: rounds),
-            SecureShell(programs: programs, work: work, rounds: rounds, roundTrip: 40)
+            SFTPFiles(programs: programs, work: work, rounds: rounds),
+            SFTPFiles(programs: programs, work: work, rounds: rounds, roundTrip: 40)
         )
         show(try near.run(megabytes: megabytes / 2))
         show(try near.run(files: 2_000))

@@ -8,7 +8,7 @@ final class InstantTransport: Transport {
         var lastEnd: ContinuousClock.Instant?
         var gaps: [Double] = []
         var firstBeginning: ContinuousClock.Instant?
-        var isHolding = false
+        var keepsFilesInFlight = false
     }
 
     static let shared = InstantTransport()
@@ -24,22 +24,22 @@ final class InstantTransport: Transport {
     var firstBeginning: ContinuousClock.Instant? { state.withLock { $0.firstBeginning } }
 
     /// Whether files stay in flight until the queue is stopped.
-    var isHolding: Bool {
-        get { state.withLock { $0.isHolding } }
-        set { state.withLock { $0.isHolding = newValue } }
+    var keepsFilesInFlight: Bool {
+        get { state.withLock { $0.keepsFilesInFlight } }
+        set { state.withLock { $0.keepsFilesInFlight = newValue } }
     }
 
     /// The start times of files that stay in flight, for one reader.
-    var beginnings: AsyncStream<ContinuousClock.Instant>.Iterator { begun.makeAsyncIterator() }
+    var startTimes: AsyncStream<ContinuousClock.Instant>.Iterator { begun.makeAsyncIterator() }
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         let now = ContinuousClock.now
-        let isHolding = state.withLock { state in
+        let keepsFilesInFlight = state.withLock { state in
             if state.firstBeginning == nil { state.firstBeginning = now }
             if let lastEnd = state.lastEnd, state.gaps.count < 10_000 { state.gaps.append(lastEnd.duration(to: now) / .seconds(1)) }
-            return state.isHolding
+            return state.keepsFilesInFlight
         }
-        if isHolding {
+        if keepsFilesInFlight {
             beginning.yield(now)
             for await _ in AsyncStream(Void.self, { _ in }) {}
             try Task.checkCancellation()

@@ -98,16 +98,16 @@ case "work":
     }
     reportPercentiles("move, durable", samples)
     // In each sample, a command raises the limit by one, which activates one more session and starts its file.
-    InstantTransport.shared.isHolding = true
-    var beginnings = InstantTransport.shared.beginnings
+    InstantTransport.shared.keepsFilesInFlight = true
+    var startTimes = InstantTransport.shared.startTimes
     samples = []
     try await queue.setSessionLimit(1)
     try await queue.start()
-    _ = await beginnings.next()
+    _ = await startTimes.next()
     for limit in 2...400 {
         let asked = ContinuousClock.now
         try await queue.setSessionLimit(limit)
-        if let begun = await beginnings.next() { samples.append(asked.duration(to: begun) / .seconds(1)) }
+        if let begun = await startTimes.next() { samples.append(asked.duration(to: begun) / .seconds(1)) }
     }
     reportPercentiles("dispatch, from a free slot to the transport", samples)
     report("peak MiB", peakMiB())
@@ -174,17 +174,17 @@ case "accounts":
             try (start..<min(start + 50_000, count)).map { try .upload([file], to: "a\(($0 &* 7_919) % accounts)") })
     }
     report("list all s", try await time { _ = try await queue.sessions() })
-    InstantTransport.shared.isHolding = true
-    var beginnings = InstantTransport.shared.beginnings
+    InstantTransport.shared.keepsFilesInFlight = true
+    var startTimes = InstantTransport.shared.startTimes
     try await queue.setSessionLimit(1)
     try await queue.start()
-    _ = await beginnings.next()
+    _ = await startTimes.next()
     report("list all of a running queue s", try await time { _ = try await queue.sessions() })
     var samples: [Double] = []
     for limit in 2...400 {
         let asked = ContinuousClock.now
         try await queue.setSessionLimit(limit)
-        if let begun = await beginnings.next() { samples.append(asked.duration(to: begun) / .seconds(1)) }
+        if let begun = await startTimes.next() { samples.append(asked.duration(to: begun) / .seconds(1)) }
     }
     reportPercentiles("dispatch, from a free slot to the transport", samples)
     samples = []

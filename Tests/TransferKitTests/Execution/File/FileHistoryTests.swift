@@ -55,9 +55,9 @@ import TransferKit
     private let unavailable = TransferError(.transient, .serverUnavailable, "503")
 
     private func fail(_ history: inout FileHistory, answers: Int, isShared: Bool = false, with error: TransferError? = nil) {
-        var row = EndpointLiveness.Row()
-        (row.answers, row.isShared) = (answers, isShared)
-        history.failed(error ?? unavailable, at: endpoint, uptime: .zero, liveness: row)
+        var series = EndpointLiveness.FailureSeries()
+        (series.answers, series.isShared) = (answers, isShared)
+        history.failed(error ?? unavailable, at: endpoint, uptime: .zero, liveness: series)
     }
 
     @Test func countsOutageAsFailureOnlyIfOthersAreServed() {

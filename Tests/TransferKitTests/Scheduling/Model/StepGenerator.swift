@@ -78,7 +78,7 @@ struct StepGenerator {
         case 1: return .endpointWorks(endpoint)
         case 2...4: return .endpointFailed(endpoint, [.broken, .outage, .answeredByProxy][number(0...2)])
         case 5: return .hostBusy(endpoint, .seconds(number(1...60)))
-        case 6: return .attemptFailed(.broken, retryIn: .milliseconds(500), endsRun: chance(2))
+        case 6: return .attemptFailed(.broken, retryIn: .milliseconds(500), isLastInFlight: chance(2))
         default: return .ended(outcome(account, isEnding: session?.isEnding ?? true))
         }
     }

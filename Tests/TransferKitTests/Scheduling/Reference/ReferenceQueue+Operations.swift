@@ -234,8 +234,9 @@ extension ReferenceQueue {
     mutating func restoreDisplaced(by owner: SessionID) {
         for index in sessions.indices where sessions[index].displacedBy == owner {
             sessions[index].displacedBy = nil
-            if sessions[index].state == .waiting, sessions[index].startPriority.rawValue > ReferenceSession.StartPriority.letGo.rawValue {
-                sessions[index].startPriority = .letGo
+            let priority = sessions[index].startPriority
+            if sessions[index].state == .waiting, priority.rawValue > ReferenceSession.StartPriority.released.rawValue {
+                sessions[index].startPriority = .released
             }
         }
     }

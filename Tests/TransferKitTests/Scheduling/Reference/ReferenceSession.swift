@@ -10,7 +10,7 @@ struct ReferenceSession {
         /// The app wants it next.
         case next
         /// The session that displaced it made room again.
-        case letGo
+        case released
         /// The queue or the process stopped while it ran.
         case interrupted
         case none

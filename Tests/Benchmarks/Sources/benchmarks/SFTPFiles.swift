@@ -2,7 +2,7 @@ import Foundation
 
 /// Compares `transferq` with common SFTP clients: uploads to an OpenSSH server, and downloads from it. All files are in memory, so no disk is
 /// measured.
-struct SecureShell {
+struct SFTPFiles {
     let programs: Programs
     let work: String
     let rounds: Int
@@ -16,7 +16,7 @@ struct SecureShell {
     private struct Contender {
         let name: String
         /// Uploads the files of the local folder `path`, or downloads those of the server's folder `path`.
-        let run: (_ path: String, _ isUpload: Bool) throws -> Cost
+        let run: (_ path: String, _ isUpload: Bool) throws -> ResourceUsage
     }
 
     /// Measures both directions with one file of `megabytes` MiB, or with `files` files of 4 KiB.
@@ -45,7 +45,7 @@ struct SecureShell {
         let size = megabytes.map(Double.init) ?? Double(files * 4_096) / 1_048_576
         return try [true, false].flatMap { isUpload in
             let contenders = contenders(port: port, isLarge: megabytes != nil, isUpload: isUpload)
-            var costs: [String: [Cost]] = [:]
+            var costs: [String: [ResourceUsage]] = [:]
             for round in 0...rounds {
                 for contender in contenders {
                     let target = isUpload ? "\(folder)/remote" : "\(folder)/received"

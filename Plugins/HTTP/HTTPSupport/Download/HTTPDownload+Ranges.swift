@@ -9,7 +9,7 @@ extension HTTPDownload {
                 defer { part.end() }
                 try await fetchAll(into: part)
             }
-            group.addTask { for await _ in part.changes { try await keepIfDue(part) } }
+            group.addTask { for await _ in part.changes { try await syncAndSaveIfDue(part) } }
             try await group.waitForAll()
         }
     }
@@ -25,7 +25,7 @@ extension HTTPDownload {
                     defer { part.endOpening() }
                     return [try await work(on: part)]
                 }
-                group.addTask { try await workBesideTheFirst(on: part) }
+                group.addTask { try await runOtherConnections(on: part) }
             }
             return try await group.reduce([], +)
         }
@@ -36,9 +36,9 @@ extension HTTPDownload {
         if let failure, length == nil || part.received.prefix != length { throw failure }
     }
 
-    /// Starts the other connections after the first response has described the file and some of its bytes were written. Otherwise, two requests could
+    /// Runs the other connections after the first response has described the file and some of its bytes were written. Otherwise, two requests could
     /// open the part file.
-    private func workBesideTheFirst(on part: DownloadPart) async throws -> [TransferError?] {
+    private func runOtherConnections(on part: DownloadPart) async throws -> [TransferError?] {
         for await _ in part.opening { break }
         guard part.writer != nil, let length = part.remote?.length else { return [] }
         let connections = part.plan { $0.connections(of: length, underWay: 1) } - 1
@@ -52,9 +52,9 @@ extension HTTPDownload {
     ///
     /// - Returns: The failure that ended the work early; otherwise nil.
     private func work(on part: DownloadPart) async throws -> TransferError? {
-        while let piece = part.plan({ $0.take() }) {
+        while let range = part.plan({ $0.nextRange() }) {
             do {
-                try await fetch(piece, of: part)
+                try await fetch(range, of: part)
             } catch let error as TransferError where error.failureClass == .transient && error.retryAfter == nil {
                 return error
             }
@@ -62,14 +62,14 @@ extension HTTPDownload {
         return nil
     }
 
-    private func fetch(_ piece: Piece, of part: DownloadPart) async throws {
-        let sink = PieceSink(piece, of: part, at: source, check: check)
+    private func fetch(_ range: FileRange, of part: DownloadPart) async throws {
+        let sink = RangeSink(range, of: part, at: source, check: check)
         do {
             let reporter = reporter
             let answer = try await source.get(
-                headers(for: piece, of: part), sink, threads, { reporter.allowance(upTo: $0) })
-            if sink.isAccepted { try sink.checkEnd(of: answer.response) } else { try judge(answer, to: piece, of: part) }
-        } catch is PieceSink.MustBeWhole {
+                headers(for: range, of: part), sink, threads, { reporter.allowance(upTo: $0) })
+            if sink.isAccepted { try sink.checkEnd(of: answer.response) } else { try interpretRefusal(answer, to: range, of: part) }
+        } catch is RangeSink.MustBeWhole {
             part.plan { $0.add(.whole) }
         } catch {
             if let rest = sink.rest { part.plan { $0.add(rest) } }
@@ -77,26 +77,26 @@ extension HTTPDownload {
         }
     }
 
-    private func headers(for piece: Piece, of part: DownloadPart) -> HTTPHeaders {
+    private func headers(for range: FileRange, of part: DownloadPart) -> HTTPHeaders {
         // The content must not be encoded, because positions count the bytes of the file.
         var headers: HTTPHeaders = ["Accept-Encoding": "identity"]
-        headers["Range"] = piece.range
-        if piece.range != nil { headers["If-Range"] = part.version?.validator }
+        headers["Range"] = range.headerValue
+        if range.headerValue != nil { headers["If-Range"] = part.version?.validator }
         for field in check.request { headers.append(field.name, field.value) }
         return headers
     }
 
     /// Interprets a response that is not the requested file or range.
-    private func judge(_ answer: (response: HTTPResponse, refusal: TransferError), to piece: Piece, of part: DownloadPart)
+    private func interpretRefusal(_ answer: (response: HTTPResponse, refusal: TransferError), to range: FileRange, of part: DownloadPart)
         throws(TransferError)
     {
-        guard answer.response.status == 416, piece.range != nil else { throw answer.refusal }
+        guard answer.response.status == 416, range.headerValue != nil else { throw answer.refusal }
         // An empty file has no first byte (RFC 9110, section 14.1.2).
         if part.version == nil { return part.plan { $0.add(.whole) } }
         // The same version has no bytes after its last one (RFC 9110, section 15.5.17).
         let reported = RemoteFile(status: 416, headers: answer.response.headers)
         let isSame = part.version.map { !reported.differs(from: $0, answer.response.headers) } ?? false
-        if piece.end == nil, isSame, ContentRange(answer.response.headers)?.total == piece.start { return }
+        if range.end == nil, isSame, ContentRange(answer.response.headers)?.total == range.start { return }
         source.quirks.noteChange(source.file)
         throw TransferError(
             .resumeLost, .uploadGone, "\(source.name) is shorter than at the start of the download. The download must restart.")

@@ -2,7 +2,7 @@ import Foundation
 import SystemPackage
 
 /// Waits until another process changes a storage folder, without opening the queue.
-struct StoreChange {
+struct FolderChange {
     private static let interval = Duration.milliseconds(200)
 
     private let folder: FilePath

@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 
 /// The paths of a file and its part file on the server. Paths are bytes, like on the server's file system.
-struct RemotePlace: Sendable {
+struct RemoteFilePaths: Sendable {
     /// The beginning of URLs, such as `sftp://sftp.example.com`.
     let root: String
     /// The endpoint's folder; empty for the account's start folder.

@@ -8,7 +8,7 @@ import SystemPackage
 #endif
 
 /// Finds the storage folder of the queue.
-enum StoreLocation {
+enum FolderLocation {
     /// Returns the value of `--store`. Without it, returns `$TRANSFERQ_STORE`, or else `transferq` in the state folder of the XDG Base Directory
     /// Specification 0.8.
     static func folder(option: FilePath?) throws(CommandFailure) -> FilePath {

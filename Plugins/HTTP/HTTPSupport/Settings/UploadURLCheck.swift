@@ -2,7 +2,7 @@ import Foundation
 package import TransferCore
 
 /// Checks the URLs that a session uploads to instead of its endpoint's address.
-package enum UploadPlace {
+package enum UploadURLCheck {
     /// Rejects a URL to which no request can be sent.
     ///
     /// - Throws: A ``TransferError`` with only the scheme, host and port of the URL, because its path may be secret.

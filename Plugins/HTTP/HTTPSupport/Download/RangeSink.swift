@@ -4,14 +4,14 @@ import SystemPackage
 import TransferCore
 
 /// Writes the response to a request for one range of a file, after checking that the response has this range.
-final class PieceSink: HTTPResponseSink {
+final class RangeSink: HTTPResponseSink {
     /// The error that ends the request for a range of a file whose version, length or checksum is unknown. Such a file can only be downloaded as a whole.
     struct MustBeWhole: Error {}
 
     private struct State {
         var isAccepted = false
         /// Whether the response has only the requested range.
-        var isPiece = false
+        var isRange = false
         /// The position before which all bytes of the range were written.
         var position: Int64
         /// The position after the last byte of the range; nil if it is unknown.
@@ -20,18 +20,18 @@ final class PieceSink: HTTPResponseSink {
         var limit = RemoteFile.maximumLength
     }
 
-    private let piece: Piece
+    private let range: FileRange
     private let part: DownloadPart
     private let source: DownloadSource
     private let check: DigestCheck
     private let state: Locked<State>
 
-    init(_ piece: Piece, of part: DownloadPart, at source: DownloadSource, check: DigestCheck) {
-        self.piece = piece
+    init(_ range: FileRange, of part: DownloadPart, at source: DownloadSource, check: DigestCheck) {
+        self.range = range
         self.part = part
         self.source = source
         self.check = check
-        state = Locked(State(position: piece.start, end: piece.end))
+        state = Locked(State(position: range.start, end: range.end))
     }
 
     /// Whether the response had the requested range.
@@ -42,11 +42,11 @@ final class PieceSink: HTTPResponseSink {
     var offset: Int64 { position }
 
     /// The missing bytes of the range, for another request; nil if no byte is missing, or if only the whole file can be requested.
-    var rest: Piece? {
+    var rest: FileRange? {
         let state = state.withLock { $0 }
-        guard state.isAccepted else { return piece.end != nil && part.version != nil ? piece : nil }
-        guard state.isPiece, let end = state.end, state.position < end else { return nil }
-        return Piece(start: state.position, end: end)
+        guard state.isAccepted else { return range.end != nil && part.version != nil ? range : nil }
+        guard state.isRange, let end = state.end, state.position < end else { return nil }
+        return FileRange(start: state.position, end: end)
     }
 
     /// Checks that all bytes arrived, after the response is complete.
@@ -83,7 +83,7 @@ final class PieceSink: HTTPResponseSink {
         if let known = part.version {
             try compare(&remote, with: known, head)
         } else if head.status == 206 {
-            guard piece.end != nil else { throw violation("in part, although the whole file was requested") }
+            guard range.end != nil else { throw violation("in part, although the whole file was requested") }
             // If the position is invalid, the server may still send the whole file.
             guard ContentRange(head.headers)?.start == 0, remote.validator != nil, remote.length != nil,
                 !check.needsServer || remote.digest != nil
@@ -93,14 +93,14 @@ final class PieceSink: HTTPResponseSink {
         if head.status == 200, head.headers["Accept-Ranges"]?.lowercased() == "none" || source.quirks.ignoresRanges(source.file) {
             remote.validator = nil
         }
-        let isPiece = head.status == 206 && piece.end != nil
-        let end = isPiece ? min(piece.end ?? .max, remote.length ?? .max) : remote.length
+        let isRange = head.status == 206 && range.end != nil
+        let end = isRange ? min(range.end ?? .max, remote.length ?? .max) : remote.length
         // A partial response reports its end, even if the request was for all remaining bytes of a file of unknown length.
         let partEnd = head.status == 206 ? ContentRange(head.headers)?.end : nil
         let limit = min(end ?? RemoteFile.maximumLength, partEnd ?? RemoteFile.maximumLength)
-        state.withLock { $0 = State(isAccepted: true, isPiece: isPiece, position: piece.start, end: end, limit: limit) }
+        state.withLock { $0 = State(isAccepted: true, isRange: isRange, position: range.start, end: end, limit: limit) }
         part.accept(remote)
-        if isFirst, isPiece, let end, let length = remote.length, end < length {
+        if isFirst, isRange, let end, let length = remote.length, end < length {
             part.plan { $0.add([end..<length], of: length) }
         }
         return true
@@ -118,7 +118,7 @@ final class PieceSink: HTTPResponseSink {
         guard head.headers["ETag"] != nil || known.validator?.hasPrefix("\"") != true else {
             throw withoutRanges("in part but without its version")
         }
-        guard ContentRange(head.headers)?.start == piece.start else { throw withoutRanges("from a position other than the requested one") }
+        guard ContentRange(head.headers)?.start == range.start else { throw withoutRanges("from a position other than the requested one") }
         remote.length = remote.length ?? known.length
         remote.digest = remote.digest ?? known.digest
         remote.modificationTime = remote.modificationTime ?? known.modificationTime
