@@ -17,7 +17,10 @@ import TransportTesting
     private var database: String { fixture.folder.path.appending("store").appending("queue.sqlite").string }
 
     private func change(_ sql: String) throws {
-        let queue = try DatabaseQueue(path: database)
+        var configuration = Configuration()
+        // The queue may write at the same time.
+        configuration.busyMode = .timeout(60)
+        let queue = try DatabaseQueue(path: database, configuration: configuration)
         try queue.write { try $0.execute(sql: sql) }
         try queue.close()
     }

@@ -39,6 +39,13 @@ import TransportTesting
         return session.id
     }
 
+    /// The queue's database, for changes while the queue writes, too.
+    private func database() throws -> DatabaseQueue {
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(60)
+        return try DatabaseQueue(path: spool.removingLastComponent().appending("queue.sqlite").string, configuration: configuration)
+    }
+
     @Test func sendsFinishedStreamWithoutProducer() async throws {
         let id = try await leave(50_000, isFinished: true)
         let queue = try await fixture.open()
@@ -113,7 +120,7 @@ import TransportTesting
         let old = try #require(spooled.first)
         let new = "\(old.prefix(36))-another-boot"
         try FileManager.default.moveItem(atPath: spool.appending(old).string, toPath: spool.appending(new).string)
-        let database = try DatabaseQueue(path: spool.removingLastComponent().appending("queue.sqlite").string)
+        let database = try self.database()
         try await database.write { try $0.execute(sql: "UPDATE file SET source = ?", arguments: [Data(new.utf8)]) }
         try database.close()
         let queue = try await fixture.open()
@@ -149,7 +156,7 @@ import TransportTesting
         try await writer.write(content.prefix(30_000))
         try await writer.flush()
         try await gate.reached()
-        let database = try DatabaseQueue(path: spool.removingLastComponent().appending("queue.sqlite").string)
+        let database = try self.database()
         try await database.write { try $0.execute(sql: "UPDATE session SET direction = 'sideways'") }
         let events = queue.events
         #expect(try await queue.sessions().isEmpty)
