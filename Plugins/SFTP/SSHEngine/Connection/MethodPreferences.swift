@@ -1,7 +1,7 @@
 import CSSH2
 import TransferCore
 
-/// The methods of one kind that are offered to a server, in order of preference. libssh2 drops the methods that it does not support.
+/// The methods of one kind that are offered to a server, in order of preference. The session drops the methods that libssh2 does not support.
 struct MethodPreferences {
     let kind: CInt
     let names: [String]

@@ -48,14 +48,29 @@ struct SessionOpening {
         let types = MethodPreferences.hostKeyTypes(
             known: knownTypes, refused: settings.refusedKeyTypes, allowsSHA1: settings.allowsSHA1)
         for preference in MethodPreferences.all(hostKeyTypes: types, allowsSHA1: settings.allowsSHA1) {
-            let code = unsafe libssh2_session_method_pref(session.pointer, preference.kind, preference.names.joined(separator: ","))
-            guard code == 0 else {
+            let names = supported(preference.names, kind: preference.kind)
+            guard !names.isEmpty,
+                unsafe libssh2_session_method_pref(session.pointer, preference.kind, names.joined(separator: ",")) == 0
+            else {
                 throw TransferError(
                     .unsupported, .unsupported,
                     "This machine's libssh2 \(SSHSession.libraryVersion) has no method that is considered safe.",
                     cause: session.lastError.text)
             }
         }
+    }
+
+    /// The methods that libssh2 supports, in the given order.
+    ///
+    /// libssh2_session_method_pref(3) also removes the others, but copies between overlapping ranges with memcpy(3) (libssh2 1.10), which can
+    /// garble the list.
+    private func supported(_ names: [String], kind: CInt) -> [String] {
+        var list: UnsafeMutablePointer<UnsafePointer<CChar>?>? = nil
+        let count = unsafe libssh2_session_supported_algs(session.pointer, kind, &list)
+        guard count > 0, let list = unsafe list else { return [] }
+        defer { unsafe libssh2_free(session.pointer, list) }
+        let known = Set((0..<Int(count)).compactMap { index in unsafe list[index].map { unsafe String(cString: $0) } })
+        return names.filter(known.contains)
     }
 
     private func shakeHands() throws {
