@@ -18,21 +18,21 @@ public struct QueueConfiguration: Sendable {
     public var retention: Retention
 
     /// The number of events that the change log keeps, at least 1; see ``TransferQueue/events(since:)``. The log can temporarily contain up to
-    /// a tenth more events. It contains fewer events if they would exceed 64 MiB.
+    /// a tenth more events. It keeps fewer events if its size would otherwise exceed 64 MiB.
     public var changeLogLimit: Int
 
     /// The free space, in bytes, that the file system of the storage folder must have before a session starts; 0 for no minimum. Running
     /// sessions continue with less.
     ///
-    /// Default: 64 MiB, about the maximum size of the change log. Then the progress of running sessions can be stored even if other programs
-    /// fill the disk.
+    /// Default: 64 MiB, about the maximum size of the change log. This margin lets running sessions store their progress for a while when the disk
+    /// fills up.
     public var diskFloor: Int64
 
     /// The initial network condition, until ``TransferQueue/setNetworkCondition(_:)`` changes it.
     public var network: NetworkCondition
 
     /// The maximum number of active sessions in this process, at least 1. It overrides the stored limit until
-    /// ``TransferQueue/setSessionLimit(_:account:)`` sets another one. Default: nil, for the stored limit.
+    /// ``TransferQueue/setSessionLimit(_:account:)`` sets another limit. Default: nil, for the stored limit.
     public var sessionLimitOverride: Int?
 
     /// Returns the free space, in bytes, of a folder's file system. Tests inject it.

@@ -1,8 +1,8 @@
 /// The operations on sessions. A change is durable when its call returns. No call waits for the network.
 ///
 /// A call for one session throws ``QueueError`` if the session does not exist (`noSuchSession`), its index is invalid (`indexOutOfRange`,
-/// `staleOrder`), or its state does not permit the operation (`invalidTransition`). Then nothing is changed. A call for a group changes the
-/// sessions whose state permits the operation, and returns their IDs. It processes large groups in transactions of 10,000 sessions.
+/// `staleOrder`), or its state does not permit the operation (`invalidTransition`). After such an error, nothing is changed. A call for a group
+/// changes the sessions whose state permits the operation, and returns their IDs. It processes large groups in transactions of 10,000 sessions.
 extension ControllableQueue {
     /// Runs a session now, regardless of the order, a hold, a start time, a dependency or a backoff.
     ///
@@ -19,12 +19,12 @@ extension ControllableQueue {
         try await apply(.run(again: again), to: session.reference)
     }
 
-    /// Makes a session the next one to start, without interrupting others.
+    /// Makes a session the next to start, without interrupting other sessions.
     public func runNext(_ session: some SessionReferenceConvertible) async throws {
         try await apply(.runNext, to: session.reference)
     }
 
-    /// Interrupts a running session at its next safe point; it keeps its slot. A waiting session is held instead.
+    /// Interrupts a running session at its next safe point. The session keeps its slot. A waiting session is held instead.
     ///
     /// - Returns: The new state of the session: paused or held.
     @discardableResult
@@ -37,7 +37,7 @@ extension ControllableQueue {
         try await apply(.resume, to: session.reference)
     }
 
-    /// Holds a session: it keeps its index, releases its slot, and does not start until ``release(_:)-(SessionReferenceConvertible)``.
+    /// Holds a session: it keeps its index, releases its slot, and does not start until it is released or run.
     public func hold(_ session: some SessionReferenceConvertible) async throws {
         try await apply(.hold, to: session.reference)
     }
@@ -47,13 +47,13 @@ extension ControllableQueue {
         try await apply(.release, to: session.reference)
     }
 
-    /// Interrupts a session to give its slot to another one. The session resumes automatically after another session was activated, or after
-    /// 5 s if no other session can start.
+    /// Interrupts a session to give its slot to another session. The session resumes automatically after another session was activated, or after 5 s
+    /// if no other session can start.
     public func yield(_ session: some SessionReferenceConvertible) async throws {
         try await apply(.yield, to: session.reference)
     }
 
-    /// Cancels a session. It keeps its index and does not run again unless it is retried.
+    /// Cancels a session. The session keeps its index, and does not run again unless it is retried or run.
     ///
     /// - Parameter keepsPartial: Whether to keep incomplete remote content; if false, it is removed as soon as possible.
     public func cancel(_ session: some SessionReferenceConvertible, keepsPartial: Bool = false) async throws {
@@ -70,7 +70,7 @@ extension ControllableQueue {
     /// Moves a session to another place in the order. Interrupts no session.
     ///
     /// - Throws: ``QueueError``, including the code `indexOutOfRange` for an invalid destination, or `impossibleOrder` if a session of a strict
-    ///   queue would then depend on a later one.
+    ///   queue would depend on a later session after the move.
     public func move(_ session: some SessionReferenceConvertible, to destination: MoveDestination) async throws {
         try await apply(.move(to: destination), to: session.reference)
     }
@@ -87,7 +87,7 @@ extension ControllableQueue {
     /// The session and its checkpoints are deleted when the call returns; the records of more than 10,000 files are deleted later. Local
     /// sources and complete remote files are never changed. Incomplete remote content is removed later.
     ///
-    /// - Parameter isForced: Whether to remove the session even if other sessions depend on it. They lose that dependency.
+    /// - Parameter isForced: Whether to remove the session even if other sessions depend on it; the other sessions lose the dependency.
     /// - Throws: ``QueueError``, including the code `hasDependents` if other sessions depend on it and `isForced` is false.
     public func remove(_ session: some SessionReferenceConvertible, isForced: Bool = false) async throws {
         try await apply(.remove(isForced: isForced), to: session.reference)

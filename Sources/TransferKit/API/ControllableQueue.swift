@@ -1,4 +1,4 @@
-/// A queue that this process or another one owns: the common interface of ``TransferQueue`` and `RemoteTransferQueue` of the module
+/// A queue that this process or another process owns: the common interface of ``TransferQueue`` and `RemoteTransferQueue` of the module
 /// `TransferControl`.
 ///
 /// Its extensions have a method for each ``SessionOperation``, for one session and for a group. For details and errors of all other methods,
@@ -109,7 +109,7 @@ extension ControllableQueue {
                 while read[start] == nil, let result = try await group.next() { read[result.start] = result.sessions }
                 guard let present = read.removeValue(forKey: start), !present.isEmpty else { break }
                 start += page
-                // Reads the next pages while the body handles this one.
+                // Reads the next pages while the body handles this page.
                 while present.count == page, nextStart < start + ahead * page { readNext() }
                 for session in present {
                     guard try await body(session) else { return group.cancelAll() }

@@ -7,7 +7,7 @@ extension TransferQueue {
     /// Transports that are registered in this process validate its endpoints; see `EndpointValidating`. If no registered transport serves
     /// the account, the queue saves it and logs a warning.
     ///
-    /// - Throws: ``QueueError`` with the code `invalidAccount`; then nothing is changed.
+    /// - Throws: ``QueueError`` with the code `invalidAccount`. After an error, nothing is changed.
     public nonisolated func save(_ account: Account) async throws {
         try check(account)
         try await mailbox.send(.command(.saveAccount(account)))
@@ -18,7 +18,7 @@ extension TransferQueue {
     ///
     /// - Parameter previous: The account as the caller read it; nil if no account had the name.
     /// - Returns: Whether the account was saved. If false, it has changed: read it again.
-    /// - Throws: ``QueueError`` with the code `invalidAccount`; then nothing is changed.
+    /// - Throws: ``QueueError`` with the code `invalidAccount`. After an error, nothing is changed.
     public nonisolated func save(_ account: Account, replacing previous: Account?) async throws -> Bool {
         try check(account)
         guard try await mailbox.send(.command(.replaceAccount(previous, with: account))).isGranted else { return false }
@@ -57,10 +57,10 @@ extension TransferQueue {
 
     /// Removes an account.
     ///
-    /// - Parameter cascades: Whether to remove the sessions that refer to the account too. If false, the call throws `accountInUse` if there
-    ///   are any. More than 10,000 sessions are removed in several transactions, before the account.
-    /// - Throws: ``QueueError`` with the code `noSuchAccount` or `accountInUse`, or `hasDependents` while sessions of other accounts depend
-    ///   on sessions of this one.
+    /// - Parameter cascades: Whether to remove the sessions that refer to the account too. If false, the call throws `accountInUse` if there are such
+    ///   sessions. More than 10,000 sessions are removed in several transactions, before the account.
+    /// - Throws: ``QueueError`` with the code `noSuchAccount` or `accountInUse`, or `hasDependents` while sessions of other accounts depend on
+    ///   sessions of this account.
     public nonisolated func deleteAccount(_ name: String, cascades: Bool = false) async throws {
         if cascades, await account(name)?.sessions ?? 0 > Self.groupSize { try await remove(.account(name)) }
         try await mailbox.send(.command(.deleteAccount(name: name, cascade: cascades)))

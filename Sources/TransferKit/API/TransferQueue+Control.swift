@@ -48,8 +48,8 @@ extension TransferQueue {
         return (scheduler.flags.mode, scheduler.flags.hasInterrupted)
     }
 
-    /// Sets the maximum number of active sessions, durably. A lower limit interrupts no session, but none starts until the number of used
-    /// slots is below the limit.
+    /// Sets the maximum number of active sessions, durably. A lower limit interrupts no session, but no session starts until the number of used slots
+    /// is below the limit.
     ///
     /// - Parameters:
     ///   - limit: At least 1; nil for the limit of the configuration, or for no limit if an account is given.

@@ -21,10 +21,10 @@ extension TransferQueue {
     /// their session first runs. Data in memory is on disk when the call returns. The folder of a download must exist and be writable.
     ///
     /// The account's transports validate each session, if they are registered in this process (``/TransferCore/SessionValidating``). An
-    /// invalid option, such as a header that no request may have, rejects the session, even if only the transport of a fallback endpoint
-    /// finds it. An option that only some endpoints don't support, such as a checksum for an upload to a plain HTTP server, does not
-    /// reject the session, because the other endpoints can perform it. If the queue already has an unfinished session with the same
-    /// deduplication key, the findings of the transports have no effect. The queue still inspects the sources of the items.
+    /// invalid option, such as a header that no request may have, rejects the session, even if only the transport of a fallback endpoint rejects it.
+    /// An option that only some endpoints don't support, such as a checksum for an upload to a plain HTTP server, does not reject the session,
+    /// because the other endpoints can perform it. If the queue already has an unfinished session with the same deduplication key, rejections by the
+    /// transports have no effect. The queue still inspects the sources of the items.
     ///
     /// The call rejects two uploads with the same remote name if one would replace the other, fail or be skipped
     /// (``/TransferCore/FileNaming``). This applies to plain HTTP `PUT`, and to SFTP unless the overwrite policy is rename. The same file
@@ -35,7 +35,7 @@ extension TransferQueue {
     ///   - held: Whether the sessions are held until they are released.
     /// - Returns: For each request, a handle to the session, or to the existing session with the same deduplication key.
     /// - Throws: ``QueueError`` with the code `noSuchAccount`, `invalidRequest`, `unreadableItems`, `fileExists`, `storageUnavailable`,
-    ///   `indexOutOfRange`, `noSuchSession` or `impossibleOrder` for dependencies; then nothing is enqueued.
+    ///   `indexOutOfRange`, `noSuchSession` or `impossibleOrder` for dependencies. After an error, nothing is enqueued.
     @discardableResult
     public nonisolated func enqueue(_ requests: [SessionRequest], at index: Int? = nil, held: Bool = false) async throws
         -> [TransferSession]
@@ -96,7 +96,7 @@ extension TransferQueue {
     /// Conflicting remote names in the session are rejected, as by ``enqueue(_:at:held:)-([SessionRequest],_,_)``.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchSession`, `invalidTransition` if the session ended, `invalidRequest`,
-    ///   `unreadableItems` or `fileExists`; then nothing is added.
+    ///   `unreadableItems` or `fileExists`. After an error, nothing is added.
     public nonisolated func addItems(_ items: [TransferItem], to session: SessionReference) async throws {
         let target = try await target(of: session)
         let (id, options) = (target.status.id, target.options)

@@ -8,10 +8,10 @@ extension TransferQueue {
     ///
     /// Assumptions:
     ///
-    /// - No attempt fails, no call changes the queue, and each session that ends completes. Ending sessions have released their slots.
-    /// - Each session moves its bytes at the current average rate of its account's sessions. If none of them moves bytes, the forecast uses the
-    ///   account's last rate in this process, or else the rate of the other accounts. Without any rate, the end is unknown. That is the case
-    ///   after the queue was opened, until bytes move.
+    /// - No attempt fails, no call changes the queue, and sessions end as completed. Sessions that are ending have already released their slots.
+    /// - Each session moves its bytes at the current average rate of its account's sessions. If no session of the account moves bytes, the forecast
+    ///   uses the account's last rate in this process, or else the rate of the other accounts. Without any rate, the end is unknown, for example from
+    ///   the opening of the queue until bytes move.
     /// - The rate limits of session, account and queue apply, and concurrent sessions share them equally.
     /// - Paused sessions stay paused and keep their slots. Sessions that are held or blocked, or lack a transport or space, do not start. The
     ///   queue skips them; a strict queue waits for them.

@@ -8,8 +8,8 @@ public struct StoreHealth: Hashable, Sendable, Codable {
     public var sqliteVersion: String
     /// The version of the store's schema: the number of its last migration.
     public var schemaVersion: Int
-    /// The problems found by SQLite's `quick_check`, by its foreign key check, and by a check that the database file is still in place, one
-    /// line each; empty for an intact store.
+    /// The problems found by SQLite's `quick_check`, by its foreign key check, and by a check that the database file is still at its path. Empty for
+    /// an intact store.
     public var problems: [String]
     /// The number of unreadable sessions in quarantine; see ``TransferQueue/quarantined()``.
     public var quarantined: Int
@@ -39,7 +39,7 @@ extension TransferQueue {
 }
 
 extension TransferQueue {
-    /// The rows that could not be read and were quarantined, oldest first.
+    /// The sessions in quarantine, oldest first.
     ///
     /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
     public func quarantined() async throws -> [QuarantinedRow] {
@@ -47,12 +47,12 @@ extension TransferQueue {
         return try await clientReads.run { try await store.quarantined() }
     }
 
-    /// Returns one page of the parts of a quarantined row, in order: for example the files and checkpoints of a session.
+    /// Returns one page of the rows of a session in quarantine, in order, for example of its files and checkpoints.
     ///
     /// - Parameters:
     ///   - number: The ``QuarantinedRow/number``.
-    ///   - part: The last part of the previous page; 0 for the first page.
-    ///   - limit: The maximum number of parts.
+    ///   - part: The ``QuarantinedPart/number`` of the last row of the previous page; 0 for the first page.
+    ///   - limit: The maximum number of rows.
     /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
     public func quarantinedParts(of number: Int64, after part: Int64 = 0, limit: Int = 1_000) async throws -> [QuarantinedPart] {
         try await clientReads.run { try await store.quarantinedParts(of: number, after: part, limit: limit) }
@@ -66,8 +66,8 @@ extension TransferQueue {
         return try await clientReads.run { try await store.quarantinedCount() }
     }
 
-    /// Restores a session from quarantine. The session returns to its place when the queue is next opened. If it still can't be read then, it
-    /// is quarantined again.
+    /// Restores a session from quarantine. The session returns to its place when the queue is next opened. If the session still can't be read at that
+    /// opening, it is quarantined again.
     ///
     /// The files, folders and checkpoints of the session are restored too, but not the upload URLs that the app supplied for items.
     ///
@@ -92,7 +92,7 @@ extension TransferQueue {
 }
 
 extension TransferQueue {
-    /// The minimum time between two events about damage. Without it, many sessions could report the same damage.
+    /// The minimum time between two events about damage. Without this minimum, many sessions could report the same damage.
     private static let damageInterval = Duration.seconds(60)
 
     nonisolated func reportDamage(_ error: QueueError) {

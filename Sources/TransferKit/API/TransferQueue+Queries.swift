@@ -19,7 +19,7 @@ extension TransferQueue {
     /// Snapshots of sessions, in the order of the queue.
     ///
     /// - Parameters:
-    ///   - range: The indices; those after the last session are ignored.
+    ///   - range: The indices; indices after the last session are ignored.
     /// - Throws: ``QueueError`` if the store can't be read.
     public func sessions(_ range: Range<Int> = 0..<Int.max) async throws -> [SessionStatus] {
         await settle()
@@ -85,8 +85,8 @@ extension TransferQueue {
         return items
     }
 
-    /// Returns the stored snapshots of sessions, updated with values that only the running queue has, such as rates. The state is the stored
-    /// one, because a decision of the scheduler may not be durable yet.
+    /// Returns the stored snapshots of sessions, updated with values that only the running queue has, such as rates. The state is the stored state,
+    /// because a decision of the scheduler may not be durable yet.
     private func statuses(_ places: [(index: Int, key: SessionKey)]) async throws -> [SessionStatus] {
         let (records, unreadable) = try await clientReads.run { try await store.readSessions(places.map(\.key)) }
         for (key, reason) in unreadable { quarantine(key, reason) }

@@ -24,7 +24,7 @@ extension TransferQueue {
         switch group {
         case .sessions(let ids): return try await perform(operation, on: ids, of: group)
         case .all, .account, .failed:
-            // The writer resolves a small group itself. It does no harm if the group grows slightly until then.
+            // The writer resolves a small group itself. It does no harm if the group grows slightly before the writer handles the command.
             guard await count(of: group) > Self.groupSize else {
                 return try await mailbox.send(.command(.perform(operation, .group(group)))).sessions
             }
@@ -53,7 +53,7 @@ extension TransferQueue {
         }
         var (ids, operation) = try await check(operation, onAll: found, of: group)
         if case .move(let destination) = operation { return try await move(ids, of: group, to: destination) }
-        // The dependents of a session may be in a later part.
+        // Forced, because the dependents of a session may be in a later part; the check above covers the whole group.
         if case .remove = operation { operation = .remove(isForced: true) }
         var changed: [SessionID] = []
         var mark: Int64?
@@ -68,7 +68,7 @@ extension TransferQueue {
         return changed
     }
 
-    /// Moves a large group in several parts. Each part goes after the previous one.
+    /// Moves a large group in several parts. Each part goes after the previous part.
     private nonisolated func move(_ ids: [SessionID], of group: SessionGroup, to first: MoveDestination) async throws -> [SessionID] {
         var changed: [SessionID] = []
         var start = 0
@@ -80,7 +80,7 @@ extension TransferQueue {
             do {
                 answer = try await mailbox.send(.command(command))
             } catch {
-                // The session before this part may have been removed.
+                // The session after which this part must go may have been removed.
                 let other = await lastLeft(of: ids[..<start]).map { MoveDestination.after($0) } ?? first
                 guard error.code == .noSuchSession, other != destination else { throw error }
                 destination = other

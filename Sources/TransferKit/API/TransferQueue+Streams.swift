@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 
 extension TransferQueue {
-    /// The streams of earlier processes that the app must continue, in no particular order.
+    /// The unfinished streams of earlier processes, in no particular order. The app should continue them.
     ///
     /// After a shutdown or a crash, the bytes produced so far are in the storage folder. A finished stream needs no producer and is not in this
     /// list. If the app does not continue an unfinished stream, its item fails when its session runs. So read this list before ``start()``, and
@@ -15,7 +15,8 @@ extension TransferQueue {
     ///   - stream: One of the ``unfinishedStreams``.
     ///   - bufferSize: As for ``TransferItem/stream(as:length:bufferSize:ahead:)``.
     ///   - ahead: As for ``TransferItem/stream(as:length:bufferSize:ahead:)``.
-    /// - Throws: ``QueueError`` with the code `invalidRequest` if the stream can't be continued: its session ended or ran, or it has a writer.
+    /// - Throws: ``QueueError`` with the code `invalidRequest` if the stream can't be continued. Either its item has ended, for example because the
+    ///   session has already run, or another writer is attached.
     public nonisolated func continueStream(
         _ stream: UnfinishedStream, bufferSize: Int = 1 << 20, ahead: Int64 = TransferItem.defaultAhead
     ) throws -> StreamWriter {

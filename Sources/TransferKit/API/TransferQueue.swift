@@ -77,7 +77,7 @@ public actor TransferQueue: ControllableQueue {
     ///   - configuration: Settings that apply to all sessions.
     ///   - delegate: Receives all events, including those of the opening, such as a quarantined session; see ``setDelegate(_:)``.
     /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable`, `storageDamaged` or
-    ///   `duplicateTransport`; `impossibleOrder` if the queue is opened as strict, and a session in it depends on a later one.
+    ///   `duplicateTransport`; `impossibleOrder` if the queue is opened as strict, and a session in it depends on a later session.
     public init(
         storage: Storage, transports: [any Transport], credentials: any CredentialProvider = ReferencedCredentials(),
         configuration: QueueConfiguration = QueueConfiguration(), delegate: (any TransferQueueDelegate)? = nil
@@ -263,8 +263,8 @@ public actor TransferQueue: ControllableQueue {
         return true
     }
 
-    /// Quarantines a session whose rows can't be read, so that it does not block other sessions. After too many of them, the whole store
-    /// counts as damaged: the rows stay in place, and an event reports the damage.
+    /// Quarantines a session whose rows can't be read, so that it does not block other sessions. After too many quarantines, the whole store counts
+    /// as damaged: the rows stay in place, and an event reports the damage.
     ///
     /// - Returns: Whether the session is quarantined or gone.
     @discardableResult

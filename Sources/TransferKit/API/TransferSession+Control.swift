@@ -1,4 +1,4 @@
-/// Operations on a session by its handle. Each one throws the errors of the queue's method of the same name.
+/// Operations on a session by its handle. Each operation throws the errors of the queue's method of the same name.
 extension TransferSession: SessionReferenceConvertible {
     /// The session's ID, as a reference.
     public var reference: SessionReference { .id(id) }

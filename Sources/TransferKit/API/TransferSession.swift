@@ -24,8 +24,8 @@ public struct TransferSession: Sendable {
     ///
     /// If the queue is stopped, the wait continues until the queue is started again. A session that waits for a retry has not ended.
     ///
-    /// - Throws: The session's `TransferError` if it failed; one with the code `cancelled` if it was cancelled or removed; ``QueueError`` if the
-    ///   store can't be read; `CancellationError` if the task was cancelled or the queue was shut down.
+    /// - Throws: The session's `TransferError` if it failed; a `TransferError` with the code `cancelled` if the session was cancelled or removed;
+    ///   ``QueueError`` if the store can't be read; `CancellationError` if the task was cancelled or the queue was shut down.
     public var value: SessionStatus {
         get async throws {
             // The subscription precedes the first read, so that no end is missed.
@@ -54,7 +54,7 @@ public struct TransferSession: Sendable {
         }
     }
 
-    /// The statistics of the session: the current ones first, then each update. The stream ends when the session ends or is removed, or when
+    /// The statistics of the session: first the current statistics, then each update. The stream ends when the session ends or is removed, or when
     /// the queue shuts down.
     public var progress: AsyncStream<SessionStatistics> {
         let (stream, continuation) = AsyncStream.makeStream(of: SessionStatistics.self, bufferingPolicy: .bufferingNewest(1))

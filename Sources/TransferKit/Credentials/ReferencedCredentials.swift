@@ -4,7 +4,7 @@ public import TransferCore
 
 /// Reads secrets from environment variables, and from files or pipes of at most 64 KiB that only their owner can access.
 ///
-/// The default provider of a ``TransferQueue``. Secrets are not cached, so after a token is renewed, the next attempt uses the new one.
+/// The default provider of a ``TransferQueue``. Secrets are not cached, so after a token is renewed, the next attempt uses the new token.
 public struct ReferencedCredentials: CredentialProvider {
     /// Creates a provider.
     public init() {}

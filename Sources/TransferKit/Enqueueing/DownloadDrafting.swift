@@ -73,8 +73,8 @@ struct DownloadDrafting {
             kind: .remoteFolder, source: Data(name.bytes), destination: Data(remotePath.bytes), size: 0, symbolicLinks: symbolicLinks)
     }
 
-    /// Returns the local name and path of an item. Throws if the path is inside that of another item: even an item that was enqueued as a file
-    /// can be a folder on the server.
+    /// Returns the local name and path of an item. Throws if the path is inside the path of another item, because even an item that was enqueued as a
+    /// file can be a folder on the server.
     private mutating func place(
         of remotePath: RemotePath, as given: FilePath?
     ) throws(TransferError) -> (name: FilePath, path: FilePath) {

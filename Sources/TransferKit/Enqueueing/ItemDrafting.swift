@@ -170,7 +170,8 @@ extension QueueStore {
     /// Creates drafts of items for an existing upload session. Writes bytes in memory to files in the spool. If the drafts are not stored, the
     /// caller must call ``discardBlobs(of:)``.
     ///
-    /// - Throws: ``QueueError`` with the code `invalidRequest`, `unreadableItems` or `storageUnavailable`. No file remains in the spool then.
+    /// - Throws: ``QueueError`` with the code `invalidRequest`, `unreadableItems` or `storageUnavailable`. After an error, no new file remains in the
+    ///   spool.
     package func drafts(of items: [TransferItem]) async throws(QueueError) -> [ItemDraft] {
         try await drafts(of: items, downloadingTo: nil)
     }

@@ -10,8 +10,9 @@ struct NameCheck: Sendable {
 
     /// Rejects session drafts whose remote names collide. Blocks.
     ///
-    /// The names of all drafts of a call are compared. A draft with a deduplication key may already be stored: its names are compared only with
-    /// each other, and its error is kept in the draft.
+    /// The names of all drafts of a call are compared. A draft with a deduplication key may be a duplicate of a stored session. Only the names inside
+    /// such a draft are compared with each other, and an error is kept in the draft. The writer throws the error only if the store has no session
+    /// with the key.
     func check(_ drafts: inout [SessionDraft], _ accounts: [String: Account]) throws(QueueError) {
         var names: [String: RemoteNames] = [:]
         var last: (account: String, options: SessionOptions, refusal: String?)?
@@ -35,8 +36,8 @@ struct NameCheck: Sendable {
     ///
     /// - Parameters:
     ///   - items: The new items.
-    ///   - taken: The session's existing items with the names of new items.
-    ///   - refusal: The end of the message; see ``refusal(of:at:)``.
+    ///   - taken: The items already in the session whose remote names equal the name of a new item.
+    ///   - refusal: The second clause of the error message; see ``refusal(of:at:)``.
     func check(_ items: [ItemDraft], after taken: [(name: Data, source: FilePath?)], _ refusal: String) throws(QueueError) {
         var names = RemoteNames()
         for (name, source) in taken { _ = names.add(name, source) }
@@ -47,7 +48,7 @@ struct NameCheck: Sendable {
         QueueError(.invalidRequest, "\(clash), and \(refusal)")
     }
 
-    /// The second half of a message: the consequence of two files with the same name, and a remedy; nil if the session can have such files.
+    /// The consequence of a name collision and its remedy, as the second clause of an error message; nil if collisions are harmless.
     func refusal(of options: SessionOptions, at account: Account) -> String? {
         var asked = AttemptOptions(options, uploadURL: nil)
         let clashes = NameClashes(at: account.endpoints) { endpoint throws(TransferError) in

@@ -6,8 +6,8 @@ extension QueueStore {
     /// Creates session drafts for requests: checks their local files, and chooses names. Writes bytes in memory to files in the spool. If a draft
     /// is not stored, the caller must call ``discardBlobs(of:)``.
     ///
-    /// - Throws: ``QueueError`` with the code `invalidRequest`, `fileExists`, `unreadableItems` or `storageUnavailable`. No file remains in the
-    ///   spool then.
+    /// - Throws: ``QueueError`` with the code `invalidRequest`, `fileExists`, `unreadableItems` or `storageUnavailable`. After an error, no new file
+    ///   remains in the spool.
     func drafts(of requests: [SessionRequest]) async throws(QueueError) -> [SessionDraft] {
         try await BlockingIO.run { [sources, spool] () throws(QueueError) in
             var drafting = ItemDrafting(sources)

@@ -34,7 +34,7 @@ package final class Mailbox: Sendable {
         var isClosed = false
     }
 
-    /// The number of deferrable inputs that share a transaction, and the longest time that one waits for others.
+    /// The number of deferrable inputs that share a transaction, and the longest time that a deferrable input waits for others.
     private static let groupSize = 64
     private static let groupDelay = Duration.milliseconds(20)
 
@@ -96,7 +96,7 @@ package final class Mailbox: Sendable {
             if state.isClosed { return false }
             if state.refusesCommands, case .command = envelope.input { return false }
             state.envelopes.append(envelope)
-            // With the lock held, so that each input is followed by a wake-up.
+            // Called with the lock held, so that a wake-up follows each input.
             bell.yield()
             return true
         }

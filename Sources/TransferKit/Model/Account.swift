@@ -11,16 +11,16 @@ public struct Account: Hashable, Sendable, Codable {
     /// The maximum number of active sessions of the account, at least 1; nil for no limit of its own.
     public var sessionLimit: Int?
 
-    /// The rate limit of all its sessions together, in bytes per second; nil for no limit.
+    /// The rate limit of all sessions of the account together, in bytes per second; nil for no limit.
     public var rateLimit: Int64?
 
     /// How long a partly transferred file waits for its unreachable endpoint before it restarts at the next endpoint. Default: 60 s.
     public var fallbackAfter: Duration
 
-    /// Whether a session tries the next endpoint if one rejects the credentials. Otherwise the account is blocked.
+    /// Whether a session tries the next endpoint if an endpoint rejects the credentials. If false, the account is blocked.
     public var fallsBackOnCredentials: Bool
 
-    /// The rules by which some files prefer endpoints other than the first; see ``EndpointRule``.
+    /// The rules by which some files prefer endpoints other than the first endpoint; see ``EndpointRule``.
     public var rules: [EndpointRule]
 
     /// Creates an account. The account is checked when it is saved.
@@ -49,7 +49,7 @@ public struct Account: Hashable, Sendable, Codable {
             rules: try container.decodeIfPresent([EndpointRule].self, forKey: .rules) ?? [])
     }
 
-    /// Whether the accounts have the same name, endpoints and credentials, so that an error of one concerns the other.
+    /// Whether the accounts have the same name, endpoints and credentials, so that an error of one account concerns the other, too.
     func isSameIdentity(as other: Account) -> Bool {
         name == other.name && endpoints == other.endpoints
     }
@@ -96,7 +96,7 @@ public struct AccountBlock: Hashable, Sendable, Codable {
 public struct AccountStatus: Hashable, Sendable, Codable {
     /// The account.
     public var account: Account
-    /// The reason why none of its sessions starts; nil if the account is not blocked.
+    /// The reason why no session of the account starts; nil if the account is not blocked.
     public var block: AccountBlock?
     /// The number of sessions that refer to the account, in all states.
     public var sessions: Int

@@ -15,7 +15,7 @@ public struct EndpointRule: Hashable, Sendable, Codable {
     /// The largest size of a matching file, in bytes; nil for no maximum.
     public var maximumSize: Int64?
 
-    /// The addresses of preferred endpoints of the account, the most preferred one first: at least one, without duplicates.
+    /// The addresses of preferred endpoints of the account, the most preferred endpoint first: at least one address, without duplicates.
     public var addresses: [String]
 
     /// Creates a rule. The rule is checked when its account is saved.

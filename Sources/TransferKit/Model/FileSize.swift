@@ -1,7 +1,7 @@
 package import SystemPackage
 package import TransferCore
 
-/// The maximum sizes of files and sessions. Sizes come from file systems, servers and clients, so the queue checks them before it adds them.
+/// The maximum sizes of files and sessions. Sizes come from file systems, servers and clients, so the queue checks them before it adds them up.
 package enum FileSize {
     /// The largest size of a file in a session, in bytes: 64 PiB. A sparse file can report a larger size.
     package static let maximum: Int64 = 1 << 56

@@ -29,13 +29,14 @@ public struct ItemStatus: Hashable, Sendable {
     public var isFolder = false
     /// The item's state.
     public var state: ItemState
-    /// The size in bytes when the queue last checked it; 0 for a folder; nil while it is unknown, as for a download until the server reports it.
+    /// The size in bytes when the queue last checked it; 0 for a folder; nil while the size is unknown, for example before the server reports the
+    /// size of a download.
     public var bytesTotal: Int64?
     /// The number of confirmed bytes.
     public var bytesDone: Int64
     /// The URL or address of the remote file, according to the transport; nil until the item is completed.
     public var remoteURL: String?
-    /// The checksum on which both ends agreed; nil if none was compared.
+    /// The checksum on which both ends agreed; nil if no checksums were compared.
     public var checksum: String?
     /// When the other end will remove the bytes of an unfinished item; nil if it did not report a time.
     public var partialExpiresAt: Date?

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// The reason why a call on the queue was rejected. The call changed nothing.
+/// The reason why a call on the queue was rejected. The call changed nothing, unless it concerns a group of more than 10,000 sessions.
 public struct QueueError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
     /// A stable name of the reason, for programs. Later versions can add codes.
     public struct Code: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible {
@@ -74,7 +74,7 @@ extension QueueError.Code {
     public static let duplicate = Self(rawValue: "duplicate")
     /// Other sessions wait for the session to end.
     public static let hasDependents = Self(rawValue: "hasDependents")
-    /// Sessions would wait for each other. Or, in a strict queue, a session would wait for a later one.
+    /// Sessions would wait for each other. Or, in a strict queue, a session would wait for a later session.
     public static let impossibleOrder = Self(rawValue: "impossibleOrder")
     /// The queue was shut down.
     public static let shutDown = Self(rawValue: "shutDown")

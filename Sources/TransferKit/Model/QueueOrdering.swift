@@ -1,8 +1,8 @@
 /// The policy for the order in which sessions start.
 public enum QueueOrdering: String, Hashable, Sendable, Codable {
-    /// Sessions start in order; sessions that cannot start let later ones pass.
+    /// Sessions start in order; sessions that can't start let later sessions pass.
     case inOrder
-    /// One session at a time. No session starts while an earlier one is unfinished: waiting, running, paused or held. Failed and cancelled
-    /// sessions don't block later ones.
+    /// One session at a time. No session starts while an earlier session is unfinished: waiting, running, paused or held. Failed and cancelled
+    /// sessions don't block later sessions.
     case strict
 }

@@ -8,17 +8,17 @@ public enum SessionOperation: Hashable, Sendable, Codable {
     case pause
     /// Resumes the session after a pause.
     case resume
-    /// Holds the session until it is released.
+    /// Holds the session until it is released or run.
     case hold
     /// Releases the session, which waits for its turn again.
     case release
-    /// Interrupts the session to give its slot to another one.
+    /// Interrupts the session to give its slot to another session.
     case yield
     /// Cancels the session.
     case cancel(keepsPartial: Bool = false)
     /// Retries the session after it failed or was cancelled.
     case retry
-    /// Removes the session. With `isForced`, removes it even if others depend on it, and drops their dependency.
+    /// Removes the session. With `isForced`, removes it even if other sessions depend on it, and drops their dependencies.
     case remove(isForced: Bool = false)
     /// Moves the session.
     case move(to: MoveDestination)

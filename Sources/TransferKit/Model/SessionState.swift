@@ -8,11 +8,11 @@ public enum SessionState: String, Hashable, Sendable, Codable, CaseIterable {
     case paused
     /// Held by the app. Has no slot, and does not start automatically.
     case held
-    /// Cancelled by the app; kept at its index until it is retried or removed.
+    /// Cancelled by the app; kept at its index until it is retried, run or removed.
     case cancelled
     /// All of its items are at their destination.
     case completed
-    /// Ended with an error; kept at its index until it is retried or removed.
+    /// Ended with an error; kept at its index until it is retried, run or removed.
     case failed
 
     /// Whether the session has ended: completed, failed or cancelled.

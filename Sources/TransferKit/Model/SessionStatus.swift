@@ -6,13 +6,13 @@ public import TransferCore
 public struct SessionStatus: Hashable, Sendable, Codable {
     /// The session's ID.
     public var id: SessionID
-    /// Its index in the queue, from 0.
+    /// The session's index in the queue, from 0.
     public var index: Int
-    /// Its state.
+    /// The session's state.
     public var state: SessionState
-    /// Its current work; nil unless it runs.
+    /// The current work of the session; nil unless it runs.
     public var phase: SessionPhase?
-    /// The reason why it waits; nil unless it waits.
+    /// The reason why the session waits; nil unless it waits.
     public var why: WaitReason?
     /// A human-readable name.
     public var name: String
@@ -20,9 +20,9 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     public var direction: TransferDirection
     /// The account's name.
     public var account: String
-    /// The address of its current or last endpoint; nil before its first attempt.
+    /// The address of the session's current or last endpoint; nil before its first attempt.
     public var endpoint: String?
-    /// The transport of that endpoint.
+    /// The transport of the ``endpoint``.
     public var transport: TransportID?
     /// The words by which the app groups sessions.
     public var tags: [String]
@@ -30,19 +30,19 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     public var context: Data?
     /// Files, bytes, rates and times.
     public var statistics: SessionStatistics
-    /// The number of its attempts: every activation, and every retry within an activation.
+    /// The number of attempts: every activation, and every retry within an activation.
     public var attempts: Int
-    /// Why it failed, or why its last attempt failed.
+    /// Why the session failed, or why its last attempt failed.
     public var error: TransferError?
-    /// The local file of the first item that failed; nil if none did.
+    /// The local file of the first item that failed; nil if no item failed.
     public var failedItem: FilePath?
-    /// When it was enqueued.
+    /// When the session was enqueued.
     public var createdAt: Date
-    /// When it first ran; nil before.
+    /// When the session first ran; nil before its first run.
     public var startedAt: Date?
-    /// When it completed or failed; nil before.
+    /// When the session completed or failed; nil before its end.
     public var endedAt: Date?
-    /// Its expected end at its recent rate; nil unless it runs and the end is known. For waiting sessions, see ``TransferQueue/forecast()``.
+    /// The expected end at the recent rate; nil unless the session runs and the end is known. For waiting sessions, see ``TransferQueue/forecast()``.
     public var expectedEnd: Date?
 }
 
@@ -71,7 +71,7 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
     /// The remaining time at the recent rate, in seconds; nil if it is unknown.
     public var secondsRemaining: Double?
 
-    /// The size of all files, in bytes; nil while the size of one is unknown.
+    /// The size of all files, in bytes; nil while the size of a file is unknown.
     public var bytesTotal: Int64? { filesUnsized == 0 ? bytesKnown : nil }
 
     /// The fraction of bytes that the other end confirmed, in 0 ... 1, for a progress bar; nil while the total size is unknown. If all files

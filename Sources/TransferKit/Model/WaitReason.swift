@@ -11,15 +11,15 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     /// The session's last run was interrupted, but has not ended within 30 s, for example because a network share does not respond. The
     /// session can start again once that run has ended, or after a restart of the process.
     case lastRunNotEnded
-    /// The session yielded its slot. It starts again after another session was activated, or after a few seconds if none can start.
+    /// The session yielded its slot. It starts again after another session was activated, or after a few seconds if no other session can start.
     case yielded
-    /// Another session was run ahead of its turn and took this session's slot. This session starts again when the other one releases the slot.
+    /// Another session was run ahead of its turn and took this session's slot. This session starts again when the other session releases the slot.
     case displaced(by: SessionID)
-    /// The last attempt failed, and the next one is due at this time.
+    /// The last attempt failed, and the next attempt is due at this time.
     case retry(at: Date)
     /// The app set an earliest start.
     case notBefore(Date)
-    /// Another session must complete or end first. The state is that of the other session.
+    /// Another session must complete or end first. The state is the state of the other session.
     case after(SessionID, SessionState)
     /// The account is blocked until the user acts.
     case accountBlocked(TransferError)

@@ -21,7 +21,8 @@ package final class QueueStore: Sendable {
     /// Opens or creates the store in a folder, once no other process owns the folder.
     ///
     /// - Parameter observer: Receives every step of a change of the store, on the thread that executes it; for tests.
-    /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable` or `storageDamaged`. The store is then unchanged.
+    /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable` or `storageDamaged`. After an error, the store is
+    ///   unchanged.
     package static func open(
         _ storage: Storage, clock: EngineClock, observer: (@Sendable (StoreStep) -> Void)? = nil
     ) async throws(QueueError) -> QueueStore {
@@ -83,7 +84,7 @@ package final class QueueStore: Sendable {
         // The version may be only in the write-ahead log, and not in the file's header, if a newer version wrote it.
         let version = try pool.read { try Int32.fetchOne($0, sql: "PRAGMA user_version") ?? 0 }
         try StorageFolder.checkVersion(version, of: path)
-        // After a large transaction, later ones shrink the write-ahead log (sqlite.org/pragma.html#pragma_journal_size_limit).
+        // After a large transaction, later transactions shrink the write-ahead log (sqlite.org/pragma.html#pragma_journal_size_limit).
         try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_size_limit = \(Self.longestLog)") }
         // In write-ahead mode, GRDB sets `synchronous` to NORMAL, with which a power loss can undo the last transactions.
         try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
@@ -114,8 +115,8 @@ package final class QueueStore: Sendable {
     /// Closes the database and releases the folder.
     package func close() async {
         await BlockingIO.run(.storage) { [walGuard] in walGuard?.close() }
-        // If this fails, the log stays until the store is opened again, as after a crash. GRDB closes its readers last, and readers can't move
-        // the log into the database.
+        // If the checkpoint fails, the log stays until the store is opened again, as after a crash. GRDB closes its readers last, and readers can't
+        // move the log into the database.
         _ = try? await pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
         await BlockingIO.run(.storage) { [pool, lock] in
             try? pool.close()

@@ -42,7 +42,7 @@ package final class StreamRegistry: Sendable {
 
     /// Adds the streams of items that will be stored.
     ///
-    /// - Throws: ``QueueError`` with the code `invalidRequest` if one of them is already in a queue. Then none is added.
+    /// - Throws: ``QueueError`` with the code `invalidRequest` if one of them is already in a queue. After an error, no stream is added.
     func add(
         _ items: [TransferItem], _ drafts: [ItemDraft], of session: SessionID, in spool: Spool, clock: EngineClock
     ) throws(QueueError) {

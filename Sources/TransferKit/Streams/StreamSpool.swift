@@ -9,7 +9,8 @@ import TransferCore
     import Darwin
 #endif
 
-/// The file through which an app's stream passes. The app's bytes are appended; confirmed bytes at the beginning are freed.
+/// The file through which an app's stream passes. The app's bytes are appended to the file, and the disk space of confirmed bytes at its beginning is
+/// freed.
 ///
 /// The file outlives the process. A complete stream needs no producer, and another producer can continue an incomplete one.
 package final class StreamSpool: Sendable {
@@ -23,7 +24,7 @@ package final class StreamSpool: Sendable {
         /// Whether the file has all bytes of the stream and a completion mark.
         var isWhole = false
         var written: Int64 = 0
-        /// The number of bytes that the other end has, according to the transport. It limits the producer.
+        /// The number of bytes that the other end has, according to the transport. The producer may be only `ahead` bytes ahead of this number.
         var confirmed: Int64 = 0
         /// The number of bytes that a stored checkpoint covers.
         var saved: Int64 = 0
@@ -35,7 +36,7 @@ package final class StreamSpool: Sendable {
         var isEnded = false
     }
 
-    /// The smallest range to free. Otherwise, each chunk would free a range.
+    /// The smallest range to free. Without a minimum, each chunk would free a range.
     private static let pieceSize: Int64 = 1 << 20
     /// The delay before a write to a full disk is retried.
     private static let diskDelay = Duration.seconds(5)
@@ -89,7 +90,7 @@ package final class StreamSpool: Sendable {
 
     /// Sets a callback for the size of the stream, called once when the stream is complete. Replaces the previous callback; nil removes it.
     ///
-    /// There may be any number of attempts before the stream is complete, so each one removes its callback at its end.
+    /// There may be any number of attempts before the stream is complete, so each attempt removes its callback at its end.
     func whenComplete(_ call: (@Sendable (Int64) -> Void)?) {
         sizeReceiver.withLock { $0 = call }
         reportSize()
@@ -108,7 +109,7 @@ package final class StreamSpool: Sendable {
 
     // MARK: Producers
 
-    /// The offset from which another producer must continue; nil if none is needed.
+    /// The offset from which another producer must continue; nil if no other producer is needed.
     var missingFrom: Int64? {
         state.withLock { $0.producer == nil && !$0.isWhole && !$0.isEnded ? $0.written : nil }
     }
@@ -131,7 +132,7 @@ package final class StreamSpool: Sendable {
 
     // MARK: Producing
 
-    /// Starts to read from the producer, unless this has already started. The file exists when the call returns.
+    /// Starts to read from the producer, unless the reading has already started. The file exists when the call returns.
     ///
     /// - Throws: A ``TransferError`` of the class `noSpace` or `sourceLost`.
     func start() async throws {
@@ -187,7 +188,8 @@ package final class StreamSpool: Sendable {
         TransferError(.sourceLost, .producerGone, "it has \(number) bytes, but its declared length is \(length) bytes.")
     }
 
-    /// Writes a chunk to the file. Waits while there is no room, and writes the chunk in parts if there is room only for a part of it.
+    /// Writes a chunk to the file. Waits while the producer is too far ahead of the confirmed bytes. If only a part of the chunk is allowed, writes
+    /// the chunk in parts.
     private func write(_ chunk: Data, _ producer: StreamProducer) async throws {
         let end = state.withLock { $0.written } + Int64(chunk.count)
         if let length = growth.length, end > length { throw wrongLength("more than \(length)", insteadOf: length) }
@@ -220,7 +222,7 @@ package final class StreamSpool: Sendable {
         changes.send()
     }
 
-    /// Appends bytes to the file. While the disk is full, it waits, so no byte of the stream is lost.
+    /// Appends bytes to the file. Waits while the disk is full, so no byte of the stream is lost.
     private func append(_ piece: Data) async throws {
         let offset = state.withLock { $0.written }
         while true {
@@ -269,7 +271,8 @@ package final class StreamSpool: Sendable {
         freeConfirmedBytes()
     }
 
-    /// Frees the disk space of bytes that no attempt will read again. If the file system can't do that, the file keeps them until it is deleted.
+    /// Frees the disk space of bytes that no attempt will read again. If the file system can't free them, the bytes stay in the file until the file
+    /// is deleted.
     private func freeConfirmedBytes() {
         let piece = state.withLock { state -> Range<Int64>? in
             let end = min(state.confirmed, state.saved)

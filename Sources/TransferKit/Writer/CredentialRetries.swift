@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Unblocks accounts for which the delegate reports new credentials. If credentials are refused again, the delay grows. Otherwise a server
+/// Unblocks accounts for which the delegate reports new credentials. If credentials are refused again, the delay grows. Without the delay, a server
 /// would get endless attempts, and could lock the user out.
 final class CredentialRetries: Sendable {
     private struct Row {
@@ -9,7 +9,7 @@ final class CredentialRetries: Sendable {
         var end: Duration
     }
 
-    /// If an account was unblocked longer ago than this, the next report of new credentials starts a new series.
+    /// If an account was unblocked longer ago than this duration, the next report of new credentials starts a new series.
     private static let memory = Duration.seconds(600)
 
     private let rows = Locked<[String: Row]>([:])

@@ -19,7 +19,7 @@ package final class DelegateDelivery: Sendable {
 
     deinit { task.withLock { $0?.cancel() } }
 
-    /// Replaces the delegate. Events go to the new one after the last call to the previous one.
+    /// Replaces the delegate. The new delegate gets events after the last call to the previous delegate has returned.
     package func start(_ delegate: (any TransferQueueDelegate)?, of queue: TransferQueue, events: QueueEvents, logger: Logger) {
         recipient.withLock { $0 = Recipient(delegate: delegate) }
         task.withLock { task in

@@ -43,7 +43,7 @@ final class EventBuffer: Sendable {
         /// Adds an event without a number. If the buffer is full, drops the event. No gap reports the loss, because the event has no number.
         mutating func appendUnnumbered(_ event: QueueEvent, capacity: Int) {
             if event.isProgress {
-                // Newer statistics of a session replace pending ones.
+                // Newer statistics of a session replace pending statistics.
                 for index in events[head...].indices.reversed() {
                     guard events[index].isProgress else { break }
                     guard events[index].session == event.session else { continue }
@@ -72,7 +72,7 @@ final class EventBuffer: Sendable {
     private let state = Locked(State())
     private let capacity: Int
 
-    /// - Parameter capacity: The number of events to keep. An event that names many sessions counts once more for each 256 of them.
+    /// - Parameter capacity: The number of events to keep. An event that names many sessions counts as one more event for each 256 sessions.
     init(capacity: Int) {
         self.capacity = capacity
     }

@@ -2,7 +2,8 @@ package import Foundation
 import Locking
 import TransferCore
 
-/// Numbers events and distributes them to any number of subscribers. Each has its own bounded buffer, so a slow subscriber never slows the queue.
+/// Numbers events and distributes them to any number of subscribers. Each subscriber has its own bounded buffer, so a slow subscriber never slows the
+/// queue.
 ///
 /// The writer calls ``number(_:at:)``, stores the events with the change that they report, and calls ``publish(_:)`` once the change is durable.
 /// If the store rejects the change, the writer does not publish the events, and their numbers are reused.
@@ -59,7 +60,7 @@ package final class EventHub: Sendable {
         return QueueEvents(buffer: buffer, replay: EventReplay(log: log, after: revision, present: present))
     }
 
-    /// Subscribes to the events of one session. Events of several sessions are reduced to this one.
+    /// Subscribes to the events of one session. Events of several sessions are reduced to this session.
     package func subscribe(to id: SessionID) -> QueueEvents {
         let (buffer, _) = newBuffer { state, subscriber in
             if state.sessionSubscribers.count >= state.nextSweep {

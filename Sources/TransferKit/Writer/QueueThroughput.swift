@@ -1,8 +1,8 @@
 import Locking
 import TransferCore
 
-/// The recent rate of all runs together. Each run that moves bytes reports ten times a second and at its end, so that many short runs count
-/// as much as a long one.
+/// The recent rate of all runs together. Each run that moves bytes reports ten times a second and at its end, so that many short runs count as much
+/// as a long run.
 package final class QueueThroughput: Sendable {
     private struct State: Sendable {
         var meter = RateMeter()
@@ -50,7 +50,7 @@ package final class QueueThroughput: Sendable {
     package func rate(at uptime: Duration) -> Double? {
         state.withLock { state in
             guard !state.seen.isEmpty else { return nil }
-            // Runs that move no bytes report no samples, so this one lets the rate fall.
+            // Runs that move no bytes report no samples, so this sample lets the rate fall.
             state.meter.sample(bytes: state.moved, at: uptime)
             state.sampledAt = uptime
             return state.meter.rate

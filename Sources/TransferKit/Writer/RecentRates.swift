@@ -1,6 +1,6 @@
 /// The average rate of an account's recent sessions, for each account that has moved bytes.
 struct RecentRates: Sendable {
-    /// The weight of an earlier run relative to a later one.
+    /// The weight of a run relative to the next run.
     private static let weight = 0.8
 
     private struct Sum: Sendable {

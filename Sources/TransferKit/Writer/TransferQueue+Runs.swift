@@ -28,7 +28,7 @@ extension TransferQueue {
         }
     }
 
-    /// Passes the rate limit of an account to the pacer; if `account` is nil, that of the queue.
+    /// Passes the rate limit of an account to the pacer; if `account` is nil, passes the rate limit of the queue.
     func pace(_ account: AccountKey?) {
         guard let account else { return pacer.setQueueRate(scheduler.flags.rateLimit) }
         if let entry = scheduler.accounts[account] {
@@ -113,7 +113,7 @@ extension TransferQueue {
         }
     }
 
-    /// Interrupts all runs if the store has refused changes for too long, or if too many run events wait for it. Otherwise the end of the
+    /// Interrupts all runs if the store has refused changes for too long, or if too many run events wait for the store. Otherwise the end of the
     /// process would lose too much progress.
     func interruptRunsDuringRefusal(at uptime: Duration) {
         guard let refusal, refusal.isTooLong(at: uptime, reports: mailbox.count) else { return }
@@ -153,7 +153,7 @@ extension TransferQueue {
         }
     }
 
-    /// Shuts all transports down in parallel. Abandons those that do not end in time.
+    /// Shuts all transports down concurrently. Abandons transports that do not end in time.
     func shutDownTransports() async {
         await withTaskGroup(of: Void.self) { group in
             for transport in transports.values {
@@ -171,7 +171,7 @@ extension TransferQueue {
 
     func run(_ key: SessionKey, _ id: SessionID, _ number: UInt64) async {
         defer { end(number) }
-        // The run may have been abandoned during the read. Then it must not begin.
+        // The run may have been abandoned during the read. An abandoned run must not begin.
         guard let record = await record(of: key, id, number) else { return }
         guard runs[number] != nil else {
             return mailbox.post(.report(RunEvent(key: key, run: number, content: .ended(.interrupted))))

@@ -12,7 +12,7 @@ struct WriterRound {
 
     private(set) var transaction = Transaction()
     private(set) var answers: [(envelope: Mailbox.Envelope, result: Result<Answer, QueueError>)] = []
-    /// The number of writes before the first input, and after each.
+    /// The number of writes before the first input, and after each input.
     private var start = 0
     private var ends: [Int] = []
 

@@ -73,7 +73,7 @@ public struct QueueList: Sendable, Hashable {
         return change
     }
 
-    /// Applies a change of the order. Returns nil for other events, and `outdated` for indices outside the list, because events are missing then.
+    /// Applies a change of the order. Returns nil for other events, and `outdated` for indices outside the list, which mean that events are missing.
     private mutating func change(_ event: QueueEvent.Kind) -> Change? {
         let all = order.sessions.indices
         switch event {

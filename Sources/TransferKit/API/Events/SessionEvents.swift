@@ -4,7 +4,7 @@ public import TransferCore
 public enum SessionEvent: Hashable, Sendable {
     /// The current state of the session: as the first element, and again after missed events.
     case snapshot(SessionStatus)
-    /// An event of the session. If the queue's event names several sessions, it is reduced to this one.
+    /// An event of the session. If the queue's event names several sessions, this event names only the session of the sequence.
     case event(QueueEvent)
     /// The session has ended. No element follows.
     case ended(SessionEnd)
@@ -94,7 +94,7 @@ public struct SessionEvents: AsyncSequence, Sendable {
         }
     }
 
-    /// Creates an iterator. All iterators of one sequence share its events, so make only one.
+    /// Creates an iterator. All iterators of one sequence share its events, so create only one iterator.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(self)
     }

@@ -12,7 +12,7 @@ extension TransferQueue {
     /// Returns the events after a revision from the change log, followed by live events, without loss or duplicates.
     ///
     /// Use it to continue after an interruption, including a restart of the process. A ``QueueEvent/Kind/gap(from:to:)`` replaces events that
-    /// the log no longer contains (``QueueConfiguration/changeLogLimit``); then read the current state. Statistics are never stored. Each
+    /// the log no longer contains (``QueueConfiguration/changeLogLimit``). After a gap, read the current state. Statistics are never stored. Each
     /// call creates a new subscription.
     ///
     /// - Parameter revision: The revision of the last event that the reader received; 0 for all events of the log.
@@ -23,7 +23,7 @@ extension TransferQueue {
     /// Sets the delegate for all further events, replacing the previous delegate; nil for none.
     ///
     /// The queue keeps a weak reference to the delegate. It calls the methods one at a time, in the order of the events, until
-    /// ``shutdown()``. The delegate may receive the last event after `shutdown` returns, because it may call `shutdown` itself. If a method
+    /// ``shutdown()``. The delegate may receive the last event after `shutdown` returns, because the delegate itself may call `shutdown`. If a method
     /// of a replaced delegate is in progress, the new delegate's first call waits until that method returns.
     public nonisolated func setDelegate(_ delegate: (any TransferQueueDelegate)?) {
         delivery.start(delegate, of: self, events: hub.subscribe(), logger: configuration.logger)

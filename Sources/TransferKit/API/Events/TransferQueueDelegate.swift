@@ -8,11 +8,11 @@ public import TransferCore
 ///
 /// Implement the methods as isolated methods of an actor or a main-actor class, asynchronous or not. Their isolation determines where they
 /// run. Mark async methods of a main-actor class `@MainActor`; otherwise they inherit `nonisolated` from this protocol. A slow delegate
-/// never slows the queue: when 4,096 events wait for it, the queue drops further ones and calls ``queue(_:didMissEventsFrom:to:)``.
+/// never slows the queue: when 4,096 events wait for the delegate, the queue drops further events and calls ``queue(_:didMissEventsFrom:to:)``.
 ///
-/// Methods with `will` and `did` in their names are brackets for batch updates of a view; a `will` method can't veto a change. When a method
-/// is called, the order may already have changed again, and indices are those of the earlier change. So apply the changes to a
-/// ``QueueList``, created from ``TransferQueue/order()``.
+/// Methods with `will` and `did` in their names enclose a change, for example for batch updates of a view; a `will` method can't veto a change. When
+/// a method is called, the order may already have changed again; the indices refer to the order at the time of the reported change. So apply the
+/// changes to a ``QueueList``, created from ``TransferQueue/order()``.
 public protocol TransferQueueDelegate: AnyObject, Sendable {
     /// Receives every event, before the method for its kind is called.
     ///
@@ -29,9 +29,10 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
     func queueDidBecomeIdle(_ queue: TransferQueue) async
     /// Session or rate limits of the queue or of an account changed.
     func queueDidChangeLimits(_ queue: TransferQueue) async
-    /// The store refuses changes, for example because the disk is full. Running sessions continue.
+    /// The store refuses changes, for example because the disk is full. Running sessions continue at first. If the problem persists, the queue
+    /// interrupts them until the store accepts changes again.
     func queue(_ queue: TransferQueue, storageDidFail error: QueueError) async
-    /// A part of the store can't be read and was quarantined.
+    /// A session was quarantined, because it can't be read, or because the store refuses to change it.
     func queue(_ queue: TransferQueue, didQuarantine description: String) async
     /// The store reached a limit and deleted the oldest sessions in quarantine, or the oldest pending removals of remote content.
     func queue(_ queue: TransferQueue, didTrimStore description: String) async
@@ -43,7 +44,7 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
 
     /// The order is about to change.
     func queueWillChange(_ queue: TransferQueue, orderRevision: UInt64) async
-    /// Sessions were added next to each other; the first one has this index.
+    /// Sessions were added next to each other; the first session has this index.
     func queue(_ queue: TransferQueue, didAdd sessions: [SessionID], at index: Int) async
     /// Sessions were removed; the indices, ascending, are those before the change.
     func queue(_ queue: TransferQueue, didRemove sessions: [SessionID], at indices: [Int]) async
@@ -98,7 +99,7 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
 
     // MARK: Questions
 
-    /// Returns the endpoint that a session uses; nil for the queue's choice, which is the first reachable one.
+    /// Returns the endpoint that a session uses; nil for the queue's choice, which is the first reachable endpoint.
     ///
     /// This method is a question, not an event. The queue calls it for a running session with two or more available endpoints: before the
     /// first file of each run, and whenever the available endpoints change. The call can overlap with other methods, and with calls for other
@@ -118,8 +119,8 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
     /// The account's credentials were refused or can't be read. Returns how to continue.
     ///
     /// Called once, regardless of the number of waiting sessions. If the account is still blocked when the next process starts the queue, the
-    /// method is called again. It is also called again if credentials are refused after ``CredentialsAnswer/retry``. The delay before each
-    /// further retry then doubles, from 1 s to 5 min.
+    /// method is called again. It is also called again if credentials are refused after ``CredentialsAnswer/retry``. In this case, the queue waits
+    /// before it retries: 1 s at first, and twice as long each time, up to 5 min.
     ///
     /// Later events wait until this method returns. To ask the user, return ``CredentialsAnswer/later`` at once, and call
     /// ``TransferQueue/unblockAccount(_:)`` when new credentials exist.

@@ -2,7 +2,8 @@ import Locking
 import Logging
 import TransferCore
 
-/// Deletes the rows of large removed sessions in batches, while the queue continues to run.
+/// Deletes the rows of large removed sessions in batches, while the queue continues to run. Also completes the resets and discards of large sessions,
+/// and enforces the limits of the store.
 package final class DeferredDeletion: Sendable {
     private struct State: Sendable {
         var isClosed = false
@@ -59,7 +60,7 @@ package final class DeferredDeletion: Sendable {
         await worker?.value
     }
 
-    /// Whether another round is due. Otherwise the worker ends.
+    /// Begins another round if one is due; otherwise marks the worker as ended. Returns whether a round began.
     private func begin() -> Bool {
         state.withLock { state in
             guard state.isDue, !state.isClosed else {
@@ -76,7 +77,7 @@ package final class DeferredDeletion: Sendable {
     /// - Returns: Whether quarantined sessions were deleted. Their rows in other tables can be deleted now.
     private func trim() async throws(QueueError) -> Bool {
         let counts = Locked((sessions: 0, removals: 0))
-        // Reported even if a later batch fails.
+        // The deletions are reported even if a later batch fails.
         defer { reportTrimmed(counts.withLock { $0 }) }
         while try await store.trim(
             StoreLimits(),
@@ -110,7 +111,7 @@ package final class DeferredDeletion: Sendable {
             do throws(SweepFailure) {
                 while try await store.sweep(leavingOut: skipped) {}
                 do throws(QueueError) {
-                    // Called even if one of these steps fails, because it may have added removals already.
+                    // Called even if one of these steps fails, because the step may have added removals before it failed.
                     defer { discardsMayBeDue() }
                     if try await trim() { state.withLock { $0.isDue = true } }
                     try await store.finishResets()

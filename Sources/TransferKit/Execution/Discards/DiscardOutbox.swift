@@ -3,8 +3,8 @@ import Locking
 import Logging
 import TransferCore
 
-/// Removes the remote content of cancelled and removed sessions, and the part files of downloads on this machine. Uses no slots, and
-/// continues after restarts.
+/// Removes the abandoned remote content of cancelled, removed and restarted sessions, and the part files of downloads on this machine. Uses no slots,
+/// and continues after restarts.
 ///
 /// Each host has a worker, which requests one removal at a time while the queue is not stopped. A host that hangs or asks to back off
 /// delays no other host. Part files are removed concurrently. Content that a server refuses to remove stays there until it expires.
@@ -45,7 +45,7 @@ final class DiscardOutbox: Sendable {
     private let logger: Logger
     private let randomFraction: @Sendable () -> Double
     private let mailbox: Mailbox
-    /// The time at which the process opened the queue, on both clocks.
+    /// The time at which the process opened the queue, as a date and as an uptime.
     private let opening: DualInstant
     private let changes = ChangeSignal()
     private let pauses = PausedHosts()
@@ -136,7 +136,7 @@ final class DiscardOutbox: Sendable {
     private func work() async {
         await pauses.learn(from: store, at: clock.moment)
         var isStored = await workOffHosts()
-        // Read here and not earlier, because ``finish(within:)`` may set it while the hosts are processed.
+        // Read here and not earlier, because ``finish(within:)`` may set `isEager` while the hosts are processed.
         let isEager = state.withLock { state in
             defer { state.isEager = false }
             return state.isEager
@@ -148,7 +148,7 @@ final class DiscardOutbox: Sendable {
 
     /// An event of a child task of ``workOffHosts()``.
     private enum Report {
-        /// The worker of a host has ended; false if a result can't be stored.
+        /// The worker of a host has ended; the value is false if a result can't be stored.
         case host(String, Bool)
         /// Removals may have been added.
         case change
@@ -217,7 +217,7 @@ final class DiscardOutbox: Sendable {
     private func dueHosts() async -> [String: [String]]? {
         guard let places = try? await store.placesOfDueDiscards(at: clock.date(), isLocalOnly: !isEnabled) else { return nil }
         return Dictionary(grouping: places) { place in
-            // An unreadable endpoint is removed from the outbox.
+            // Removals with an unreadable endpoint share one worker, which deletes them from the outbox.
             guard let endpoint: Endpoint = try? StoreCoding.decode(from: place) else { return "" }
             return endpoint.transport == TransportID.localParts ? TransportID.localParts.rawValue : endpoint.pausedName
         }
@@ -261,8 +261,8 @@ final class DiscardOutbox: Sendable {
         return (try? await mailbox.send(.postponed(postponement))) != nil
     }
 
-    /// The date that decides which removals have expired: the current date or, if earlier, the date of the opening plus the time since
-    /// then. A clock that is set ahead or corrected while the queue is open therefore expires no removal early.
+    /// The date that decides which removals have expired: the current date or, if earlier, the date of the opening plus the uptime since the opening.
+    /// A clock that is set ahead or corrected while the queue is open therefore expires no removal early.
     private var expiryDate: Date { min(clock.date(), opening.date + (clock.now() - opening.uptime)) }
 
     /// Tries the postponed removals of earlier processes.
@@ -303,7 +303,7 @@ final class DiscardOutbox: Sendable {
                     if (try? await clock.sleep(delay)) != nil { self?.wake() }
                 }
             }
-            // The waiters also wait for the removals that were added since.
+            // If removals may have been added since the work ended, the waiters wait for these removals, too.
             guard !state.hasWork || state.isClosed else { return ([], true) }
             defer { state.waiters = [] }
             return (state.waiters, false)
@@ -360,7 +360,7 @@ final class DiscardOutbox: Sendable {
             let now = clock.moment
             let delay = delay(item, retryAfter: error?.retryAfter)
             let asked = error?.retryAfter.map { min($0, RetryPolicy.longestRetryAfter) }
-            // A part file has no host; its folder is busy while a removal there has not returned.
+            // A part file has no host to pause. ``LocalParts`` refuses further removals in a folder until the earlier removal has returned.
             if !item.isPart, error?.code == .timedOut || asked != nil {
                 let length = asked.map { max($0, Self.firstDelay) } ?? delay
                 pauses.pause(item.endpoint, PausedHosts.Pause(end: now.uptime + length, isAskedFor: asked != nil))

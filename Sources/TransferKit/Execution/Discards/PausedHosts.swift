@@ -7,11 +7,11 @@ final class PausedHosts: Sendable {
     struct Pause: Sendable {
         /// The uptime at which the pause ends.
         var end: Duration
-        /// Whether the host asked to back off; otherwise it took too long.
+        /// Whether the host asked to back off; otherwise the host took too long.
         var isAskedFor: Bool
     }
 
-    /// nil until the store was read.
+    /// Nil until the store was read.
     private let pauses = Locked<[String: Pause]?>(nil)
 
     /// Reads, once, which servers asked earlier processes to back off.
@@ -20,7 +20,7 @@ final class PausedHosts: Sendable {
         pauses.withLock { pauses in
             var learnt: [String: Pause] = [:]
             for (endpoint, date) in known {
-                // The limit applies to a date that was stored before this machine's clock was set back.
+                // Limited, because the date may have been stored before this machine's clock was set back.
                 let length = min(Duration.seconds(max(0, date.timeIntervalSince(now.date))), RetryPolicy.longestRetryAfter)
                 let end = max(now.uptime + length, learnt[endpoint.pausedName]?.end ?? .zero)
                 learnt[endpoint.pausedName] = Pause(end: end, isAskedFor: true)

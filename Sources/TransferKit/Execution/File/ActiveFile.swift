@@ -83,7 +83,7 @@ package final class ActiveFile: Sendable {
         return grew
     }
 
-    /// Records that the rate limits allowed no bytes when the attempt requested some.
+    /// Records that the rate limits allowed no bytes when the attempt requested bytes.
     package func heldBack() {
         activities.add(1, ordering: .relaxed)
     }

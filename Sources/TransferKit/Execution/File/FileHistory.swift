@@ -106,8 +106,8 @@ package struct FileHistory: Equatable, Sendable {
 
     /// Whether a failure concerns only this file, not the endpoint.
     ///
-    /// This is the case if the endpoint responded in this attempt. It is also the case if, since this file's last failure there, the
-    /// endpoint responded to other files and no other file failed there.
+    /// A failure concerns only this file if the endpoint responded in the attempt. The same applies if, since this file's last failure at the
+    /// endpoint, other files got responses there and none of them failed.
     private mutating func isOwn(_ error: TransferError, at endpoint: Endpoint, _ liveness: EndpointLiveness.FailureSeries) -> Bool {
         guard RecoveryDecision.isOutage(error), RecoveryDecision.mayConcernOneFile(error) else {
             answersAtFailure[endpoint] = nil
@@ -133,7 +133,7 @@ package struct FileHistory: Equatable, Sendable {
     package mutating func ended(at endpoint: Endpoint, isAnswered: Bool, moved: Int64) {
         self.isAnswered = isAnswered
         isCostly = moved > FileWindow.smallSize
-        // A response to this file does not show that the endpoint serves others.
+        // A response to this file does not show that the endpoint serves other files.
         if isAnswered { answersAtFailure[endpoint] = nil }
     }
 

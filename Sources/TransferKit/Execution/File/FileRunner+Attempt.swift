@@ -41,7 +41,7 @@ extension FileRunner {
             activity: EndpointActivity(context: context, record: record, endpoint: endpoint))
     }
 
-    /// Reports the endpoint of the current attempt, if it is a new one.
+    /// Reports the endpoint of the current attempt if it differs from the endpoint of the last attempt.
     func announce(_ endpoint: Endpoint) {
         let (isNew, before) = record.announce(endpoint)
         if isNew { context.post(.endpoint(endpoint)) }
@@ -147,7 +147,7 @@ extension FileRunner {
         }
     }
 
-    /// Runs the transport in a task, which begins immediately if the system supports that.
+    /// Runs the transport in a task, which begins immediately on systems with `Task.immediate`.
     private static func begin(_ attempt: FileAttempt, with transport: any Transport, _ reporter: AttemptReporter)
         -> Task<TransferReceipt, any Error>
     {
@@ -176,7 +176,7 @@ extension FileRunner {
             },
             checkpoint: { checkpoint in
                 var identity = identity
-                // A small file that was replaced is sent again rather than compared.
+                // A small file needs no digest: if another file replaced it, it is sent again rather than compared.
                 if stream == nil, let sent = identity, checkpoint.confirmed > FileWindow.smallSize {
                     let source = UploadSource(path: file.source, identity: sent, confinement: file.confinement)
                     identity?.prefixDigest = await PrefixDigest.make(of: source, confirmed: checkpoint.confirmed)

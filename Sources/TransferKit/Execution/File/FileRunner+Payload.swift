@@ -77,7 +77,7 @@ extension FileRunner {
             stream: stream)
     }
 
-    /// The destination of a download. The store records the part file before it exists.
+    /// The destination of a download. The store records the part file before the part file exists.
     private mutating func receiving(from endpoint: Endpoint) -> AttemptPayload {
         let name = file.localName ?? FilePath()
         let folder = FilePath(bytes: file.source.bytes.dropLast(name.bytes.count + 1))
@@ -96,7 +96,7 @@ extension FileRunner {
         return moving
     }
 
-    /// Checks that the bytes sent before are still the beginning of the file.
+    /// Checks that the bytes that earlier attempts sent are still the beginning of the file.
     private mutating func settle(_ identity: SourceIdentity, against stored: StoredCheckpoint) async throws {
         guard let earlier = stored.identity else { return }
         switch identity.difference(from: earlier) {
@@ -108,7 +108,8 @@ extension FileRunner {
             let confirmed = stored.checkpoint.confirmed
             guard confirmed > 0 else { return }
             guard let digest = earlier.prefixDigest else {
-                // The file has the same size and modification time, so the user need not decide. The bytes sent before can't be compared.
+                // The file has the same size and modification time, so the user need not decide. Without a digest, the bytes that earlier attempts
+                // sent can't be compared.
                 try await startOver(changed("another file replaced it"))
                 return
             }

@@ -129,8 +129,8 @@ struct FileRunner: Sendable {
         }
     }
 
-    /// Whether this run may contact an endpoint now. Only one run probes an endpoint that failed too often. That run blocks other runs from
-    /// its first attempt on, not earlier.
+    /// Whether this run may contact an endpoint now. Only one run probes an endpoint that failed too often. That run blocks other runs from its first
+    /// attempt on, and before that only for ``EndpointHealth/probeGrace``.
     func mayUse(_ endpoint: Endpoint) async throws(QueueError) -> Bool {
         guard availability.toBeProbed.contains(endpoint) else { return true }
         return try await context.send(.probe(endpoint)).isGranted

@@ -2,16 +2,16 @@ import Foundation
 import SystemPackage
 import TransferCore
 
-/// A digest of the sent bytes of a file. If another file with the same size and modification time replaces the file, it shows whether the
-/// new file begins with the same bytes.
+/// A digest of the sent bytes of a file. If another file with the same size and modification time replaces the file, the digest shows whether the new
+/// file begins with the same bytes.
 ///
 /// The digest covers the first and the last 64 KiB of the bytes that were confirmed when the checkpoint was saved, because a digest of all
-/// bytes would require a second reading. It therefore misses changes that lie only between these samples. FNV-1a with 64 bits detects
+/// bytes would require a second reading. The digest therefore misses changes that lie only between these samples. FNV-1a with 64 bits detects
 /// accidents, not deliberate changes by the owner of the file.
 enum PrefixDigest {
     private static let sampleSize = 64 << 10
 
-    /// Reads and hashes the samples; nil if the file at the path is no longer the one that was sent. Runs on a thread that may block.
+    /// Reads and hashes the samples; nil if the file at the path is no longer the file that was sent. Runs on a thread that may block.
     static func make(of source: UploadSource, confirmed: Int64) async -> String? {
         await BlockingIO.run { try? read(source, confirmed: confirmed) }
     }

@@ -44,7 +44,7 @@ final class EndpointActivity: Sendable {
     /// Whether the other end confirmed anything, or performed a request that needed the account's credentials.
     var hasServed: Bool { hasAnswered || wasServed.load(ordering: .relaxed) }
 
-    /// The number of bytes sent without a response that counts as activity. Network buffers hold less.
+    /// The number of bytes that, once sent, count as activity even without a response. Network buffers hold fewer bytes.
     private static let maximumBuffered: Int64 = 1 << 20
 
     /// Records the total number of bytes that the network accepted in this attempt.

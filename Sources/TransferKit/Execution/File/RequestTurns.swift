@@ -3,7 +3,7 @@ import TransferCore
 
 /// Limits the number of files of a session that make requests concurrently. Further prepared files wait for their turn.
 ///
-/// Files are therefore prepared on this machine while others wait for responses.
+/// Files are therefore prepared on this machine while other files wait for responses.
 package final class RequestTurns: Sendable {
     private struct State: Sendable {
         var limit = Int.max

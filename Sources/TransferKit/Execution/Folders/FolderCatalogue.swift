@@ -6,7 +6,7 @@ import TransferCore
 ///
 /// Validates the server's listing: each name must be a single path component, repeated names are ignored, and their number is limited.
 actor FolderCatalogue {
-    /// Receives rows. It must make them durable before it returns, except the folder's last rows.
+    /// Receives rows. The receiver must make the rows durable before it returns, except the folder's last rows.
     typealias Receiver = @Sendable (ManifestBatch, _ areLast: Bool) async throws -> Void
 
     /// The numbers of the next rows, and the limit for their sizes.
@@ -188,7 +188,7 @@ actor FolderCatalogue {
         return nil
     }
 
-    /// A valid name to store in place of an invalid one.
+    /// A valid name to store in place of an invalid name.
     private static func replacement(for name: [UInt8]) -> [UInt8] {
         let safe = name.prefix(255).map { $0 == 0 || $0 == UInt8(ascii: "/") ? UInt8(ascii: "_") : $0 }
         return safe.isEmpty ? [UInt8(ascii: "_")] : safe

@@ -3,8 +3,8 @@ import TransferCore
 
 /// Expands the items of a session into its manifest: the ordered list of its files. Reads local folders.
 ///
-/// Each run of a session begins with the expansion of its new items. Rows go to the store in batches, and a batch is durable before the
-/// next one is read, so only a part of a folder is in memory. ``RemoteFolderExpansion`` expands remote folders.
+/// Each run of a session begins with the expansion of its new items. Rows go to the store in batches, and a batch is durable before the next batch is
+/// read, so only a part of a folder is in memory. ``RemoteFolderExpansion`` expands remote folders.
 package struct FolderExpansion: Sendable {
     private static let batch = 1_000
     /// The maximum number of rows to delete in one step. Deletion takes less time than insertion.

@@ -16,8 +16,8 @@ struct WithdrawnRows: Sendable {
 ///
 /// Only folders on the current path have entries in memory, at most 16,384 each. A larger folder is read and sorted in parts of that size.
 ///
-/// A folder that can't be read completely is reported as failed, without its contents. A retry then finds all of its contents, and lists no
-/// entry twice.
+/// A folder that can't be read completely is reported as failed, without its contents. A retry can therefore read all of its contents without listing
+/// an entry twice.
 actor FolderWalk {
     private static let chunk = 16_384
 
@@ -109,7 +109,7 @@ actor FolderWalk {
                 if root.symbolicLinks == .follow {
                     try DirectoryStream(opening: shown, followsLink: isLink)
                 } else {
-                    // Since its inspection, the entry or one of its parent folders may have been replaced by a symbolic link.
+                    // After the inspection of the entry, a symbolic link may have replaced the entry or one of its parent folders.
                     try DirectoryStream(opening: shown, below: root.ancestors.last ?? root.path)
                 }
             if stream.number == excluded {
@@ -164,7 +164,7 @@ actor FolderWalk {
             withdrawn = WithdrawnRows(start: frame.start, count: Int(count))
         }
         totals = frame.totalsBefore
-        // Numbers of reported rows are not used again.
+        // The numbers of withdrawn rows are not used again.
         add(.folder, frame.row.parent, frame.row.source, frame.row.destination, state: .failed, error: error, &batch)
     }
 

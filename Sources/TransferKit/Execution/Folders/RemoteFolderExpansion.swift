@@ -4,14 +4,14 @@ import TransferCore
 
 /// Expands a remote folder into a session's manifest: lists the folder, and then its subfolders in the order in which they were found.
 ///
-/// Folders that are not listed yet are rows in the store, so their number and depth cost no memory. Once all rows of a folder are stored,
-/// it is not listed again, even after a crash. The last rows of a folder may be stored together with the rows of the next folders, at the
-/// latest when the run ends.
+/// Folders that are not listed yet are rows in the store, so their number and depth cost no memory. Once all rows of a folder are stored, the folder
+/// is not listed again, even after a crash. The last rows of a folder may be stored together with the rows of the next folders, at the latest when
+/// the run ends.
 actor RemoteFolderExpansion {
     /// The position under which a run keeps the history of the current folder. Files have positions from 0.
     static let position: Int64 = -1
 
-    /// The number of rows, and the time since the last write, after which the next step stores all waiting rows.
+    /// If this many rows wait, or this much time has passed since the last write, the next step stores all waiting rows.
     private static let batch = 1_000
     private static let longestWait = Duration.seconds(1)
     /// The number of folders to read from the store at a time.
@@ -39,7 +39,7 @@ actor RemoteFolderExpansion {
         record = EndpointRecord(location: context.live.endpointBefore)
     }
 
-    /// Lists an item's folders, resuming after those that an earlier run listed.
+    /// Lists an item's folders, resuming after the folders that an earlier run listed.
     ///
     /// - Parameter start: The numbers of the next rows. The store has no rows from these numbers on.
     /// - Returns: The outcome of the run, if the item can't be listed completely now.
@@ -116,7 +116,7 @@ actor RemoteFolderExpansion {
         }
     }
 
-    /// Begins an attempt: withdraws the rows of an earlier one.
+    /// Begins an attempt: withdraws the rows of an earlier attempt, and creates the catalogue.
     private func begin(_ folder: ListedFolder, of item: PendingItem) async throws -> FolderCatalogue {
         try await withdraw(item)
         let new = FolderCatalogue(

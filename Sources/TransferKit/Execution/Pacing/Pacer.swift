@@ -5,7 +5,7 @@ package import TransferCore
 ///
 /// Transports request an allowance before they transfer bytes, from any thread and without blocking. An allowance of 0 bytes contains the
 /// time of the next request. Allowed bytes count as transferred. Over any ten seconds, the transferred bytes exceed no limit by more than 5
-/// %. With enough bytes to transfer, they also fall short by at most 5 %.
+/// %. If enough bytes wait for their transfer, the transferred bytes fall short of the limit by at most 5 %.
 ///
 /// Sessions that compete for a limit get equal shares of it. Unused shares go to the other sessions. The files of a session take turns.
 package final class Pacer: Sendable {

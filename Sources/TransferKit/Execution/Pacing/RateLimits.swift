@@ -119,7 +119,7 @@ struct RateLimits: Sendable {
 
     private mutating func addLane(of session: SessionKey, _ account: AccountKey) -> Int? {
         let path = [queue, accounts[account], sessions[session]].compactMap(\.self)
-        // The last limit was removed a moment ago.
+        // Another thread may have removed the last limit since the caller checked ``apply(to:of:)``.
         guard !path.isEmpty else { return nil }
         lanes.append(SessionLane(session: session, account: account, path: path))
         areSharesKnown = false

@@ -4,7 +4,7 @@ struct SessionLane: Sendable {
     private static let worthwhile = 16_384.0
     private static let shortestWait = 0.01
     private static let turns = 0.005...0.05
-    /// The time in which each waiting file of a session has its turn, unless there are very many.
+    /// The time in which each waiting file of a session has its turn, unless very many files wait.
     private static let round = 0.2
     private static let longestWait = 0.5
     /// The maximum reserve of a session, in seconds of its share.
@@ -47,7 +47,7 @@ struct SessionLane: Sendable {
 
     /// The minimum number of bytes that a file gets if it requests `limit`.
     ///
-    /// This is half of a turn: if a late file has used some of the next file's turn, the next file still gets the rest.
+    /// The minimum is half of a turn: if a late file has used some of the next file's turn, the next file still gets the rest.
     func minimum(of limit: Int) -> Double {
         min(Double(limit), max(1, share * turn / 2))
     }
@@ -61,7 +61,7 @@ struct SessionLane: Sendable {
         let missing = min(Double(limit), max(1, share * turn)) - available
         let filled = now + max(Self.shortestWait, missing / share)
         let due = max(filled, line.last.map { $0 + turn } ?? 0)
-        // A file returns after this time at the latest, to notice a raised limit soon. If its turn is later, it gets no turn.
+        // A file returns after at most `longestWait`, to notice a raised limit soon. If its turn would be later, the file gets no turn.
         guard due <= now + Self.longestWait else {
             expiry = now + Self.longestWait + Self.patience
             return Self.longestWait

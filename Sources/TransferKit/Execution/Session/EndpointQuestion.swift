@@ -18,7 +18,7 @@ package final class EndpointQuestion: Sendable {
 
     /// The app's choice; nil if it leaves the choice to the queue, or if there is only one endpoint.
     ///
-    /// - Throws: `CancellationError` when the run is interrupted, with or without a response.
+    /// - Throws: `CancellationError` if the run is interrupted before the app responds.
     package func choice(among endpoints: [Endpoint]) async throws(CancellationError) -> Endpoint? {
         guard endpoints.count > 1 else { return nil }
         let offered = Set(endpoints)

@@ -7,10 +7,10 @@ struct FileFeed {
     private var ahead: FilePage?
     private var lastPosition: Int64 = -1
     private var isReading = false
-    /// The number of files of the session when all were read; nil before that.
+    /// The number of files of the session when all files had been read; nil until then.
     private(set) var filesSeen: Int64?
 
-    /// The next file; nil if there is none, or none has been read yet.
+    /// The next file; nil if there is no further file, or the next page has not been read yet.
     var next: PendingFile? { nextIndex < present.files.count ? present.files[nextIndex] : nil }
 
     /// Whether all files were taken.

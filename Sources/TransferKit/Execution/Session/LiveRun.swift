@@ -3,8 +3,8 @@ import Locking
 import Synchronization
 import TransferCore
 
-/// The options and statistics of a running session. They come from the store and are then kept up to date in memory; progress never writes
-/// to the store.
+/// The options and statistics of a running session. The run reads them from the store once, and then updates them in memory; progress never writes to
+/// the store.
 package final class LiveRun: Sendable {
     private struct State: Sendable {
         var base: SessionStatistics
@@ -20,7 +20,7 @@ package final class LiveRun: Sendable {
         var isHistoryForgotten = false
         /// The number of bytes that the ended attempts of this run transferred.
         var moved: Int64 = 0
-        /// The statistics shown so far. They decrease only when a file restarts at byte 0.
+        /// The statistics shown so far. They decrease only when a file restarts at byte 0 or turns out to be a folder.
         var shown: ShownFigures
     }
 
@@ -120,7 +120,7 @@ package final class LiveRun: Sendable {
     /// - Parameters:
     ///   - counted: The bytes of the file in the statistics when the run began.
     ///   - stored: The bytes that the file's checkpoint at the current endpoint covers. `counted` may be larger, because it includes other
-    ///     endpoints and earlier attempts. The shown statistics do not decrease in this case.
+    ///     endpoints and earlier attempts. Even then, the shown statistics do not decrease.
     func begin(
         position: Int64, size: Int64?, knownSize: Int64?, counted: Int64, stored: Int64, isSizeGuessed: Bool = false,
         isAwaiting: @escaping @Sendable (Int64) -> Bool = { _ in false }
@@ -304,7 +304,7 @@ package final class LiveRun: Sendable {
 
 /// The bytes of a session that were shown as sent and as confirmed.
 ///
-/// After a pause, bytes that were sent but not confirmed are sent again. The shown statistics do not decrease then.
+/// After a pause, bytes that were sent but not confirmed are sent again. Nevertheless, the shown statistics do not decrease.
 package struct ShownFigures: Sendable {
     fileprivate(set) var done: Int64 = 0
     fileprivate(set) var sent: Int64 = 0
@@ -320,7 +320,7 @@ package struct ShownFigures: Sendable {
 }
 
 extension SessionStatistics {
-    /// Raises the numbers of bytes to those shown before, and limits them to the known size.
+    /// Raises the numbers of bytes to the numbers shown before, and limits them to the known size.
     mutating func neverFall(below shown: ShownFigures) {
         bytesDone = max(bytesDone, shown.done)
         bytesSent = max(bytesSent, bytesDone, shown.sent)

@@ -9,8 +9,8 @@ final class RunHistories: Sendable {
         histories.withLock { $0[key] ?? [:] }
     }
 
-    /// Keeps the histories of a run that is about to report its end. Called before the report, because the session's next run may begin
-    /// immediately after it. Does nothing for an abandoned run: its session may have been reset or removed since.
+    /// Keeps the histories of a run that is about to report its end. Called before the report, because the session's next run may begin immediately
+    /// after the report. Does nothing for an abandoned run: its session may have been reset or removed since.
     func keep(_ remembered: [Int64: FileHistory], of key: SessionKey, by run: LiveRun) {
         histories.withLock { histories in
             guard !run.isAbandoned else { return }

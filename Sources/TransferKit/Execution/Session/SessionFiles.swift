@@ -9,7 +9,7 @@ struct SessionFiles {
     enum Event: Sendable {
         case file(FileRunner, Result<FileRunner.Outcome, any Error>)
         case page(Result<FilePage, any Error>)
-        /// The preparations of this many files are stored, so they can begin.
+        /// The preparations of this many files are stored, so these files can begin.
         case prepared(Int)
         /// A waiting file may be due.
         case due
@@ -89,7 +89,7 @@ struct SessionFiles {
                 }
             }
             group.cancelAll()
-            // Prepared files end in the same way as files that have begun.
+            // Prepared files begin, too, so that they end in the same way as the files in flight.
             for starting in prepared { begin(starting, &group) }
             for await event in group { handle(event) }
         }
@@ -118,7 +118,7 @@ struct SessionFiles {
         await prepareAdmittedFiles(&group)
         guard !isPreparing else { return }
         guard let last = prepared.last(where: { $0.preparation != nil })?.preparation else {
-            // These files were added while others waited for the store, and need no preparation.
+            // These files were added while other files waited for the store, and need no preparation.
             for starting in prepared { begin(starting, &group) }
             prepared = []
             return
@@ -135,7 +135,7 @@ struct SessionFiles {
     private mutating func beginPrepared(_ count: Int, _ group: inout TaskGroup<Event>) async {
         isPreparing = false
         for starting in prepared.prefix(count) {
-            // Preparations are stored in order, so this one is durable soon if it is not yet.
+            // Preparations are stored in order, so this preparation is durable soon if it is not durable yet.
             _ = await starting.preparation?.result
             begin(starting, &group)
         }
@@ -348,7 +348,7 @@ struct SessionFiles {
     /// Sets the alarm for the time at which the next waiting file is due. Without an available endpoint, the alarm is short.
     private mutating func setAlarm(_ group: inout TaskGroup<Event>) {
         let now = context.clock.now()
-        // Includes files that became due since the last check. Files that were due before wait until the window admits them.
+        // Includes files that became due since the last check. Files that were due before the check wait until the window admits them.
         var times = waiting.values.map(\.dueAt).filter { $0 > dueCheckedAt }
         if unavailable != nil { times.append(now + RetryPolicy.slotKept) }
         guard let next = times.min(), alarmAt.map({ next < $0 }) ?? true else { return }
@@ -360,8 +360,8 @@ struct SessionFiles {
         }
     }
 
-    /// The error of the session. A session of one file fails with that file's error; a larger one reports the number of failed files and
-    /// the first error.
+    /// The error of the session. A session of one file fails with that file's error; a larger session reports the number of failed files and the
+    /// first error.
     private var summary: TransferError? {
         guard let failure = failure?.error else { return nil }
         let statistics = context.live.statistics(at: context.clock.now())

@@ -4,7 +4,8 @@ struct SessionMonitor {
     let clock: EngineClock
 
     private static let interval = Duration.milliseconds(100)
-    /// The longest plausible gap between two samples. This machine caused a longer gap, for example by a suspend.
+    /// The longest plausible gap between two samples. A longer gap means that this machine did not run the monitor, for example because it was
+    /// suspended.
     private static let longestGap = Duration.seconds(5)
 
     /// Runs until its task is cancelled.

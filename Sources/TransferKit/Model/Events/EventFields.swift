@@ -3,7 +3,7 @@ import TransferCore
 
 /// An event as flat, named members: its form for other programs, and the basis of its row in the change log.
 ///
-/// The event's name is that of its ``QueueEvent/Kind`` case. The meaning of a released name or member never changes.
+/// The event's name is the name of its ``QueueEvent/Kind`` case. The meaning of a released name or member never changes.
 struct EventFields: Codable {
     var event: String?
     var id: SessionID?

@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 
 extension QueueEvent.Kind {
-    /// The name of the case, which identifies the event in JSON, in the change log and in the command.
+    /// The name of the case, which identifies the event in JSON, in the change log and in the output of `transferq`.
     public var name: String {
         switch self {
         case .queueStarted: "queueStarted"

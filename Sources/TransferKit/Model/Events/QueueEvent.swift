@@ -1,7 +1,7 @@
 public import Foundation
 public import TransferCore
 
-/// An event of the queue, sent after it was stored durably.
+/// An event of the queue. An event that reports a stored change is sent after the change is durable.
 public struct QueueEvent: Hashable, Sendable {
     /// The number of the event, which grows by one with each event, also over restarts. The unstored events ``Kind/progress(_:_:)``,
     /// ``Kind/storageFailed(_:)`` and ``Kind/storeTrimmed(_:)`` have the number of the event before them. A ``Kind/gap(from:to:)`` has the
@@ -33,10 +33,12 @@ public struct QueueEvent: Hashable, Sendable {
         case queueBecameIdle
         /// Limits or rates of the queue or of an account changed.
         case limitsChanged
-        /// The store accepts no changes, for example because the disk is full. Running sessions continue, and their changes are stored once the store
-        /// works again. With the code `storageDamaged`, a part of the store that a session needs is damaged, and that session waits.
+        /// The store accepts no changes, for example because the disk is full. Running sessions continue at first, and their changes are stored once
+        /// the store works again. If the problem persists, the queue interrupts them until then. With the code `storageDamaged`, a part of the store
+        /// that a session needs is damaged, and that session waits.
         case storageFailed(QueueError)
-        /// An unreadable part of the store was quarantined. The text names the part and the reason.
+        /// A session was quarantined, because it can't be read, or because the store refuses to change it. The text describes the session and the
+        /// reason.
         case quarantined(String)
         /// The store reached a limit and deleted the oldest sessions in quarantine, or the oldest pending removals of remote content. The text has
         /// their number. Not stored.
@@ -45,13 +47,13 @@ public struct QueueEvent: Hashable, Sendable {
         /// version wrote them. Read the current state again. A gap never begins or ends between a `willChangeQueue` and its `didChangeQueue`.
         case gap(from: UInt64, to: UInt64)
 
-        // The order. Between `willChangeQueue` and `didChangeQueue` there is exactly one of these events.
+        // The order. Between `willChangeQueue` and `didChangeQueue` there is exactly one of `added`, `removed` and `moved`.
 
         /// The order will change to this revision.
         case willChangeQueue(orderRevision: UInt64)
         /// The order has changed to this revision.
         case didChangeQueue(orderRevision: UInt64)
-        /// Sessions were added next to each other; the first one has this index.
+        /// Sessions were added next to each other; the first session has this index.
         case added([SessionID], index: Int)
         /// Sessions were removed; the indices, ascending, are those before the change.
         case removed([SessionID], indices: [Int])

@@ -1,7 +1,7 @@
 /// When and how often a failed attempt is retried. Delays use exponential backoff with full jitter, so that the clients of a server do not
 /// return at the same time.
 public struct RetryPolicy: Hashable, Sendable, Codable {
-    /// The upper bound of the first delay, a year at most. Default: 1 s. It doubles with each consecutive failure.
+    /// The upper bound of the first delay, a year at most. Default: 1 s. The bound doubles with each consecutive failure.
     public var base: Duration
 
     /// The upper bound of any delay, a year at most. Default: 5 min.
@@ -56,7 +56,7 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     /// The delay after a failure.
     ///
     /// - Parameters:
-    ///   - failures: The number of consecutive failed attempts, including this one.
+    ///   - failures: The number of consecutive failed attempts, including the last attempt.
     ///   - retryAfter: The delay that the server asks for, limited to 24 h. The result is never shorter.
     ///   - isOutage: Whether the attempts failed because of an outage.
     ///   - fraction: A random number in 0 ..< 1.

@@ -4,9 +4,9 @@ import Foundation
 enum SessionContext {
     /// Checks a context.
     ///
-    /// Rejects numbers outside the range of a `Double`, such as `1e400`, although they are valid JSON (RFC 8259, section 6). The context is printed
-    /// unchanged as a part of the session's line, and many readers could not parse a line with such a number (RFC 7493, section 2.2). Numbers
-    /// with more digits than a `Double` can represent are accepted unchanged.
+    /// Rejects numbers outside the range of a `Double`, such as `1e400`, although they are valid JSON (RFC 8259, section 6). Programs print the
+    /// context unchanged as a part of the session's JSON, and many JSON readers could not parse such a number (RFC 7493, section 2.2). Numbers with
+    /// more digits than a `Double` can represent are accepted unchanged.
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest` if the context is not JSON, or has such a number.
     static func validate(_ context: Data?) throws(QueueError) {

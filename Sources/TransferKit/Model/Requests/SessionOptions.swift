@@ -4,7 +4,7 @@ public import TransferCore
 public struct SessionOptions: Hashable, Sendable, Codable {
     /// The policy for a session in which an item fails permanently.
     public enum ItemFailurePolicy: String, Hashable, Sendable, Codable {
-        /// The other items continue. Then the session fails.
+        /// The other items continue. When they have ended, the session fails.
         case `continue`
         /// The session fails as soon as an item fails.
         case failSession
@@ -47,8 +47,8 @@ public struct SessionOptions: Hashable, Sendable, Codable {
 
     /// How files are created at servers that choose their names. Default: with as few requests as the server allows.
     ///
-    /// With the default, a lost response can leave an extra complete copy on the server. With ``/TransferCore/CreationMode/separate``, it can
-    /// only leave an empty file.
+    /// With the default, a lost response can leave an extra complete copy on the server. With ``/TransferCore/CreationMode/separate``, a lost
+    /// response can only leave an empty file.
     public var creation: CreationMode
 
     /// Whether the session may run while the network is expensive, according to the app; see ``TransferQueue/setNetworkCondition(_:)``. Default: yes.
@@ -67,8 +67,8 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// SFTP. Default: the transfer of such a file fails.
     public var overwrite: OverwritePolicy
 
-    /// Settings of the session, by name, that override those of its account's endpoints. Only settings that the transport allows for sessions are
-    /// valid, such as how plain HTTP sends files.
+    /// Settings of the session, by name, that override the settings of its account's endpoints. Only settings that the transport allows for sessions
+    /// are valid, such as how plain HTTP sends files.
     ///
     /// The store contains the settings unencrypted. A value can grant access, as a signed URL does, so printed options contain only the names.
     public var settings: [String: String] {

@@ -12,7 +12,7 @@ public struct SessionRequest: Sendable {
     public var items: [TransferItem]
     /// The local folder for a download; nil for an upload. A relative path starts at the working directory when `enqueue` is called.
     public var folder: FilePath?
-    /// A human-readable name; nil for the name of the first item and the number of others.
+    /// A human-readable name; nil for the name of the first item and the number of other items.
     public var name: String?
     /// Words by which the app groups sessions. Statuses list them sorted and without duplicates.
     public var tags: [String]
@@ -24,8 +24,8 @@ public struct SessionRequest: Sendable {
     public var notBefore: Date?
     /// Another session that must end first; nil for no such condition. The other session may be in the same call.
     public var dependency: SessionDependency?
-    /// A key that prevents duplicates. If the queue has a session with the same key that is not completed, `enqueue` adds no session and returns
-    /// the existing one.
+    /// A key that prevents duplicates. If the queue has a session with the same key that is not completed, `enqueue` adds no session and returns the
+    /// existing session.
     public var deduplicationKey: String?
     /// The ID of the new session, so that other requests of the same call can refer to it.
     public var id = SessionID()

@@ -5,7 +5,8 @@ public enum SymbolicLinkPolicy: String, Hashable, Sendable, Codable, CaseIterabl
     /// Links are followed, as by `cp -rL` and `rsync -rL`. A link to a file is sent as that file, under the link's name. A link to a folder is sent as
     /// that folder, with all its content.
     ///
-    /// A link to a folder that contains the link becomes a failed item, because it would form a cycle. So does a link to a missing target.
+    /// A link to a folder that contains the link becomes a failed item, because it would form a cycle. A link to a missing target also becomes a
+    /// failed item.
     case follow
     /// Links to files are followed. Links to folders are skipped, as ``ItemState/skipped`` items.
     case followFiles

@@ -49,10 +49,10 @@ public struct TransferItem: Hashable, Sendable {
 
     /// Creates an item for a file or a folder. `enqueue` determines which of the two it is.
     ///
-    /// A folder is read when its session first runs, and its content at that time is sent. At the other end, it has the name of the folder or the
-    /// given name, and the same structure. The entries of a folder are sent in the byte order of their names if there are at most 16,384. Folders
-    /// without files are not created at the other end. Sockets, FIFOs and devices are skipped, as ``ItemState/skipped`` items. An unreadable
-    /// subfolder becomes a failed item, and the other items continue.
+    /// A folder is read when its session first runs, and its content at that time is sent. At the other end, the folder keeps its structure, and has
+    /// its own name or the given name. The entries of a folder are sent in the byte order of their names if there are at most 16,384. Folders without
+    /// files are not created at the other end. Sockets, FIFOs and devices are skipped, as ``ItemState/skipped`` items. An unreadable subfolder
+    /// becomes a failed item, and the other items continue.
     ///
     /// - Parameters:
     ///   - source: The file or folder: a `FilePath`, a `String` or a file `URL`.
@@ -95,9 +95,9 @@ public struct TransferItem: Hashable, Sendable {
 
     /// Creates an item for a remote folder, for a ``SessionRequest/download(items:from:to:name:tags:context:options:)``.
     ///
-    /// The folder is listed when its session first runs, and its content at that time is received. On this machine, it has the name of the folder
-    /// or the given name, and the same structure. Folders are received from the top. The entries of a folder are received in the byte order of their
-    /// names if there are at most 16,384. Folders without files are not created on this machine.
+    /// The folder is listed when its session first runs, and its content at that time is received. On this machine, the folder keeps its structure,
+    /// and has its own name or the given name. A folder is received before its subfolders. The entries of a folder are received in the byte order of
+    /// their names if there are at most 16,384. Folders without files are not created on this machine.
     ///
     /// Entries that are neither files nor folders, and links that are not followed, are skipped, as ``ItemState/skipped`` items. A subfolder that
     /// can't be listed, and a name that is not valid on this machine, become failed items, and the other items continue.

@@ -26,7 +26,7 @@ package final class StreamProducer: Sendable {
 
     /// - Parameters:
     ///   - report: Receives the reports about the chunks.
-    ///   - body: Writes the chunks in order, and returns after the last one.
+    ///   - body: Writes the chunks in order, and returns after the last chunk.
     init(
         length: Int64?, ahead: Int64, report: @escaping @Sendable (StreamReport) -> Void = { _ in },
         body: @escaping @Sendable (_ write: Write) async throws -> Void

@@ -19,7 +19,7 @@ public final class StreamWriter: Sendable {
     /// Appends a chunk. Waits until the buffer has room, which can take until the session runs or is resumed.
     ///
     /// - Throws: A ``TransferError`` if the queue no longer reads, because the item failed, or its session was cancelled or removed;
-    ///   `CancellationError` if the task is cancelled, and then no byte of the chunk is sent.
+    ///   `CancellationError` if the task is cancelled; in this case, no byte of the chunk is sent.
     public func write(_ chunk: some DataProtocol) async throws {
         let data = chunk as? Data ?? Data(chunk)
         guard !data.isEmpty else { return }
@@ -27,9 +27,9 @@ public final class StreamWriter: Sendable {
     }
 
     /// Waits until all bytes written before are in the queue's storage folder, where they survive the end of this process. After ``finish()``,
-    /// it also waits until the end of the stream is stored. Then the item no longer needs a writer.
+    /// the call also waits until the end of the stream is stored. From then on, the item needs no writer.
     ///
-    /// Like a write, it waits until the session runs, and while too many bytes are unconfirmed.
+    /// Like a write, the call waits until the session runs, and while too many bytes are unconfirmed.
     ///
     /// - Throws: The errors of ``write(_:)``, and the error that was passed to ``fail(_:)``.
     public func flush() async throws {

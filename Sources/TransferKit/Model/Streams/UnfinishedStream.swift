@@ -1,7 +1,7 @@
 import Foundation
 public import TransferCore
 
-/// An incomplete stream of an earlier process, for an item that its session has not sent; see ``TransferQueue/unfinishedStreams``.
+/// An incomplete stream of an earlier process, for an item that has not arrived; see ``TransferQueue/unfinishedStreams``.
 public struct UnfinishedStream: Hashable, Sendable {
     /// The session of the item.
     public let session: SessionID

@@ -8,7 +8,7 @@ package enum Command: Sendable, Codable {
     case unblockAccount(name: String)
     /// Allows probes of the account's unavailable endpoints now.
     case retryEndpoints(account: String)
-    /// The limit of an account, or of the queue if `account` is nil. A nil limit removes the stored one.
+    /// The limit of an account, or of the queue if `account` is nil. A nil limit removes the stored limit.
     case setSessionLimit(Int?, account: String?)
     /// The limit of an account, or of the queue if `account` is nil, in bytes per second.
     case setRateLimit(Int64?, account: String?)
@@ -37,7 +37,8 @@ package enum SessionTarget: Sendable, Codable, Hashable {
 
 /// The result of a command for its caller.
 package struct Answer: Sendable, Equatable {
-    /// The added or changed sessions. After an enqueueing, one session for each draft; it may have existed before.
+    /// The added or changed sessions. After an enqueueing, one session for each draft: the new session, or the existing session that the draft
+    /// duplicates.
     package var sessions: [SessionID] = []
     /// The sessions in ``sessions`` that a pause held, because they were waiting.
     package var held: [SessionID] = []

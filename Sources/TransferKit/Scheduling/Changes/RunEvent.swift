@@ -24,9 +24,10 @@ package struct RunEvent: Sendable, Codable {
         case probe(Endpoint)
         /// The run uses this endpoint from now on.
         case endpoint(Endpoint)
-        /// A file continues at an endpoint other than the one that the session used before.
+        /// A file continues at an endpoint that differs from the endpoint that the session used last.
         case endpointChanged(from: String, to: String)
-        /// An attempt at an endpoint moved bytes or finished a file, for the first time or since the last failure there.
+        /// An attempt showed that an endpoint works, because bytes moved or a request was performed. Sent once, and again after each reported failure
+        /// of the endpoint.
         case endpointWorks(Endpoint)
         /// An attempt failed before it moved any byte, with an error that concerns the endpoint.
         case endpointFailed(Endpoint, TransferError)
@@ -40,7 +41,7 @@ package struct RunEvent: Sendable, Codable {
         /// The run was interrupted and did not end in time. Its later reports are dropped.
         case abandoned
 
-        /// Whether it is the last report of a run.
+        /// Whether the event is the last report of a run.
         var isEnd: Bool { if case .ended = self { true } else { false } }
 
         /// Whether the queue no longer waits for the run.
@@ -64,7 +65,7 @@ package enum FileReport: Sendable, Codable {
 package enum RunOutcome: Sendable, Codable {
     /// All files are done; `failure` is the error of the first failed file, if any.
     ///
-    /// `itemsSeen` is the number of files that the session had when the run read the last one. Items may have been added since.
+    /// `itemsSeen` is the number of files that the session had when the run read the last file. Items may have been added since.
     case finished(failure: TransferError?, itemsSeen: Int64)
     /// The queue interrupted the run.
     case interrupted

@@ -18,8 +18,8 @@ package enum StoreWrite: Sendable {
     case resetSession(SessionKey, isWhole: Bool)
     /// Continues a reset if a session has more files than one transaction handles.
     case continueReset(SessionKey)
-    /// Deletes a session and moves its checkpoints into the discard outbox. If the session has a run, the outbox holds the checkpoints
-    /// until the run has ended.
+    /// Deletes a session and moves its checkpoints into the discard outbox, the stored list of pending removals. If the session has a run, the outbox
+    /// holds the checkpoints until the run has ended.
     case deleteSession(SessionKey, isRunning: Bool = false)
     /// Moves an unreadable session into quarantine.
     case quarantine(SessionKey, String)
@@ -40,14 +40,14 @@ package enum StoreWrite: Sendable {
     case continueDiscard(SessionKey)
     /// Records a checkpoint that the run of a removed session saved before the run ended.
     case holdDiscard(SessionKey, position: Int64, Checkpoint, Endpoint)
-    /// Drops an entry, because the run of a removed session completed the file. A completed file must not be removed.
+    /// Drops an entry of the outbox, because the run of a removed session completed the file. A completed file must not be removed.
     case dropDiscard(SessionKey, position: Int64, Endpoint)
-    /// Releases the entries of a removed session, because its run has ended.
+    /// Releases the outbox entries of a removed session, because its run has ended.
     case releaseDiscards(SessionKey)
     case discarded(Int64)
     case discardFailed(Int64, nextAttempt: Date, backOffUntil: Date?)
     case postponeDiscards(DiscardPostponement)
-    /// Makes removals due that were postponed too far, because the clock was wrong then. Changes at most 10,000 removals.
+    /// Makes removals due that were postponed too far, because the clock was wrong at the time of the postponement. Changes at most 10,000 removals.
     case clampDiscards
 
     /// Stores the current date and steady date.

@@ -2,7 +2,8 @@ import HeapModule
 
 /// Sessions by the times at which they are due, earliest first.
 ///
-/// A session may have any number of entries, and obsolete entries stay. After removing the first entry, check whether it is still valid.
+/// A session may have any number of entries, and obsolete entries stay. After removing the first entry, check whether the removed entry is still
+/// valid.
 package struct DueTimes: Sendable {
     package struct DueTime: Sendable, Comparable {
         /// In the unit of the inserted values.
@@ -20,7 +21,7 @@ package struct DueTimes: Sendable {
 
     package var count: Int { heap.count }
 
-    /// The earliest entry; of several at the same time, the one with the lowest key.
+    /// The earliest entry; among entries with the same time, the entry with the lowest key.
     package var first: DueTime? { heap.min }
 
     /// The keys of all entries, in no particular order, possibly with duplicates.

@@ -2,7 +2,8 @@ import HeapModule
 
 /// The first session of each line. Finds the first session of all lines without a search through each line.
 ///
-/// A line is set aside while none of its sessions can start, and recalled once that may have changed.
+/// A line contains the eligible sessions of one account with the same network requirement (``SessionIndex/LineKey``). It is set aside while none of
+/// its sessions can start, and recalled once one of them may be able to start.
 struct LineHeads: Sendable {
     typealias LineKey = SessionIndex.LineKey
 
@@ -44,7 +45,7 @@ struct LineHeads: Sendable {
         _ = heap.popMin()
     }
 
-    /// Removes all heads, including replaced ones.
+    /// Removes all heads, including replaced heads.
     mutating func removeAll() {
         heap = Heap()
     }

@@ -1,4 +1,4 @@
-/// The sessions of a line that precede the order of the queue, sorted by their standings.
+/// Sessions with a start priority, of one line or of all lines, sorted by their standings. They start before the sessions in queue order.
 ///
 /// Calls take a closure that returns the standing of any key in the collection. The cost of an insertion hardly grows with the number of
 /// keys.

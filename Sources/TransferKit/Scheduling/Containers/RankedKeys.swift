@@ -70,7 +70,7 @@ package struct RankedKeys: Sendable {
             let middle = split(place.chunk)
             if place.offset > middle { place = Place(chunk: place.chunk + 1, offset: place.offset - middle) }
         }
-        // Without this, the array would double its capacity.
+        // Without this reservation, the array would double its capacity.
         chunks[place.chunk].reserveCapacity(Self.chunkLimit)
         chunks[place.chunk].insert(key, at: place.offset)
         counts.add(1, toPart: place.chunk)
@@ -120,7 +120,7 @@ package struct RankedKeys: Sendable {
         return chunks[place.chunk][place.offset] == key ? place : nil
     }
 
-    /// The place of the first session whose rank is not lower than this one. At the border of two chunks, this is the end of the first.
+    /// The place of the first session whose rank is not lower than the wanted rank. At the border of two chunks, this is the end of the first chunk.
     private func place<Rank: Comparable>(forRank wanted: Rank, rank: (SessionKey) -> Rank) -> Place {
         let following = chunks.partitionPoint { rank($0[0]) > wanted }
         guard following > 0 else { return Place(chunk: 0, offset: 0) }
@@ -150,7 +150,7 @@ package struct RankedKeys: Sendable {
         return key
     }
 
-    /// Merges a chunk with the next one, if there is one and they fit.
+    /// Merges a chunk with the next chunk, if there is a next chunk and both fit into one.
     private mutating func merge(_ chunk: Int) -> Bool {
         guard chunk >= 0, chunk + 1 < chunks.count, chunks[chunk].count + chunks[chunk + 1].count <= Self.chunkFill else { return false }
         let second = chunks.remove(at: chunk + 1)

@@ -6,7 +6,7 @@ package protocol SessionTableElement: Sendable, Equatable {
 
 /// Finds sessions by key and by ID. Each session needs the size of an element plus about 11 to 16 bytes.
 ///
-/// The elements are contiguous in one array. The last element replaces a removed one, so there are no free slots to manage.
+/// The elements are contiguous in one array. The last element replaces a removed element, so there are no free slots to manage.
 package struct SessionTable<Element: SessionTableElement>: Sendable {
     /// All elements, in no particular order.
     package private(set) var elements: ContiguousArray<Element> = []
@@ -52,7 +52,7 @@ package struct SessionTable<Element: SessionTableElement>: Sendable {
         return keys + finishLoading()
     }
 
-    /// Replaces the session in a slot of ``elements`` with one of the same key and ID.
+    /// Replaces the session in a slot of ``elements`` with a session of the same key and ID.
     package mutating func replace(slot: Int, with element: Element) {
         precondition(elements[slot].key == element.key && elements[slot].id == element.id, "A session must keep its key and its ID.")
         elements[slot] = element

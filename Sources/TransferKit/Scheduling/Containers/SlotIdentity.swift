@@ -19,7 +19,7 @@ package protocol SlotIdentity: Hashable {
 }
 
 extension SessionID: SlotIdentity {
-    /// Random in each process, so that a party that chooses identities can't choose collisions.
+    /// Random in each process, so that an attacker can't choose IDs that collide.
     private static let hashKeys = (UInt64.random(in: 0 ... .max), UInt64.random(in: 0 ... .max))
 
     /// Both halves of the product of the keyed halves (folded multiplication). Takes a fraction of the time of the standard library's hash.

@@ -6,8 +6,8 @@
 package struct SlotIndex<Element, Identity: SlotIdentity>: Sendable {
     private static var vacant: UInt32 { .max }
 
-    /// Each place holds a slot in the bits of the mask, and bits of the hash above it. The hash bits exclude most other elements without an
-    /// access to each element, which would be a cache miss.
+    /// Each place holds a slot in the bits of `slotMask`, and bits of the hash in the higher bits. The hash bits exclude most other elements without
+    /// an access to each element, which would be a cache miss.
     private var places: ContiguousArray<UInt32> = []
     private var slotMask: UInt32 = 0
 
@@ -48,7 +48,7 @@ package struct SlotIndex<Element, Identity: SlotIdentity>: Sendable {
         places[gap] = Self.vacant
     }
 
-    /// Moves an element to another slot. It must still be at its former slot in the array.
+    /// Moves an element to another slot. The element must still be at its former slot in the array.
     package mutating func move(slot: Int, to other: Int, of elements: ContiguousArray<Element>, by identity: (Element) -> Identity) {
         let hash = hash(of: identity(elements[slot]))
         places[place(of: slot, hash)] = entry(other, hash)

@@ -4,7 +4,7 @@ package import TransferCore
 package struct EndpointAvailability: Sendable, Equatable {
     /// The current account.
     package var account: Account
-    /// Its endpoints whose transport is registered in this process, in order of preference.
+    /// The account's endpoints whose transport is registered in this process, in order of preference.
     package var registered: [Endpoint]
     /// The registered endpoints that the run may contact now.
     package var available: [Endpoint]
@@ -27,13 +27,13 @@ package struct EndpointAvailability: Sendable, Equatable {
         self.failure = failure
     }
 
-    /// All endpoints with a registered transport, as available.
+    /// Creates a value in which all endpoints with a registered transport are available.
     package init(_ account: Account, transports: Set<TransportID>) {
         let registered = account.endpoints.filter { transports.contains($0.transport) }
         self.init(account: account, registered: registered, available: registered)
     }
 
-    /// The same endpoints, starting with those that the account's rules prefer for a file.
+    /// The same endpoints, starting with the endpoints that the account's rules prefer for a file.
     func preferring(_ direction: TransferDirection, size: Int64?) -> EndpointAvailability {
         guard let rule = account.rules.first(where: { $0.fits(direction, size: size) }) else { return self }
         var copy = self
@@ -55,7 +55,7 @@ package struct EndpointAvailability: Sendable, Equatable {
         available.removeAll { $0 == endpoint }
     }
 
-    /// The same endpoints, starting with those that satisfy the predicate, in their order.
+    /// The same endpoints, starting with the endpoints that satisfy the predicate. Otherwise keeps the order.
     func sorted(first isFirst: (Endpoint) -> Bool) -> EndpointAvailability {
         var copy = self
         copy.registered = registered.filter(isFirst) + registered.filter { !isFirst($0) }

@@ -29,7 +29,7 @@ package struct EndpointHealth: Sendable, Equatable {
         var failures = 0
         /// The error of the last failure.
         var error: TransferError
-        /// The uptime at which the breaker may be probed; nil while it is closed.
+        /// The uptime from which the endpoint may be probed; nil while the breaker is closed, so that all runs may use the endpoint.
         var openUntil: Duration?
         var pause = EndpointHealth.firstPause
         /// The run that currently probes the endpoint.
@@ -39,7 +39,7 @@ package struct EndpointHealth: Sendable, Equatable {
     /// A run that checks whether an endpoint works again. Until the probe ends, no other run uses the endpoint.
     struct Probe: Sendable, Equatable {
         var run: UInt64
-        /// The uptime at which the run began its attempts at the endpoint; nil before that.
+        /// The uptime at which the run began its attempts at the endpoint; nil before the first attempt.
         var askedAt: Duration?
         var endsAt: Duration
     }
@@ -84,7 +84,7 @@ package struct EndpointHealth: Sendable, Equatable {
         return until
     }
 
-    /// Records an attempt that moved bytes.
+    /// Records that an attempt showed that the endpoint works.
     mutating func works(_ endpoint: Endpoint) {
         setProbe(nil, of: Key(endpoint))
         breakers[Key(endpoint)] = nil
@@ -148,10 +148,10 @@ package struct EndpointHealth: Sendable, Equatable {
         breakers[Key(endpoint)]?.openUntil.map { $0 <= uptime } ?? false
     }
 
-    /// Whether an endpoint failed too often, and no attempt has moved bytes there since.
+    /// Whether an endpoint failed too often, and has not worked since.
     func hasOpenBreaker(_ endpoint: Endpoint) -> Bool { breakers[Key(endpoint)]?.openUntil != nil }
 
-    /// Whether attempts at an endpoint failed since the last one that moved bytes.
+    /// Whether attempts at an endpoint failed since it last worked.
     func hasFailures(at endpoint: Endpoint) -> Bool {
         breakers[Key(endpoint)] != nil
     }

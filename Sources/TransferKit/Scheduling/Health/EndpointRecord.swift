@@ -40,7 +40,7 @@ final class EndpointRecord: Sendable {
         var pausedUntil: Duration?
     }
 
-    /// How long the other files of a session avoid an unreachable endpoint if they have another one.
+    /// How long the other files of a session avoid an unreachable endpoint if they have another endpoint.
     private static let avoidance = Duration.seconds(30)
 
     private let state = Locked(State())
@@ -52,7 +52,7 @@ final class EndpointRecord: Sendable {
 
     /// Records the start of an attempt.
     ///
-    /// - Returns: Whether the endpoint differs from that of the run's last attempt, and the session's previous location if it changed.
+    /// - Returns: Whether the endpoint differs from the endpoint of the run's last attempt, and the session's previous location if it changed.
     func announce(_ endpoint: Endpoint) -> (isNew: Bool, before: String?) {
         state.withLock { state in
             defer {
@@ -82,7 +82,7 @@ final class EndpointRecord: Sendable {
         state.withLock { $0.known[endpoint]?.failures ?? 0 }
     }
 
-    /// Records that an attempt moved bytes.
+    /// Records that the endpoint confirmed something in an attempt.
     func works(_ endpoint: Endpoint) {
         state.withLock { state in
             state.known[endpoint]?.avoidedUntil = nil

@@ -29,7 +29,7 @@ package final class EndpointLiveness: Sendable {
 
     /// The failures at an endpoint since its last response.
     package struct FailureSeries: Sendable {
-        /// The number of responses of the endpoint after a failure.
+        /// The number of times that the endpoint responded again after a failure.
         package var answers = 0
         /// Whether several files failed since the last response.
         package var isShared = false
@@ -64,7 +64,7 @@ package final class EndpointLiveness: Sendable {
 
     /// Records a failure of a file that may be the endpoint's fault.
     ///
-    /// - Returns: The failures since the endpoint's last response, including this one.
+    /// - Returns: The failures since the endpoint's last response, including this failure.
     func failed(_ file: File) -> FailureSeries {
         isAnswered.store(false, ordering: .relaxed)
         return series.withLock { series in

@@ -1,12 +1,12 @@
 /// A forecast of the times at which sessions start and end, if nothing changes except the time. A pure value; all times are relative to
 /// now.
 ///
-/// It simulates the queue from one start or end to the next:
-/// - The next session to start is the first in the given order with no remaining wait, no unfinished predecessor, and a free slot of the
-///   queue and of its account. In a strict queue, no session passes an earlier session that can't start.
+/// The forecast simulates the queue from one start or end to the next:
+/// - The next session to start is the first session in the given order that can start: its wait is over, its predecessors have ended, and the queue
+///   and its account have a free slot. In a strict queue, no session passes an earlier session that can't start.
 /// - Each session transfers bytes at its given rate, up to its limit. If concurrent sessions exceed a limit of their account or of the
 ///   queue, they get equal shares of the limit. Unused shares go to the other sessions.
-/// - No attempt fails, each session that ends completes, and paused sessions keep their slots.
+/// - No attempt fails, sessions end as completed, and paused sessions keep their slots.
 /// - A session with an unknown size or rate never ends: it keeps its slot, and dependent sessions do not start.
 package struct Forecast: Sendable {
     /// A running or waiting session.

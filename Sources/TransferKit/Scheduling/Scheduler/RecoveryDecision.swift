@@ -19,9 +19,9 @@ package enum RecoveryDecision: Equatable {
 
     /// The history of a file, as far as it affects the decision.
     package struct History: Equatable, Sendable {
-        /// The number of consecutive failed attempts, including the last one. Excludes attempts that reached no server.
+        /// The number of consecutive failed attempts, including the last attempt. Excludes attempts that reached no server.
         package var failures = 0
-        /// The number of consecutive attempts that did not reach the current endpoint, including the last one.
+        /// The number of consecutive attempts that did not reach the current endpoint, including the last attempt.
         package var outageAttempts = 0
         /// Whether a failure that looks like an outage affects only this file, because the current endpoint serves other files.
         package var isOfFile = false
@@ -29,7 +29,7 @@ package enum RecoveryDecision: Equatable {
         package var isCostly = false
         /// Whether the current endpoint was unreachable for at least ``RetryPolicy/giveUpAfter``.
         package var isOutageTooLong = false
-        /// The number of consecutive protocol violations, including the last one.
+        /// The number of consecutive protocol violations, including the last violation.
         package var violations = 0
         /// Whether the file was already restarted and made no progress since.
         package var hasRestarted = false

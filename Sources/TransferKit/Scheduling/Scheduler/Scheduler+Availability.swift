@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 
 extension Scheduler {
-    /// Whether a session can start, apart from slots.
+    /// Whether a session could start if it had a slot.
     enum Ability: Equatable {
         case able(Endpoint)
         case blocked(TransferError)
@@ -106,8 +106,8 @@ extension Scheduler {
         (sessionIndex.accountSlots[account]?.total ?? 0) + flags.ending.values.count { $0 == account }
     }
 
-    /// Whether a session that has a slot may begin a run now. It must wait while too many other runs have not ended. This is possible after
-    /// the limit was lowered, or while the run of the session that displaced this session is ending.
+    /// Whether a session that has a slot may begin a run now. The session must wait while too many other runs have not ended. There can be too many
+    /// after the limit was lowered, or while the run of the session that displaced this session is ending.
     func mayRunBesideOthers(_ account: AccountKey) -> Bool {
         guard sessionIndex.live.count + flags.ending.count < sessionLimit else { return false }
         guard let limit = accounts[account]?.account.sessionLimit else { return true }

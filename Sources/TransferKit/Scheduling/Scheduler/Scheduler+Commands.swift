@@ -188,7 +188,7 @@ extension Scheduler {
         }
     }
 
-    /// The longest deadline. Longer deadlines are shortened to it.
+    /// The longest deadline. Longer deadlines are shortened to this duration.
     private static let longestDeadline = Duration.seconds(100 * 366 * 24 * 3_600)
 
     private mutating func stop(_ mode: StopMode, deadline: Duration?, at now: DualInstant, _ transaction: inout Transaction) {

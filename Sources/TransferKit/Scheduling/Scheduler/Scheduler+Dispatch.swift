@@ -29,8 +29,8 @@ extension Scheduler {
         return transaction
     }
 
-    /// The maximum number of sessions that the passage of time changes in one transaction. Further sessions follow in the next transaction,
-    /// immediately.
+    /// The maximum number of sessions that expired times (waits, retention) change in one transaction. The next transaction follows immediately and
+    /// handles the rest.
     static let mostAtOnce = 10_000
 
     /// Ends waits whose time has come.
@@ -74,7 +74,8 @@ extension Scheduler {
         return firstInLine(at: now)
     }
 
-    /// The first session that can start, if the queue has a slot. Lines without such a session are skipped until that may have changed.
+    /// The first session that can start if the queue has a free slot. A line contains the eligible sessions of one account with the same network
+    /// requirement (``SessionIndex/LineKey``). Lines in which no session can start are set aside until an event or a time may change this.
     private mutating func firstInLine(at now: DualInstant) -> SessionKey? {
         while let (line, entry) = sessionIndex.firstInLine() {
             if settings.ordering == .strict, entry.startPriority != .now { break }
@@ -163,13 +164,12 @@ extension Scheduler {
         }
     }
 
-    /// Resumes sessions that yielded, if their delay is over and no other session can start. While all slots of the queue are in use,
-    /// sessions that lack only a slot have precedence.
+    /// Resumes sessions that yielded, if their delay is over and no other session can start. While all slots of the queue are in use, sessions that
+    /// wait only for a slot start before sessions that yielded.
     ///
     /// - Returns: Whether a session that yielded may start now.
     private mutating func resumeStopped(at now: DualInstant) -> Bool {
-        // Sessions whose account has no free slot do not count, because they could not use the queue's slot. There may be very many
-        // sessions that yielded.
+        // `firstInLine` ignores sessions whose account has no free slot. These checks come first because very many sessions may have yielded.
         guard !sessionIndex.yielded.isEmpty, sessionIndex.yieldsDue.first.map({ $0.due <= now.uptime.nanoseconds }) ?? false,
             firstInLine(at: now) == nil
         else { return false }

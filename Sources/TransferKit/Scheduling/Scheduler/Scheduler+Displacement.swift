@@ -1,7 +1,7 @@
 import TransferCore
 
-/// Displacement: a session that the app runs out of turn takes the slot of another session. The displaced session returns when the first
-/// session gives up the slot. Each preempting session has a list of the sessions that it displaced, so nested runs unwind in order.
+/// Displacement: a session that the app runs out of turn takes the slot of another session. The displaced session returns when the preempting session
+/// gives up the slot. Each preempting session has a list of the sessions that it displaced, so nested runs unwind in order.
 extension Scheduler {
     /// Makes room for a session that must run now, if it lacks exactly one slot.
     mutating func displace(for key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
@@ -15,7 +15,7 @@ extension Scheduler {
         }
     }
 
-    /// The session to displace for a preempting session; nil if the preempting session needs no slot, or more than one.
+    /// The session to displace for a preempting session; nil if the preempting session lacks no slot, or more than one slot.
     private func victim(for entry: Entry, at now: DualInstant) -> SessionKey? {
         var taken = sessionIndex.slots.total - sessionIndex.slots.freed
         var claimants: [Entry] = []
@@ -23,7 +23,7 @@ extension Scheduler {
             guard let other = sessionIndex[key], ability(of: other, at: now).isAble else { continue }
             claimants.append(other)
             taken += 1
-            // There may be very many claimants.
+            // The search ends early, because there may be very many claimants.
             guard taken - 1 < sessionLimit else { return nil }
         }
         let isShort = taken >= sessionLimit
@@ -48,7 +48,7 @@ extension Scheduler {
         return nil
     }
 
-    /// Restores the sessions that a preempting session displaced, because that session gave up its slot or will not use it.
+    /// Restores the sessions that a preempting session displaced, because the preempting session gave up its slot or will not use it.
     mutating func restoreDisplaced(of owner: SessionKey, _ transaction: inout Transaction) {
         guard let displaced = sessionIndex.owners[owner] else { return }
         for key in displaced.sorted() { restore(key, &transaction) }

@@ -49,7 +49,7 @@ extension Scheduler {
         if index < sessionIndex.count - added.count { putBeforeInterrupted(rank: ranks[0], &transaction) }
     }
 
-    /// Removes drafts whose deduplication key belongs to an uncompleted session. The answer contains that session instead.
+    /// Removes drafts whose deduplication key belongs to an uncompleted session. The transaction's result contains the existing session instead.
     private func withoutDuplicates(_ drafts: [SessionDraft], _ transaction: inout Transaction) throws(QueueError) -> [SessionDraft] {
         guard drafts.contains(where: { $0.deduplicationKey != nil }) else {
             transaction.answer.sessions = drafts.map(\.id)

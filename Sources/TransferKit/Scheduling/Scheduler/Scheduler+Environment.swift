@@ -41,7 +41,7 @@ extension Scheduler {
         sessionIndex.recallAllLines()
     }
 
-    /// Sets the time of the next check of the disk. The caller has just checked it.
+    /// Sets the time of the next check of the disk. The caller has just checked the disk.
     mutating func remindOfDisk(at now: DualInstant) {
         guard flags.scarceSpace != nil, flags.diskCheckAt <= now.uptime else { return }
         mutateFlags { $0.diskCheckAt = now.uptime + Self.diskCheckInterval }

@@ -12,7 +12,7 @@ extension Scheduler {
         package var waiting: [Forecast.Session]
     }
 
-    /// The number of sessions at the start of the order that a forecast examines. It then includes waiting sessions that can't start yet.
+    /// The number of sessions at the start of the order in which a forecast looks for waiting sessions that can't start yet.
     private static let placesLookedAt = 10_000
 
     /// The first waiting sessions, in the order in which they would start, with their conditions.
@@ -48,7 +48,7 @@ extension Scheduler {
         return keys.compactMap { sessionIndex[$0] }
     }
 
-    /// In a strict queue, the unfinished sessions that do not run: each blocks later ones.
+    /// The sessions for the forecast of a strict queue: the unfinished sessions that do not run, because each blocks later sessions.
     private func unfinished(_ limit: Int) -> [Entry] {
         let marked = sessionIndex.lines.values.flatMap { $0.marked.keys.prefix(limit) }.filter { sessionIndex[$0]?.startPriority == .now }
         let keys = Set(sessionIndex.unfinished.prefix(limit)).union(marked)

@@ -16,7 +16,7 @@ extension Scheduler {
         switch operation {
         case .move(let destination):
             try move(keys, to: destination, &transaction)
-            // Dependencies were checked for all parts together, before the first part. They may be violated between two parts.
+            // The dependencies were checked for all parts together, before the first part. Between two parts, the order may violate them.
             if case .more = target { return }
             return try checkDependencies(of: keys)
         case .remove(let isForced): return try remove(keys, isForced: isForced, &transaction)
@@ -41,8 +41,8 @@ extension Scheduler {
 
     /// Checks an operation on a large group, before the operation is performed in several parts.
     ///
-    /// - Returns: The sessions in the order of the queue, and the operation for the first part. Its destination applies to all sessions
-    ///   together, and may differ from the destination for the part alone.
+    /// - Returns: The sessions in the order of the queue, and the operation for the first part. The destination of a move is computed for all
+    ///   sessions together, and may differ from the destination for the first part alone.
     package func check(_ operation: SessionOperation, onAll ids: [SessionID]) throws(QueueError) -> ([SessionID], SessionOperation) {
         let keys = try resolve(.sessions(ids))
         let sessions = keys.compactMap { sessionIndex[$0]?.id }
@@ -144,7 +144,7 @@ extension Scheduler {
         changed.add(entry.id, entry.state)
     }
 
-    /// Changes a session and interrupts its run, unless it was interrupted before. If the session gives up its slot immediately, adds the
+    /// Changes a session and interrupts its run, unless the run was interrupted before. If the session gives up its slot immediately, adds the
     /// events.
     mutating func requestStop(
         _ key: SessionKey, _ transaction: inout Transaction, _ change: (inout Entry, inout EntryDetails) -> Void
@@ -161,7 +161,7 @@ extension Scheduler {
         }
     }
 
-    /// Removes a session from all lines and lists.
+    /// Changes a session to a state in which it does not start. Forgets its start priority, and restores the sessions that it displaced.
     private mutating func leave(
         _ key: SessionKey, to state: SessionState, _ changed: inout Changed, _ transaction: inout Transaction
     ) {
@@ -234,7 +234,7 @@ extension Scheduler {
         let key = before.key
         switch before.state {
         case .running:
-            // The run may already have decided to wait, and report this decision a moment later.
+            // The request is recorded, because the run may already have decided to wait, and report this decision a moment later.
             retryEndpoints(of: before.account, at: now)
             mutate(key) { _, details in details.runAgain = mark }
             return false
@@ -272,7 +272,7 @@ extension Scheduler {
         }
     }
 
-    /// Runs a session again instead of letting it wait, because the app requested this during the run that has ended.
+    /// Runs a session again instead of letting it wait, because the app requested a run while the ended run was in progress.
     ///
     /// - Parameter mark: The mark of the app's call.
     mutating func runAgain(_ entry: Entry, mark: Int64, at now: DualInstant, _ transaction: inout Transaction) {

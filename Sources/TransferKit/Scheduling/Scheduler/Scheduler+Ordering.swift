@@ -46,7 +46,7 @@ extension Scheduler {
         }
     }
 
-    /// Whether a session that was resolved as a member of a group still belongs to it.
+    /// Whether a session that was resolved as a member of a group still belongs to the group.
     func belongs(_ id: SessionID, to group: SessionGroup) -> Bool {
         guard let key = sessionIndex.key(of: id), let entry = sessionIndex[key] else { return false }
         return switch group {
@@ -89,8 +89,8 @@ extension Scheduler {
         }
     }
 
-    /// Returns `count` evenly spaced ranks between two others; nil if their distance would be smaller than `minimumStep`. At an open end,
-    /// there is always room.
+    /// Returns `count` evenly spaced ranks between two given ranks; nil if the distance between two neighbours would be smaller than `minimumStep`.
+    /// At an open end, there is always room.
     private static func ranks(_ count: Int, after low: Int64?, before high: Int64?, minimumStep: Int64) -> [Int64]? {
         let step: Int64
         let start: Int64
@@ -106,8 +106,8 @@ extension Scheduler {
         return (1...Int64(max(1, count))).map { start + step * $0 }
     }
 
-    /// Returns interrupted sessions after this rank to their ordinary turn, because a session was placed before them. Also restores the
-    /// sessions that they displaced, which would otherwise wait for that turn.
+    /// Takes the start priority from interrupted sessions after this rank, because a session was placed before them. Also restores the sessions that
+    /// they displaced, which would otherwise wait until the interrupted sessions have run.
     mutating func putBeforeInterrupted(rank: Int64, except moved: SessionKey? = nil, _ transaction: inout Transaction) {
         for key in sessionIndex.interrupted.sorted() where key != moved {
             guard let other = sessionIndex[key], other.rank > rank else { continue }
@@ -188,7 +188,7 @@ extension Scheduler {
         return sessionIndex.order[index]
     }
 
-    /// Moves a session to the place after another one, or to the front.
+    /// Moves a session to the place after another session, or to the front.
     ///
     /// - Returns: Whether anything changed.
     private mutating func move(
@@ -206,7 +206,7 @@ extension Scheduler {
         return true
     }
 
-    /// Checks that a queue that becomes strict can complete all sessions.
+    /// Checks that the queue, if it is strict, can complete all loaded sessions.
     package func checkAllDependencies() throws(QueueError) {
         try checkDependencies(of: sessionIndex.dependents.values.flatMap { $0 }.sorted())
     }
@@ -237,7 +237,7 @@ extension Scheduler {
         }
     }
 
-    /// The dependencies between a session and others, as pairs of the session that must be earlier and the other one.
+    /// The dependencies between a session and others, as pairs of the session that must be earlier and the session that must be later.
     private func dependencies(of key: SessionKey) -> [(earlier: Entry, later: Entry)] {
         guard let entry = sessionIndex[key] else { return [] }
         var pairs = sessionIndex.dependents[entry.id, default: []].compactMap { sessionIndex[$0] }.map { (earlier: entry, later: $0) }
@@ -284,7 +284,7 @@ extension Scheduler {
         transaction.answer.sessions = ids
     }
 
-    /// Checks that no other session depends on one of these.
+    /// Checks that no other session depends on one of these sessions.
     func checkDependents(of keys: [SessionKey]) throws(QueueError) {
         let removed = Set(keys)
         for key in keys {

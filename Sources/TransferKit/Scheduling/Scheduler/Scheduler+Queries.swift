@@ -10,7 +10,7 @@ extension Scheduler {
         /// The visible state. A session counts as running until its run has ended.
         package var state: SessionState
         package var isEnding: Bool
-        /// The stored state, which is the state once the run has ended.
+        /// The stored state: the state of the session after its run has ended.
         package var target: SessionState
         package var holdsSlot: Bool
         /// The run that has not ended.
@@ -122,7 +122,7 @@ extension Scheduler {
         return nil
     }
 
-    /// The session directly before this one, among the sessions that could start with a free slot.
+    /// The session directly before this session, among the sessions that could start with a free slot.
     private func orderReason(_ entry: Entry, at now: DualInstant) -> WaitReason? {
         if settings.ordering == .strict, entry.startPriority != .now {
             guard hasTurn(entry) else {
@@ -130,7 +130,7 @@ extension Scheduler {
             }
             let earlier = strictTurns.last { $0.rank < entry.rank && $0.isEligible && ability(of: $0, at: now).isAble }
             if let earlier { return .order(behind: earlier.id) }
-            // Only sessions with the start priority `now` precede sessions in the order of the queue.
+            // In a strict queue, only sessions with the start priority `now` start before the sessions in queue order.
             let claimants = sessionIndex.claimants.compactMap { sessionIndex[$0] }
             let able = claimants.filter { !$0.conditions.contains(.stopping) && ability(of: $0, at: now).isAble }
             return able.max { sessionIndex.standing($0) < sessionIndex.standing($1) }.map { .order(behind: $0.id) }

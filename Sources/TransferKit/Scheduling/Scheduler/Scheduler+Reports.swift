@@ -55,8 +55,8 @@ extension Scheduler {
         mutate(key) { entry, _ in entry.conditions.remove(.runNotEnded) }
     }
 
-    /// Handles a report of a run whose session was removed. Records the content that the run stores on servers or on this machine, because
-    /// the session's rows no longer do.
+    /// Handles a report of a run whose session was removed. Records the content that the run stores on servers or on this machine, because the
+    /// session's rows no longer record it.
     private mutating func handleLate(_ report: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
         switch report.content {
         case .file(let position, .checkpoint(let checkpoint, let endpoint, _, let identity))
@@ -86,7 +86,7 @@ extension Scheduler {
         case .size: break
         case .completed(let receipt, let endpoint):
             noteProgress(of: entry.key)
-            // The endpoint works, even if other runs fail there. Its series of failures ends.
+            // The endpoint works, even if other runs fail there. The endpoint's series of failures ends.
             endpointWorks(endpoint)
             transaction.events.append(.itemCompleted(entry.id, position: position, receipt))
         case .failed(let error): transaction.events.append(.itemFailed(entry.id, position: position, error))
@@ -116,8 +116,8 @@ extension Scheduler {
     /// The shortest time between two records of a run's duration.
     private static let noteInterval = Duration.seconds(1)
 
-    /// Records the duration of a run in the transaction of a file report. After a kill, the stored time is then as recent as the stored
-    /// progress.
+    /// Records the duration of a run in the transaction of a file report. Therefore, the stored time is as recent as the stored progress after a
+    /// kill.
     private mutating func noteTime(of report: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
         guard flags.runTimes.unrecorded(report.run, at: now.uptime) >= Self.noteInterval else { return }
         var times: (session: Int64, queue: Int64) = (0, 0)

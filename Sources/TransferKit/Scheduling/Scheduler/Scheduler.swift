@@ -3,8 +3,8 @@ package import TransferCore
 
 /// Decides which sessions run. A pure value without clock, I/O or concurrency: the same inputs give the same decisions.
 ///
-/// One writer passes inputs to it (see ``TransferQueue``), stores the result in one transaction, and only then publishes the result. If the
-/// store fails, the writer calls ``undo()``, which reverts the effects of these inputs.
+/// One writer passes inputs to the scheduler (see ``TransferQueue``), stores the result in one transaction, and only then publishes the result. If
+/// the store fails, the writer calls ``undo()``, which reverts the effects of these inputs.
 package struct Scheduler: Sendable {
     /// Settings for the lifetime of the scheduler.
     package struct Settings: Sendable, Equatable {
@@ -12,7 +12,7 @@ package struct Scheduler: Sendable {
         package var ordering: QueueOrdering
         /// The session limit until another one is stored.
         package var sessionLimit: Int
-        /// The session limit that overrides the stored one; nil for none.
+        /// The session limit that overrides the stored limit; nil for none.
         package var sessionLimitOverride: Int?
         package var retention: Retention
         /// How long a session that yielded leaves its slot free if no other session can start.
@@ -41,8 +41,7 @@ package struct Scheduler: Sendable {
     package struct AccountEntry: Sendable, Equatable {
         package var account: Account
         package var block: AccountBlock?
-        /// The last run that had begun when the account was last saved or unblocked: errors of this run and earlier ones don't block the
-        /// account.
+        /// The last run that had begun when the account was last saved or unblocked: errors of this run and of earlier runs don't block the account.
         package var lastAnsweredRun: UInt64
         /// Whether this process has requested the credentials that lift the block.
         var isAskedFor = false
@@ -74,7 +73,7 @@ package struct Scheduler: Sendable {
         package var isIdleAnnounced = false
         /// The uptime at which a drain becomes an interrupt.
         package var drainDeadline: Duration?
-        /// Whether the last stop, or the one in progress, interrupted a session.
+        /// Whether the last stop, or the stop in progress, interrupted a session.
         package var hasInterrupted = false
         package var health = EndpointHealth()
         package var runTimes = RunTimes()
@@ -103,9 +102,9 @@ package struct Scheduler: Sendable {
     private var journal: [Change] = []
     /// Sessions whose stored row is out of date.
     private var dirty: [SessionKey] = []
-    /// The time at which the process opened the queue, on both clocks; nil before its first input.
+    /// The uptime of the first input, and the steady date at that time; nil before the first input.
     var opening: DualInstant?
-    /// The steady date at the opening; nil if the store has none.
+    /// The steady date at the opening; nil if the store contains no steady date.
     var steadyOpening: Date?
     private var lastLoadedAccount: AccountKey?
     /// Sessions that were stored as running: they were interrupted when the last process ended.
@@ -160,7 +159,7 @@ package struct Scheduler: Sendable {
         sessionIndex.reserveLoading(count)
     }
 
-    /// Excludes keys up to this one from new sessions.
+    /// Reserves all keys up to this key, so that new sessions get greater keys.
     package mutating func reserveKeys(through key: SessionKey) {
         flags.nextSession = max(flags.nextSession, min(key, 1 << 62) + 1)
     }
@@ -185,8 +184,8 @@ package struct Scheduler: Sendable {
 
     /// Loads a session from the store, in any order. Sessions that ran when the last owner ended start first.
     ///
-    /// - Parameter details: nil if there are none, which is the usual case.
-    /// - Returns: false if the session's account does not exist. The session is not loaded then.
+    /// - Parameter details: The details; nil for none, which is the usual case.
+    /// - Returns: Whether the session was loaded; false if its account does not exist.
     package mutating func load(_ entry: Entry, _ details: EntryDetails?) -> Bool {
         if entry.account != lastLoadedAccount {
             guard accounts[entry.account] != nil else { return false }
@@ -238,7 +237,7 @@ package struct Scheduler: Sendable {
         return (transaction.writes, duplicates)
     }
 
-    /// Whether a session can own another one's slot: it exists, has not ended, and is not displaced, directly or indirectly, by a session
+    /// Whether a session can own the slot of another session: it exists, has not ended, and is not displaced, directly or indirectly, by a session
     /// that it displaced.
     private func canOwn(_ key: SessionKey) -> Bool {
         var seen: Set<SessionKey> = []

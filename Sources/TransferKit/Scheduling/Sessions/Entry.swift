@@ -7,7 +7,7 @@ package struct Entry: SessionTableElement, Equatable {
     package var key: SessionKey
     package var rank: Int64
     package var account: AccountKey
-    /// The state of the session, or its state once its current run has ended. This is the stored state.
+    /// The state of the session; during a run that was interrupted, the state after the end of the run. The store contains this state.
     package var state: SessionState
     package var startPriority = StartPriority.none
     package var conditions: Conditions = []
@@ -50,7 +50,7 @@ package struct Entry: SessionTableElement, Equatable {
         state == .waiting && startPriority == .now && conditions.isDisjoint(with: .preventing)
     }
 
-    /// The line of an eligible session.
+    /// The line to which the session belongs while it is eligible.
     var line: SessionIndex.LineKey { SessionIndex.LineKey(account: account, needsCheapNetwork: conditions.contains(.needsCheapNetwork)) }
 
     /// The visible state. A session counts as running until its run has ended.
@@ -58,7 +58,7 @@ package struct Entry: SessionTableElement, Equatable {
         conditions.contains(.stopping) ? .running : state
     }
 
-    /// The reason why a session precedes the order of the queue. Sessions with lower values start first.
+    /// The reason why a session starts before the sessions in queue order, if any. Sessions with lower values start first.
     package enum StartPriority: UInt8, Sendable, Codable, Comparable {
         /// The app ran or resumed the session.
         case now = 0
@@ -106,13 +106,13 @@ package struct Entry: SessionTableElement, Equatable {
         /// It must not use an expensive network.
         package static let needsCheapNetwork = Conditions(rawValue: 1024)
 
-        /// Its last run was abandoned and has not ended; no other run begins before that.
+        /// The session's last run was abandoned and has not ended; no other run begins before it ends.
         static let runNotEnded = Conditions(rawValue: 2048)
 
         /// The store is damaged, and the session's items can't be read. The session also waits for its next attempt.
         static let unreadable = Conditions(rawValue: 4096)
 
-        /// The session ran in this process, or has a checkpoint from an earlier one, so it may occupy disk space.
+        /// The session ran in this process, or has a checkpoint from an earlier process, so it may occupy disk space.
         package static let begun = Conditions(rawValue: 8192)
 
         static let preventing: Conditions = [.yielded, .displaced, .backoff, .early, .dependent, .noSpace, .runNotEnded]
@@ -126,12 +126,13 @@ package struct Entry: SessionTableElement, Equatable {
 
 /// Values that few sessions have.
 package struct EntryDetails: Sendable, Equatable {
-    /// The order within ``Entry/StartPriority/now`` and ``Entry/StartPriority/next``: sessions with higher values start first.
+    /// The number of the app's call that gave the session the start priority ``Entry/StartPriority/now`` or ``Entry/StartPriority/next``. Within
+    /// these priorities, sessions with higher marks start first.
     package var mark: Int64 = 0
     /// The number of the run that has not ended yet; 0 for none.
     package var run: UInt64 = 0
-    /// The mark of a call that requested a run while one was in progress; 0 if there was no such call, or the run has transferred bytes
-    /// since. Not stored.
+    /// The mark of a call that requested a run while a run was in progress; 0 if there was no such call, or the run has transferred bytes since. Not
+    /// stored.
     var runAgain: Int64 = 0
     package var retryAt: DualInstant?
     /// The time of the next attempt, without the wait while other sessions probe the endpoints first.
@@ -146,7 +147,7 @@ package struct EntryDetails: Sendable, Equatable {
     package var deduplicationKey: String?
     /// The time at which the session completed.
     package var completedAt: Date?
-    /// The same time on the clock of ``Scheduler/steadyDate(at:)``, which determines how long the session is kept. Not stored.
+    /// The steady date of the completion (``Scheduler/steadyDate(at:)``), which determines how long the session is kept. Not stored.
     package var keptSince: Date?
 
     static let none = EntryDetails()

@@ -1,4 +1,4 @@
-/// Finds the first session of all lines without a search through each account.
+/// Finds the first session of all lines without a search through each line.
 extension SessionIndex {
     /// The first session of all lines that are not set aside.
     mutating func firstInLine() -> (line: LineKey, entry: Entry)? {

@@ -18,7 +18,7 @@ package struct SessionIndex: Sendable {
         }
     }
 
-    /// The properties that determine whether sessions can start. Sessions with the same properties form a line.
+    /// The properties that determine whether sessions can start. Eligible sessions with the same properties form a line.
     package struct LineKey: Sendable, Hashable {
         package var account: AccountKey
         package var needsCheapNetwork = false
@@ -26,7 +26,7 @@ package struct SessionIndex: Sendable {
 
     /// The eligible sessions of a line, which wait for no condition of their own.
     package struct Line: Sendable, Equatable {
-        /// The sessions that precede the order of the queue, in the order in which they start.
+        /// The sessions with a start priority, in the order in which they start. They start before the sessions in ``inOrder``.
         var marked = MarkedKeys()
         var inOrder = RankedKeys()
 
@@ -61,7 +61,7 @@ package struct SessionIndex: Sendable {
     private(set) var timed: [LineKey: Int] = [:]
     private(set) var counts: [SessionState: Int] = [:]
     var heads = LineHeads()
-    /// The sessions of all lines that precede the order of the queue.
+    /// The sessions of all lines that have a start priority.
     private(set) var marked = MarkedKeys()
     /// Sessions with a run that has not ended.
     package private(set) var live: Set<SessionKey> = []
@@ -107,7 +107,7 @@ package struct SessionIndex: Sendable {
         Standing(startPriority: entry.startPriority, mark: details(entry.key).mark, rank: entry.rank)
     }
 
-    /// Returns a function from keys to standings. It retains the table, so release it before the next change.
+    /// Returns a function from keys to standings. The function retains the table, so release the function before the next change.
     func standings() -> (SessionKey) -> Standing {
         { [table, detailed] in
             let entry = table[$0]
@@ -115,7 +115,8 @@ package struct SessionIndex: Sendable {
         }
     }
 
-    /// Returns a function from keys to ranks, for the ordered containers. It retains the table, so release it before the next change.
+    /// Returns a function from keys to ranks, for the ordered containers. The function retains the table, so release the function before the next
+    /// change.
     private func ranks() -> (SessionKey) -> Int64 {
         { [table] in table[$0]?.rank ?? 0 }
     }
@@ -276,7 +277,7 @@ package struct SessionIndex: Sendable {
 
     /// Loads a session from the store; see ``finishLoading()``.
     ///
-    /// - Parameter details: nil if there are none.
+    /// - Parameter details: The details; nil for none.
     mutating func load(_ entry: Entry, _ details: EntryDetails?) {
         table.load(entry)
         if let details { detailed[entry.key] = details }

@@ -17,7 +17,7 @@ struct DirectoryPaths {
                 rootLength: rootLength ?? source.count)
         }
 
-        /// Returns the links that may lead to the item according to its stored policy; nil if all links may.
+        /// Returns which symbolic links the item's path may contain, according to its stored policy; nil for no restriction.
         func confinement(_ policy: String?) -> SourceConfinement? {
             guard let rootLength, let policy = policy.flatMap(SymbolicLinkPolicy.init), policy != .follow else { return nil }
             return SourceConfinement(root: FilePath(bytes: source.prefix(rootLength)), followsFile: policy == .followFiles)

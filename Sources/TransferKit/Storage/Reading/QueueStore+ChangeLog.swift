@@ -7,11 +7,11 @@ extension QueueStore {
     /// The approximate largest size of the log in the store, in bytes, regardless of the number of events.
     private static let maximumWeight: Int64 = 64 << 20
 
-    /// The maximum number of events and bytes that a reader gets in one page, unless one change of the order is larger.
+    /// The limits of one page, in events and in bytes. A page never splits a `willChangeQueue` … `didChangeQueue` group, so it can exceed the limits.
     private static let pageCount = 512
     private static let pageWeight: Int64 = 1 << 20
 
-    /// The kinds of events after which a change of the order is incomplete.
+    /// The kinds of events that leave a `willChangeQueue` … `didChangeQueue` group open.
     private static let openKinds: Set<String> = ["willChangeQueue", "added", "removed", "moved"]
 
     // MARK: Writing
@@ -19,7 +19,7 @@ extension QueueStore {
     /// Appends events, and prunes the log when it exceeds its limit by a tenth, so that most commits delete nothing.
     static func append(_ events: [QueueEvent], keeping limit: Int, to db: Database) throws {
         guard let last = events.last else { return }
-        // The weight of a damaged row must not make the sum overflow.
+        // The column `weight` has the total size of the event and of all events before it. The limit prevents an overflow if the row is damaged.
         var weight = min(
             max(0, try Int64.fetchOne(db.cachedStatement(sql: "SELECT weight FROM event ORDER BY revision DESC LIMIT 1")) ?? 0), .max / 2)
         let insertion = try db.cachedStatement(
@@ -47,8 +47,7 @@ extension QueueStore {
             target = max(target, (kept ?? last) - 1)
         }
         guard target > 0 else { return }
-        // The remaining log begins with a complete change of the order. It is never empty, because new events are numbered after its last
-        // event.
+        // Keeps the last event, because the number of the next event follows from it. Cuts only after an event that leaves no group open.
         try execute(
             db,
             """
@@ -103,7 +102,7 @@ private struct EventPage {
         next = revision + 1
         self.time = time
         guard let kind = row.event else { return appendGap(revision...revision, at: time) }
-        // A reader can't apply an incomplete change of the order.
+        // The gap contains the beginning of this group, and a reader can't apply an incomplete group.
         if case .gap = events.last?.kind, row.kind == "didChangeQueue" { return appendGap(revision...revision, at: time) }
         events.append(QueueEvent(revision: revision, time: time, kind: kind))
     }
@@ -114,7 +113,7 @@ private struct EventPage {
         return page.events
     }
 
-    /// Merges a gap with the one before it, and with the announcement of an incomplete change.
+    /// Appends a gap. Replaces a preceding `willChangeQueue` event, and extends a preceding gap.
     private mutating func appendGap(_ gap: ClosedRange<UInt64>, at time: Date) {
         var from = gap.lowerBound
         if case .willChangeQueue = events.last?.kind { from = events.removeLast().revision }

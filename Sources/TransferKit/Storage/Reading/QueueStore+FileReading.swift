@@ -18,7 +18,7 @@ package struct PendingFile: Sendable {
     /// The URL of an existing upload on the server.
     package var uploadPlace: Capability?
     package var kind = ItemKind.file
-    /// The links that may lead to a file found in a folder; nil if all links may.
+    /// Which symbolic links the path of a file found in a folder may contain; nil for no restriction.
     package var confinement: SourceConfinement?
     /// For a download, the part of ``source`` that is below the session's folder.
     package var localName: FilePath?
@@ -86,7 +86,7 @@ extension QueueStore {
         }
     }
 
-    /// Returns the checkpoint of a file at an endpoint, if earlier attempts of this generation stored one.
+    /// Returns the checkpoint of a file at an endpoint, if earlier attempts of this generation stored a checkpoint.
     package func checkpoint(session: SessionKey, position: Int64, endpoint: String, generation: Int64) async throws -> StoredCheckpoint? {
         try await read { db in
             guard

@@ -7,7 +7,7 @@ import TransferCore
 struct PendingItem: Sendable {
     var sequence: Int64
     var kind: ItemKind
-    /// The number of the folder that contains it; nil if the stored source and destination are complete.
+    /// The number of the folder that contains the item; nil if the stored source and destination are complete paths.
     var directory: Int64?
     var source: Data
     var destination: Data
@@ -18,11 +18,11 @@ struct PendingItem: Sendable {
     var remotePath: [UInt8]
     /// The folders that contain the item, innermost first; empty if no folder of the manifest contains it.
     var ancestors: [FilePath]
-    /// The numbers of its first rows in the manifest; nil before its reading began.
+    /// The numbers of the item's first rows in the manifest; nil before the item is read.
     var start: ManifestStart?
     /// Whether an earlier reading left rows in the manifest.
     var hasRows = false
-    /// For a remote folder, the number of the next folder to list; nil before its own listing.
+    /// For a remote folder, the number of the next folder to list; nil before the listing of the item's own folder.
     var nextDirectory: Int64?
 }
 

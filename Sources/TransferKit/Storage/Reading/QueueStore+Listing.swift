@@ -4,9 +4,9 @@ import TransferCore
 
 /// A remote folder to list.
 struct ListedFolder: Sendable {
-    /// Its number in the manifest.
+    /// The number of the folder in the manifest.
     var number: Int64
-    /// The number of the folder that contains it; nil if source and destination are complete.
+    /// The number of the parent folder; nil if source and destination are complete paths.
     var parent: Int64?
     var source: Data
     /// The stored destination; empty for a folder with a parent.

@@ -9,19 +9,18 @@ extension QueueStore {
     /// - Returns: The scheduler, a sentence for each row in quarantine, and the events to report.
     package func load(_ settings: Scheduler.Settings) async throws -> (Scheduler, quarantined: [String], news: [QueueEvent.Kind]) {
         let middle = try await read { db in
-            // The keys in a damaged row can be any numbers.
+            // Halved before the addition, because keys in damaged rows can be any numbers, and their sum could overflow.
             let least = try SessionKey.fetchOne(db, sql: "SELECT min(session) FROM schedule") ?? 0
             return try least / 2 + (SessionKey.fetchOne(db, sql: "SELECT max(session) FROM schedule") ?? 0) / 2
         }
-        // Two readers read one half of the rows each, because there may be very many. No connection writes yet, so both read the same
-        // state.
+        // Each of two readers reads half of the rows, because there may be very many rows. No connection writes yet, so both read the same state.
         async let rest = read { db in Locked<LoadedRows?>(try LoadedRows(ScheduleScan(db, (middle + 1)...(.max)))) }
         let lower = try await read { db in
             var scheduler = Scheduler(settings)
             var unreadable: [(SessionKey, String)] = []
             try Self.loadSettings(into: &scheduler, from: db)
             try Self.loadAccounts(into: &scheduler, from: db)
-            // Only a strict queue needs the sessions that have begun. A file that has begun has a checkpoint; a download has one before its
+            // Only a strict queue needs the sessions that have begun. A file that has begun has a checkpoint; a download has a checkpoint before its
             // part file exists.
             if settings.ordering == .strict { scheduler.load(begun: try Self.begunSessions(in: db)) }
             scheduler.reserveLoading(try Int.fetchOne(db, sql: "SELECT count(*) FROM schedule") ?? 0)
@@ -92,7 +91,7 @@ extension QueueStore {
             guard let name = try? row.decode(String.self, atIndex: 0), let value = try? row.decode(Int64.self, atIndex: 1) else { continue }
             values[name] = value
         }
-        // A limit below 1 can only be damage. Then the limit of the configuration applies.
+        // A limit below 1 can only be damage, and counts as not set.
         scheduler.load(
             sessionLimit: values["sessionLimit"].flatMap { $0 >= 1 ? Int(clamping: $0) : nil },
             rateLimit: values["rateLimit"].flatMap { $0 >= 1 ? $0 : nil }, orderRevision: UInt64(clamping: values["orderRevision"] ?? 0))

@@ -10,9 +10,9 @@ struct LeftStream: Sendable {
     var destination: RemotePath
     /// The length of the stream in bytes; nil if it is unknown.
     var length: Int64?
-    /// The number of bytes that a checkpoint covers. The disk space of some of them may have been freed.
+    /// The number of bytes that a checkpoint covers. The disk space of some of these bytes may have been freed.
     var confirmed: Int64
-    /// The size of its file in the ``Spool``; nil if there is no file.
+    /// The size of the stream's file in the ``Spool``; nil if there is no file.
     var size: Int64?
     /// Whether the file has all bytes of the stream.
     var isWhole: Bool
@@ -26,7 +26,7 @@ struct LeftStream: Sendable {
 }
 
 extension QueueStore {
-    /// Returns the streams of sessions that have not ended, with their state.
+    /// Returns the streams of pending items, with their state, except the streams of cancelled sessions.
     func leftStreams() async throws -> [LeftStream] {
         let streams = try await read { db in
             try StoredRow.fetchAll(

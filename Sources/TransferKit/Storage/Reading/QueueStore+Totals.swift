@@ -12,7 +12,7 @@ package struct StoredTotals: Sendable {
 }
 
 extension QueueStore {
-    /// Returns the totals without the sessions with these keys. The time does not depend on the number of sessions.
+    /// Returns the totals without the sessions with these keys. The time does not depend on the number of sessions in the store.
     package func totals(leavingOut keys: [SessionKey]) async throws -> StoredTotals {
         try await read { db in
             var totals = StoredTotals()

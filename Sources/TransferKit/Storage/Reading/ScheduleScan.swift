@@ -38,7 +38,7 @@ struct ScheduleScan {
     @safe struct ScheduledRow {
         /// The greatest key or mark. New values are counted from stored values, so a damaged row must leave room for them.
         private static let greatestNumber: Int64 = 1 << 62
-        /// The greatest rank; the lowest one is its negative. The distance between any two ranks must be a valid number, too.
+        /// The greatest rank; the lowest rank is its negative. The distance between any two ranks must be a valid number, too.
         private static let greatestRank: Int64 = 1 << 61
         /// The dependency of a session whose stored dependency is damaged: no session has this ID.
         private static let nobody = SessionID(uuid: UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)))

@@ -37,7 +37,7 @@ package struct SourceFolders: Sendable {
 }
 
 extension QueueStore {
-    /// Stores the base folder for the next opening, or returns the stored one.
+    /// Stores the base folder for later openings, and returns it; for nil, returns the stored base folder, if any.
     static func remember(_ base: FilePath?, in pool: DatabasePool) throws -> FilePath? {
         let known = try pool.read { try Data.fetchOne($0, sql: "SELECT path FROM base_folder") }.map { FilePath(bytes: $0) }
         guard let base else { return known }

@@ -82,10 +82,10 @@ package final class OwnerLock: Sendable {
     }
 
     private static func recordOwner(_ descriptor: FileDescriptor, notesStore: Bool) {
-        // The record is only for messages and waiting processes. The lock alone determines the owner, so a full disk does no harm. The
-        // random number distinguishes this owner from another one in the same process.
+        // The record serves messages, waiting processes and the recognition of an empty database as damage. The lock alone determines the owner, so a
+        // full disk does no harm. The random number distinguishes this owner from another owner in the same process.
         let note = "\(getpid())\n\(UInt64.random(in: 0 ... .max))\n" + (notesStore ? "\(storeMark)\n" : "")
-        // The new record overwrites the old one before the file is shortened, so a kill between the two calls does not lose the mark.
+        // The new record overwrites the old record before the file is shortened, so a kill between the two calls does not lose the mark.
         guard (try? descriptor.writeAll(toAbsoluteOffset: 0, note.utf8)) != nil else { return }
         _ = ftruncate(descriptor.rawValue, off_t(note.utf8.count))
     }

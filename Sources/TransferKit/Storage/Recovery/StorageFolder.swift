@@ -25,7 +25,7 @@ package enum StorageFolder {
                 continue
             }
             guard errno != EEXIST else { continue }
-            // An existing parent may be unwritable, or on a read-only file system. mkdir(2) can report that instead of EEXIST.
+            // An existing parent may be unwritable, or on a read-only file system. mkdir(2) can report this problem instead of EEXIST.
             let code = errno
             var status = stat()
             if unsafe made.withPlatformString({ unsafe stat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFDIR { continue }
@@ -103,7 +103,7 @@ package enum StorageFolder {
 
     /// Checks the header of the database file (sqlite.org/fileformat.html, section 1.3) before SQLite can change anything.
     ///
-    /// SQLite treats a file shorter than a page as an empty database, so a truncated store would look new. For an empty or missing file, it would
+    /// SQLite treats a file shorter than a page as an empty database, so a truncated store would look new. For an empty or missing file, SQLite would
     /// also delete the write-ahead log.
     ///
     /// - Parameter notesStore: Whether an earlier owner recorded that the folder contains a store.

@@ -4,7 +4,8 @@ import TransferCore
 
 /// Checks that the open database is still the file at its path, which a later opening finds.
 ///
-/// SQLite continues to write to a deleted or replaced database file. Changes would then count as durable although no process ever reads them.
+/// SQLite continues to write to a deleted or replaced database file. Without the check, changes would count as durable although no process ever reads
+/// them.
 final class StorePlace: Sendable {
     private let path: FilePath
     private let file: FileNumber

@@ -1,9 +1,9 @@
 import GRDB
 import SystemPackage
 
-/// A read-only connection that is open before, during and after the connection that writes. While it is open, SQLite keeps the write-ahead
-/// log when the other connection is closed (sqlite.org/wal.html, section 2.1). A store that turns out to be damaged therefore stays
-/// unchanged, byte for byte.
+/// A read-only connection that is opened before the connection that writes. While this connection is open, SQLite keeps the write-ahead log when the
+/// other connection is closed (sqlite.org/wal.html, section 2.1). If the opening of the store fails, this connection is closed last, so a damaged
+/// store stays unchanged, byte for byte.
 final class WALGuard: Sendable {
     private let connection: DatabaseQueue
 

@@ -11,7 +11,7 @@ enum Schema {
     /// The oldest schema that this version migrates to ``version``.
     static let oldestVersion: Int32 = 5
 
-    /// Creates the tables of a new store, or migrates those of an older one to ``version``.
+    /// Creates the tables of a new store, or migrates the tables of an older store to ``version``.
     ///
     /// A later schema needs another migration after these. A released migration never changes.
     static func migrate(_ database: any DatabaseWriter) throws {

@@ -3,8 +3,8 @@ import GRDB
 import SystemPackage
 import TransferCore
 
-/// A row of the query that reads complete sessions. Columns are found by index, because looking up names takes seconds for a hundred
-/// thousand rows. The query names its indices; otherwise SQLite reads all rows of the session's files.
+/// A row of the query that reads complete sessions. Columns are read by position, because looking up names takes seconds for a hundred thousand rows.
+/// The SQL names its indexes (`INDEXED BY`); otherwise SQLite scans all file rows of the session.
 struct SessionRow {
     enum Column: Int, CaseIterable {
         case key, id, state, direction, name, account, endpoint, transport, folder, context, options, error
@@ -39,7 +39,7 @@ struct SessionRow {
             }
         }
 
-        /// The replacement for a column if its source is damaged.
+        /// The SQL expression that replaces the column if the table that it is computed from is damaged; nil for none.
         private var substitute: String? {
             switch self {
             case .tags: "'[]'"
@@ -119,7 +119,8 @@ struct SessionRow {
         return statistics
     }
 
-    /// Returns a number of bytes. Earlier versions stored sums up to 2^62 without a bound; greater or negative numbers can only be damage.
+    /// Returns a byte count, limited to ``QueueStore/mostBytes``. Earlier versions stored sums of up to 2^62; negative or larger values mean that the
+    /// row is damaged.
     private func bytes(_ column: Column) throws -> Int64 {
         let bytes = try value(column, as: Int64.self)
         guard (0...1 << 62).contains(bytes) else {
@@ -128,7 +129,7 @@ struct SessionRow {
         return min(bytes, QueueStore.mostBytes)
     }
 
-    /// Returns a bounded number, because it will be added to others.
+    /// Returns a count, limited to 0 ... 2^40 so that sums can't overflow.
     private func count(_ column: Column) throws -> Int {
         Int(min(max(0, try value(column, as: Int64.self)), 1 << 40))
     }

@@ -19,12 +19,12 @@ struct StoredRow {
         try Row.fetchOne(statement, arguments: arguments).map(StoredRow.init)
     }
 
-    /// Returns all rows of a query, which must have a limit.
+    /// Returns all rows of a query. If a query can have very many rows, use a cursor instead.
     static func fetchAll(_ db: Database, sql: String, arguments: StatementArguments = StatementArguments()) throws -> [StoredRow] {
         try Row.fetchAll(db, sql: sql, arguments: arguments).map(StoredRow.init)
     }
 
-    /// Returns all rows of a query, which must have a limit.
+    /// Returns all rows of a query. If a query can have very many rows, use a cursor instead.
     static func fetchAll(_ statement: Statement, arguments: StatementArguments? = nil) throws -> [StoredRow] {
         try Row.fetchAll(statement, arguments: arguments).map(StoredRow.init)
     }
@@ -41,7 +41,7 @@ struct StoredRow {
         try Row.fetchCursor(statement, arguments: arguments).map(StoredRow.init)
     }
 
-    /// Reads a column by its index, without the time of a lookup.
+    /// Reads a column by its index, which is faster than a lookup by name.
     func decode<Result: Value>(_ type: Result.Type = Result.self, atIndex index: Int) throws -> Result {
         guard 0..<row.count ~= index else { throw UnreadableColumn(name: "number \(index)", type: "\(type)") }
         do {
@@ -77,7 +77,8 @@ struct StoredRow {
     var columns: [(name: String, value: DatabaseValue)] { row.map { ($0.0, $0.1) } }
 }
 
-/// The error for a column of a stored row that is missing, or contains a value of another type. It names no values, because they may be secret.
+/// The error for a column of a stored row that is missing, or contains a value of another type. The error contains no values, because they may be
+/// secret.
 struct UnreadableColumn: Error, CustomStringConvertible {
     var name: String
     var type: String

@@ -9,10 +9,10 @@ import TransferCore
     import Darwin
 #endif
 
-/// The files with the data that apps passed in memory. Only their owner can read them.
+/// The files with the data that apps passed in memory or as streams. Only the owner of the storage folder can read them.
 ///
-/// A file is on disk before the commit of the session that refers to it, and is deleted after the commit that makes it unnecessary. If a
-/// crash between these steps leaves a file, the next opening removes it.
+/// A file with data from memory is on disk before the commit of the session that refers to it, and is deleted after the commit that makes it
+/// unnecessary. If a crash between these steps leaves a file, the next opening removes it.
 package struct Spool: Sendable {
     package let folder: FilePath
 
@@ -26,7 +26,7 @@ package struct Spool: Sendable {
 
     /// Writes files, and returns their names once they and the folder are on disk. Blocks.
     ///
-    /// - Throws: ``QueueError`` with the code `storageUnavailable`. Then no file is left.
+    /// - Throws: ``QueueError`` with the code `storageUnavailable`. After an error, no file is left.
     func write(_ contents: [Data]) throws(QueueError) -> [Data] {
         guard !contents.isEmpty else { return [] }
         var names: [Data] = []
@@ -92,7 +92,7 @@ package struct Spool: Sendable {
         await BlockingIO.run(.storage) { delete(names) }
     }
 
-    /// Deletes files. If one can't be deleted now, the next opening finds it as an orphan.
+    /// Deletes files. If a file can't be deleted now, the next opening removes it as an orphan.
     private func delete(_ names: [Data]) {
         for name in names {
             guard let path = path(of: name) else { continue }
@@ -100,7 +100,7 @@ package struct Spool: Sendable {
         }
     }
 
-    /// Returns the names to which only rows in quarantine still refer, in hexadecimal digits.
+    /// Returns the names of the spool files to which rows in quarantine refer, in hexadecimal digits.
     private static func quarantinedNames(in db: Database) throws -> Set<String> {
         try String.fetchSet(
             db,
@@ -111,7 +111,7 @@ package struct Spool: Sendable {
                 """)
     }
 
-    /// Removes files to which no unfinished item refers. Blocks.
+    /// Removes files that neither an unfinished item nor a session in quarantine refers to. Blocks.
     func removeOrphans(of pool: DatabasePool) throws {
         guard let stream = try? DirectoryStream(opening: folder, followsLink: false) else { return }
         try pool.read { db in

@@ -1,7 +1,7 @@
-/// The statements that read the discard outbox. Each statement names its index, so SQLite rejects the statement if the index can't be used.
-/// Statements that are used while sessions run take a time that does not depend on the size of the outbox.
+/// The statements for the discard outbox, the table `discard` of pending removals. Each statement names its index, so SQLite rejects the statement if
+/// the index can't be used. Statements that are used while sessions run take a time that does not depend on the size of the outbox.
 package enum DiscardQuery {
-    /// The transport of an entry; NULL if it can't be read. The text is that of the index `discard_part`.
+    /// The transport of an entry; NULL if it can't be read. The same text as in the index `discard_part`.
     static let transport = "CASE WHEN json_valid(endpoint) THEN json_extract(endpoint, '$.transport') END"
 
     private static let columns = "key, endpoint, data, confirmed, attempts, give_up_at"
@@ -10,7 +10,7 @@ package enum DiscardQuery {
     package static let hasDue =
         "SELECT EXISTS (SELECT 1 FROM discard INDEXED BY discard_due WHERE next_attempt_at <= ?1 AND held_by IS NULL)"
 
-    /// Selects the first ?2 entries due at ?1, of all endpoints or of those in the JSON array ?3.
+    /// Selects the first ?2 entries due at ?1, at all endpoints or at the endpoints in the JSON array ?3.
     package static func due(isLocalOnly: Bool) -> String {
         """
         SELECT \(columns) FROM \(table(isLocalOnly)) WHERE next_attempt_at <= ?1 AND \(condition(isLocalOnly))
@@ -53,7 +53,7 @@ package enum DiscardQuery {
         "SELECT min(next_attempt_at) FROM \(table(isLocalOnly)) WHERE next_attempt_at > ?1 AND \(condition(isLocalOnly))"
     }
 
-    /// Selects the endpoints that asked the queue to back off until a time after ?1, and that time. Used once.
+    /// Selects the endpoints that asked the queue to back off until a time after ?1, and the end of the requested delay. Runs once in each process.
     package static let pausedServers = """
         SELECT endpoint, max(left_alone_until) FROM discard INDEXED BY discard_left_alone
         WHERE left_alone_until > ?1 AND left_alone_until > 0 GROUP BY endpoint

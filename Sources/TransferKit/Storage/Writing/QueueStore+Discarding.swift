@@ -33,7 +33,8 @@ extension QueueStore {
         try execute(db, "DELETE FROM checkpoint WHERE session = ?", [key])
     }
 
-    /// Moves at most ``sweptRows`` checkpoints of a cancelled session into the outbox. If there are more, a stored mark records that.
+    /// Moves at most ``sweptRows`` checkpoints of a cancelled session into the outbox. If the session has more checkpoints, a stored mark records
+    /// that the move is incomplete.
     static func discardPartial(of key: SessionKey, _ transaction: inout StoreTransaction, in db: Database) throws {
         // A session in quarantine keeps its checkpoints.
         let isQueued = try Bool.fetchOne(
@@ -102,7 +103,7 @@ extension QueueStore {
         try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position BETWEEN ? AND ?", range)
     }
 
-    /// Moves the checkpoints of one file into the outbox, except that of the endpoint where the file is complete.
+    /// Moves the checkpoints of one file into the outbox, except the checkpoint at the endpoint where the file is complete.
     static func discardCheckpoints(of key: SessionKey, position: Int64, leaving address: String?, at now: Date, in db: Database) throws {
         let rows = try StoredRow.fetchAll(
             db.cachedStatement(sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ? AND position = ?"),
@@ -183,7 +184,7 @@ extension QueueStore {
         try Bool.fetchOne(db.cachedStatement(sql: DiscardQuery.hasDue), arguments: [StoreCoding.encode(date)]) ?? false
     }
 
-    /// Returns the first due entries, the keys of unreadable due entries, and the time when the next one is due.
+    /// Returns the first due entries, the keys of unreadable due entries, and the time when the next entry is due.
     ///
     /// - Parameters:
     ///   - isLocalOnly: Whether to return only part files on this machine.
@@ -214,7 +215,7 @@ extension QueueStore {
         }
     }
 
-    /// Returns the endpoints that asked the queue to back off until a time after a date, and that time.
+    /// Returns the endpoints that asked the queue to back off until a time after a date, and the end of the requested delay.
     func pausedServers(at date: Date) async throws -> [(endpoint: Endpoint, until: Date)] {
         try await read { db in
             try StoredRow.fetchAll(db, sql: DiscardQuery.pausedServers, arguments: [StoreCoding.encode(date)]).compactMap { row in

@@ -52,7 +52,7 @@ extension QueueStore {
         }
     }
 
-    /// Returns the position or sequence after the last one. Throws if a damaged row leaves none.
+    /// Returns the position or sequence after the last row. Throws if a damaged row leaves no valid number.
     static func next(after last: Int64?) throws -> Int64 {
         guard let last else { return 0 }
         guard last < greatestPosition else {
@@ -64,7 +64,7 @@ extension QueueStore {
     /// Returns an SQL expression bounded to the bytes of a session. The sum of two such numbers does not overflow.
     static func bounded(_ expression: String) -> String { "min(max(\(expression), 0), \(mostBytes))" }
 
-    /// Adds items after those of a session.
+    /// Adds items after the existing items of a session.
     static func addItems(_ items: [ItemDraft], to key: SessionKey, in db: Database) throws {
         let isWaiting = try Bool.fetchOne(
             db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM item WHERE session = ?)"), arguments: [key])

@@ -31,7 +31,8 @@ extension QueueStore {
         try Bool.fetchOne(db, sql: DiscardQuery.hasFar, arguments: [farthestAttempt(now)]) ?? false
     }
 
-    /// Makes removals due that were postponed beyond `farthestAttempt`, because the clock was wrong then. Changes at most 10,000 removals.
+    /// Makes removals due that were postponed beyond `farthestAttempt`, because the clock was wrong at the time of the postponement. Changes at most
+    /// 10,000 removals.
     static func clampDiscards(at now: Date, in db: Database) throws {
         try execute(db, DiscardQuery.clamp, [farthestAttempt(now), StoreCoding.encode(now)])
     }

@@ -77,7 +77,8 @@ extension QueueStore {
 
     // MARK: Sweeping
 
-    /// Returns whether removed sessions have rows left, or the store exceeds its limits.
+    /// Returns whether there is work for ``DeferredDeletion``: removed sessions have rows left, the store exceeds its limits, or a reset or a discard
+    /// is incomplete.
     func hasRowsToSweep() async throws -> Bool {
         try await read { db in
             try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM removal)") == true || Self.exceeds(StoreLimits(), in: db)

@@ -12,7 +12,7 @@ extension QueueStore {
         try await read { try Int.fetchOne($0, sql: "SELECT count(*) FROM quarantine") ?? 0 }
     }
 
-    /// Deletes a session in quarantine. Its spool files are deleted at the next opening with an empty quarantine.
+    /// Deletes a session in quarantine. The next opening deletes its spool files, because no row refers to them.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchSession` if the quarantine has no such number; `storageUnavailable` or `storageDamaged`.
     package func dropQuarantined(_ number: Int64) async throws(QueueError) {
@@ -36,7 +36,7 @@ extension QueueStore {
         }
     }
 
-    /// Prevents that a quarantined session is restored from now on: it would lack rows.
+    /// Prevents a quarantined session from being restored, because it will lack rows.
     ///
     /// Marks the rows of the session that are in their original tables for deletion. Such rows were not moved into quarantine yet, or an
     /// interrupted restoring moved them back.

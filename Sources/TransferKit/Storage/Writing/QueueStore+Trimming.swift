@@ -32,7 +32,7 @@ extension QueueStore {
     /// Deletes at most ``sweptRows`` rows beyond the limits.
     ///
     /// - Parameter report: Receives the deleted rows.
-    /// - Returns: Whether there may be more.
+    /// - Returns: Whether there may be more rows beyond the limits.
     package func trim(_ limits: StoreLimits = StoreLimits(), _ report: @Sendable (TrimmedRows) -> Void = { _ in }) async throws(QueueError)
         -> Bool
     {

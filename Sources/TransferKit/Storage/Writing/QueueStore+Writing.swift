@@ -5,7 +5,8 @@ import TransferCore
 extension QueueStore {
     /// Makes a list of changes durable, all or none.
     ///
-    /// The queue's only writer calls it, from a task that is never cancelled, because GRDB rolls back the transactions of cancelled tasks.
+    /// GRDB rolls back the transactions of cancelled tasks. The queue's writer therefore commits from a task that is never cancelled. All other
+    /// callers can repeat their changes.
     package func commit(_ writes: [StoreWrite]) async throws(QueueError) {
         do throws(StoreRefusal) {
             try await commitOrBlame(writes)

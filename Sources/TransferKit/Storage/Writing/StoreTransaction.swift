@@ -14,8 +14,8 @@ struct StoreTransaction {
 
 /// The maintenance that transactions left for later.
 package struct PendingMaintenance: Sendable {
-    /// Whether rows of removed sessions are left for ``DeferredDeletion``.
+    /// Whether work is left for ``DeferredDeletion``, such as rows of removed sessions.
     package var hasRowsToSweep = false
-    /// Whether the discard outbox has due entries, of this transaction or of an earlier one.
+    /// Whether removals of remote content or part files are due (the table `discard`), from this or an earlier transaction.
     package var hasDueDiscards = false
 }
