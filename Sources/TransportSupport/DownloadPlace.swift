@@ -109,7 +109,7 @@ final class DownloadPlace: Sendable {
     ///
     /// The user may have moved the complete file before the queue stored its completion. The content of the moved file must stay unchanged.
     private func hasOtherName(_ own: Status) throws(TransferError) -> Bool {
-        // A process that ended during a replacement leaves this name.
+        // The temporary name may remain from a process that ended during a replacement.
         let isBeingPlaced = try status(of: DownloadDestination.placingName(of: part))?.identity == own.identity
         return own.links > (isBeingPlaced ? 2 : 1)
     }
@@ -137,7 +137,7 @@ final class DownloadPlace: Sendable {
         if final.isFolder { throw .destinationUnavailable(destination.path, errno: EISDIR) }
     }
 
-    /// Checks the free space before the first byte. A file that can't be completed then does not fill the disk.
+    /// Checks the free space before the first byte, so that a file that can't be completed does not fill the disk.
     private func requireSpace(_ bytes: Int64) throws(TransferError) {
         guard bytes > 0 else { return }
         var found = statvfs()

@@ -103,7 +103,7 @@ public final class FileWriter: Sendable {
     }
 
     deinit {
-        // Important data was synced before, and each sync reported its errors.
+        // An error of close(2) can be ignored: important data was synced before, and each sync reported its errors.
         try? descriptor.close()
     }
 

@@ -10,7 +10,7 @@ extension CurlEngine {
     /// Connects to a server and returns the socket before any byte of a protocol is sent.
     ///
     /// Resolves names, and tries IPv6 and IPv4 in parallel (RFC 8305). Sends CONNECT to an HTTP proxy. From the environment, uses only `ALL_PROXY`
-    /// and `NO_PROXY`, because the other variables are for other protocols. When the task is cancelled, returns immediately.
+    /// and `NO_PROXY`, because the other variables are for other protocols. When the task is cancelled, throws immediately.
     ///
     /// - Parameters:
     ///   - host: A name or an IP address. An IPv6 address has no brackets.
@@ -32,8 +32,8 @@ extension CurlEngine {
         return try await run(request, .socket, pacing: nil, progress: nil).socket
     }
 
-    /// The proxy from `all_proxy` or `ALL_PROXY`. Without it, libcurl would use the proxy variable for HTTP, because it considers the connection an
-    /// HTTP request.
+    /// The proxy from `all_proxy` or `ALL_PROXY`. libcurl itself would use the variable for HTTP proxies, because it considers the connection an HTTP
+    /// request.
     private static var environmentProxy: Proxy {
         for name in ["all_proxy", "ALL_PROXY"] {
             if let value = unsafe getenv(name), unsafe value.pointee != 0 {

@@ -8,15 +8,15 @@ extension CurlEngine {
     /// MiB between the network and the sink. If a sink is slow, the engine stops reading its bytes from the network, without delaying other
     /// transfers.
     ///
-    /// Can be called from any task, any number of times in parallel. When the task is cancelled, closes the connection and returns immediately, even
+    /// Can be called from any task, any number of times concurrently. When the task is cancelled, closes the connection and throws immediately, even
     /// while the sink writes.
     ///
     /// - Parameters:
     ///   - request: The request.
     ///   - sink: Receives the body if it accepts the response. When this method returns or throws, the sink has written all received bytes, except
     ///     after a cancellation.
-    ///   - threads: The threads on which the sink writes if the download has no dedicated thread, for example those of its disk; nil for the engine's
-    ///     ``Configuration/writerThreads``, which all such downloads share.
+    ///   - threads: The writer threads of a download without a dedicated thread, for example the threads of the destination's disk; nil for the
+    ///     engine's shared ``Configuration/writerThreads``.
     ///   - pacing: Returns how many bytes of the body may be received now. Called on a thread of the engine. Must not block.
     ///   - progress: Called with the number of bytes that the sink has written, each time it grows. Called on a thread of the engine. Must not block.
     /// - Returns: The response, with an empty body if the sink accepted it.

@@ -3,14 +3,16 @@ import Locking
 public import TransferCore
 import TransportSupport
 
-/// An HTTP client. It sends many requests in parallel with libcurl, from one dedicated thread.
+/// An HTTP client. It sends concurrent requests with libcurl on one shared thread. Up to ``Configuration/downloadThreads`` downloads have a thread of
+/// their own.
 ///
-/// The requests of an engine share kept-alive connections. The engine does not retry requests, follow redirects or keep cookies; that is up to the
-/// caller. It uses TLS 1.2 or later, and verifies the server unless ``ConnectionOptions/verification`` allows otherwise.
+/// The requests of an engine share kept-alive connections. The engine does not follow redirects, keep cookies, or retry requests, apart from the
+/// repetitions by libcurl that ``HTTPRequest`` describes. It uses TLS 1.2 or later, and verifies the server unless ``ConnectionOptions/verification``
+/// allows otherwise.
 public final class CurlEngine: Sendable {
     /// Limits of an engine.
     public struct Configuration: Sendable {
-        /// The maximum number of parallel requests, and therefore of connections in use; further requests wait. The engine keeps up to the same
+        /// The maximum number of concurrent requests, and therefore of connections in use; further requests wait. The engine keeps up to the same
         /// number of idle connections for each set of ``ConnectionOptions``. Downloads on dedicated threads do not count.
         public var maximumConnections = 128
         /// The time limit for establishing a connection, including TLS.
@@ -19,12 +21,12 @@ public final class CurlEngine: Sendable {
         public var maximumResponseHeaders = 256 * 1024
         /// The maximum number of bytes of a response's body that are kept in memory; further bytes are dropped.
         public var maximumResponseBody = 64 * 1024
-        /// The maximum number of bytes of a request's body that are passed to a socket in one call; libcurl allows 16 KiB to 2 MiB. The data and the
-        /// socket's copy of it should fit together in the cache of one processor.
+        /// The maximum number of bytes of a request's body that are passed to a socket in one call; libcurl allows 16 KiB to 2 MiB. Choose a size at
+        /// which the data and the socket's copy of it both fit in the cache of one processor core.
         public var uploadBufferSize = 256 * 1024
         /// The number of threads per device that read files outside the page cache.
         public var readerThreads = 4
-        /// The number of threads that write downloads for which the caller passes no threads.
+        /// The number of shared writer threads. They write downloads that have neither a dedicated thread nor writer threads from the caller.
         public var writerThreads = 4
         /// The maximum number of downloads with a dedicated thread, which receives and writes the bytes. All further downloads share one receiving
         /// thread and the ``writerThreads``. Each thread starts when it is first needed.
@@ -66,7 +68,7 @@ public final class CurlEngine: Sendable {
 
     /// Sends a request and waits for the whole response.
     ///
-    /// Can be called from any task, any number of times in parallel. Cancelling the task closes the connection and returns immediately.
+    /// Can be called from any task, any number of times concurrently. Cancelling the task closes the connection and returns immediately.
     ///
     /// - Parameters:
     ///   - request: The request.
@@ -116,7 +118,7 @@ public final class CurlEngine: Sendable {
         } onCancel: {
             pending.isCancelled.withLock { $0 = true }
             mailbox.post(.cancel(pending.id))
-            // The loop may be waiting for the sink.
+            // The loop's thread may be blocked in the sink's write, so the result is delivered here.
             if lane?.turn.end(with: CancellationError()) == true { outcome.resume(.failure(CancellationError())) }
         }
     }

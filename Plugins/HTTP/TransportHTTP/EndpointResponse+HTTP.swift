@@ -47,8 +47,7 @@ extension EndpointResponse {
                 + "the files that it receives")
     }
 
-    /// The error for an address that does not accept files. Retrying does not help, because each file has its own URL, but another endpoint may
-    /// accept the file.
+    /// The error for an address that does not accept files. Retrying does not help, but another endpoint may accept the file.
     private func misplaced(isOneTime: Bool) -> TransferError {
         if isOneTime { return error(.permanent, .rejected, "does not accept a file at the URL that was given for it") }
         let (what, other) = method == "POST" ? ("forms", "https+put for PUT") : ("PUT", "https+form for forms")

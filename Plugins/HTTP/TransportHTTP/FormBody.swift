@@ -5,9 +5,9 @@ import TransportSupport
 struct FormBody {
     /// One file of the form.
     struct File {
-        /// The name of its field.
+        /// The name of the field that contains the file.
         var field: String
-        /// The name as bytes, which need not be UTF-8.
+        /// The name of the file as bytes, which need not be UTF-8.
         var name: [UInt8]
         var mediaType: String
         var reader: FileReader

@@ -40,7 +40,7 @@ public struct HTTPOptions: Hashable, Sendable {
     ///
     /// `{name}`, `{path}` and `{transfer}` are replaced. `{source}` is replaced by the path of the uploaded file, so `{source}.xmp` is a file next to
     /// it. Each attempt sends these files before the uploaded file, under the last component of their paths. Progress and totals do not include them.
-    /// If one is missing or changes while it is sent, the attempt fails.
+    /// If one of these files is missing, or changes while it is sent, the attempt fails.
     public var files: [String: [String]]
 
     /// The media type of all files; nil to derive it from each file's name. A session's header `Content-Type` takes precedence.
@@ -59,8 +59,8 @@ public struct HTTPOptions: Hashable, Sendable {
     /// The options for all requests.
     public var requests: RequestOptions
 
-    /// The URLs for single files, by their remote names. Only for sessions, and then for each of their files. The `uploadURL` of an item takes
-    /// precedence. The URLs may be secret, so descriptions of the options do not contain them.
+    /// The URLs for single files, by their remote names. Only for sessions. A session with URLs must have one for each of its files, unless the item
+    /// has an `uploadURL`. The `uploadURL` of an item takes precedence. The URLs may be secret, so descriptions of the options do not contain them.
     public var uploadURLs: [String: String] {
         get { capabilities.values }
         set { capabilities.values = newValue }

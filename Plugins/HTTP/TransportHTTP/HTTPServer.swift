@@ -76,7 +76,7 @@ struct HTTPServer {
     /// Checks whether the server is available.
     func report() async throws -> EndpointReport {
         var answer = try await send("HEAD", to: address.folder)
-        // A response to HEAD has no body, which would show whether the client's certificate is the reason.
+        // A response to HEAD has no body, so it can't show whether the client's certificate is the reason.
         if answer.status == 400 { answer = try await send("OPTIONS", to: address.folder) }
         if answer.response.refusesClientCertificate || answer.response.requiresTLS { throw answer.failure("request") }
         // Credentials in the query of the address are for files, and this request did not contain them.

@@ -122,8 +122,8 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    /// Checks with a `HEAD` request to the endpoint's address whether the server is available. Any response shows that, except rejected credentials
-    /// and a server error.
+    /// Checks with a `HEAD` request to the endpoint's address whether the server is available. Any response means that it is, except rejected
+    /// credentials and a server error.
     ///
     /// The queue calls it on a task of its own.
     ///

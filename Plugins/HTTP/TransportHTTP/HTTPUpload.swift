@@ -7,8 +7,8 @@ import TransportSupport
 
 /// One attempt to upload one file, from its first byte.
 struct HTTPUpload {
-    /// The maximum size of a body that is sent without `Expect: 100-continue`. With a larger body, a rejection then costs one round trip instead of
-    /// the whole body.
+    /// The maximum size of a body that is sent without `Expect: 100-continue`. With `Expect`, the rejection of a larger body costs one round trip
+    /// instead of the whole body.
     private static let maximumSizeWithoutExpect: Int64 = 256 * 1024
     /// The maximum number of bytes that any server is expected to process within the stall timeout.
     private static let quickContent: Int64 = 1 << 20

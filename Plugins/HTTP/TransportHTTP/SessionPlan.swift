@@ -40,7 +40,7 @@ struct SessionPlan {
 
     /// What happens to two files with the same remote name.
     ///
-    /// A form handler can distinguish the files only by a field with different values.
+    /// A form handler can distinguish the files only by a field or an address that contains the transfer's ID.
     var nameClash: NameClash {
         let distinguishesFiles =
             switch upload {
@@ -74,7 +74,7 @@ struct SessionPlan {
             let reserved = ReservedHeaders.http.adding(["content-type"])
             for (name, value) in options.metadata { try reserved.check(prefix + name, value) }
         }
-        // In a form, the media type is part of the body's lines.
+        // In a form, the media type is a header line within the body, where a line break would begin another line.
         guard (contentType ?? self.options.contentType)?.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) != true else {
             throw TransferError(.permanent, .rejected, "The media type for files contains a line break or a control character; remove it.")
         }

@@ -1,4 +1,4 @@
-// Wraps C declarations that Swift can't import: macros with casts and functions that newer versions of libssh2 replace, and pipe2(2).
+// Wraps C declarations that Swift can't import: macros with casts, functions that newer versions of libssh2 replace, and pipe2(2).
 #ifndef CSSH2_SHIM_H
 #define CSSH2_SHIM_H
 

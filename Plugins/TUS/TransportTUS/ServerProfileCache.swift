@@ -6,8 +6,7 @@ import TransferCore
 final class ServerProfileCache: Sendable {
     /// How long the features that a server reports are valid.
     static let lifetime = Duration.seconds(24 * 60 * 60)
-    /// The maximum number of interrupted uploads in the cache. At the limit, the cache forgets all of them; it then treats none of them as
-    /// unverified.
+    /// The maximum number of interrupted uploads in the cache. At the limit, the cache forgets all of them, and they then count as not interrupted.
     private static let maximumInterruptedRequests = 1_000
 
     /// The deviations of one endpoint from the protocol, as observed in its responses.
@@ -16,7 +15,7 @@ final class ServerProfileCache: Sendable {
         var needsMethodOverride = false
         /// The endpoint rejects content in a creation although it announces support.
         var refusesContentInCreation = false
-        /// The number of consecutive `OPTIONS` requests without a response.
+        /// The number of consecutive `OPTIONS` requests without a response. It decreases by one each time the transport omits the request.
         var unansweredOptionsRequests = 0
         /// The maximum number of bytes of one request; nil if no limit is known.
         var chunkLimit: Int64?

@@ -21,7 +21,7 @@ public import TransportSupport
 ///
 /// | result of the `PATCH` | after `HEAD` |
 /// | --- | --- |
-/// | The connection broke before all of the content was sent, and the server has none of it. | The same content, once, with `Expect: 100-continue`. Without it, a server that rejects the content may close the connection without reading it, and its response is lost. |
+/// | The connection broke before all of the content was sent, and the server has none of it. | The same content, once, with `Expect: 100-continue`. Without `Expect`, a server that rejects the content may close the connection without reading it, and its response is lost. |
 /// | 400, and the server does not know the length of a stream | When the stream is complete, the request with `Upload-Length`. |
 /// | 401 or 403, and the app has a header hook | The request, once, with renewed headers. |
 /// | 405 or 501 | The request as `POST` with `X-HTTP-Method-Override`. All later `PATCH` requests to this endpoint are sent like this. |
@@ -33,8 +33,8 @@ public import TransportSupport
 /// complete. The next `PATCH` then has at most half as many bytes. The checkpoint stores the interruption and the size, so they survive a killed
 /// process.
 ///
-/// An attempt that starts with `HEAD` also sends `Expect` with its first `PATCH`. The transport stops sending `Expect` to a server that closes the
-/// connection because of it or responds with 417.
+/// An attempt that starts with `HEAD` also sends `Expect` with its first `PATCH`. The transport stops sending `Expect` to a server that responds with
+/// 417.
 ///
 /// A transport value is only a configuration. Each queue makes an instance with its own connections and threads (``makeInstance()``), so several
 /// queues can use one value, at the same time or one after the other.
@@ -116,7 +116,8 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
 
     /// Creates a transport. The first attempt starts its threads and connections.
     ///
-    /// - Parameter headers: Called before each request for headers to add to it.
+    /// - Parameter headers: Called before each request to a trusted origin, for headers to add to it. After a 401 or 403, it is called for renewed
+    ///   headers, once for all requests that were rejected with the same headers. The rejected requests are then sent again.
     public init(headers: HeaderHook? = nil) {
         self.init(headers: headers, now: { .now })
     }
@@ -171,8 +172,8 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     }
 
     /// Checks the server and returns its features, which it requests with `OPTIONS`. Without a useful response, it checks whether the server is a tus
-    /// server at all. It creates no upload. The report is empty for a tus server that does not list its features; an upload then shows which it
-    /// supports.
+    /// server at all. It creates no upload. The report is empty for a tus server that does not list its features; an upload then shows which features
+    /// the server supports.
     ///
     /// The queue calls it on a task of its own.
     ///
@@ -189,7 +190,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     /// - Throws: A `TransferError`, or `CancellationError`. The class is `unsupported` if the upload stays until it expires: the server does not
     ///   remove uploads, does not allow this account to remove it, or is no longer a tus server.
     public func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
-        // Without a URL, the upload can't be found: the server never sent it.
+        // Without a URL, the upload can't be found: the server has sent no URL.
         guard let urls = TUSCheckpoint(checkpoint)?.ownURLs, !urls.isEmpty else { return }
         let server = try TUSServer(endpoint, credentials: credentials, resources: resources)
         var failures: [TransferError] = []

@@ -7,7 +7,7 @@ import NIOCore
 #endif
 
 extension Channel {
-    /// Whether NIO has not read everything yet: received bytes, a new connection, or the end of the stream. Call it on the event loop only.
+    /// Whether there is input that NIO has not read yet: received bytes, a new connection, or the end of the stream. Call it on the event loop only.
     var isReadable: Bool {
         let isReadable = try? pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) { descriptor in
             var event = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)

@@ -4,7 +4,7 @@ import HummingbirdCore
 import NIOCore
 import NIOPosix
 
-/// An error of a connection that ended during a request, or must be closed after it.
+/// The error for a connection that ended during a request, or that must be closed after the request.
 struct ConnectionEnded: Error {}
 
 /// A request and its response. Used only by the task that handles the request.

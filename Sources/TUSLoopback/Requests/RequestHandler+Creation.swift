@@ -42,7 +42,7 @@ extension RequestHandler {
             response.status = 201
             if upload.isComplete { await assembleFinals(with: upload) }
         } else if response.status == 460 {
-            // The response contains no URL, so the client could never reach the upload.
+            // This response contains no URL, so the client could never reach the upload.
             try? await NIOThreadPool.singleton.runIfActive { [store] in try store.remove(upload) }
         }
         if response.status != 460 { response.headers.append((name: "Location", value: location)) }

@@ -57,7 +57,7 @@ final class RequestHandler: Sendable {
         do {
             while let bytes = try await exchange.next() { recorder.discarded(Int64(bytes.readableBytes)) }
         } catch {
-            // Hummingbird sends a second response for any other error.
+            // After any other type of error, Hummingbird would send a second response.
             throw ConnectionEnded()
         }
     }

@@ -52,7 +52,7 @@ final class Upload: Sendable {
 
     /// Gives a request exclusive access to the bytes until ``release()``.
     ///
-    /// If another request is receiving a body, interrupts this request, even if its client has disconnected. The received bytes are kept.
+    /// If another request is receiving a body, interrupts the other request, even if its client has disconnected. The received bytes are kept.
     ///
     /// - Parameters:
     ///   - connection: The connection whose body will be received; nil for a request without a body.

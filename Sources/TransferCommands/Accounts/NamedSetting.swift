@@ -6,7 +6,7 @@ struct NamedSetting {
     /// The transport whose endpoints get the setting; nil for all endpoints.
     let transport: TransportID?
     let name: String
-    /// Nil to remove the setting.
+    /// The new value; nil to remove the setting.
     let value: String?
 
     /// The settings that have a separate option, which checks the value.

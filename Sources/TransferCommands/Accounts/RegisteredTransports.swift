@@ -85,7 +85,7 @@ public struct RegisteredTransport: Sendable {
     /// The options of `transferq add` that affect uploads. `add` warns about the others, or rejects them if files could be lost.
     public var uploadOptions: UploadOptions
 
-    /// The names and versions of the libraries it uses, for `transferq doctor`.
+    /// The names and versions of the libraries that the transport uses, for `transferq doctor`.
     public var libraries: [String]
 
     /// Creates a description of a transport.

@@ -13,7 +13,7 @@ import TransferKit
 struct Agent {
     let common: CommonOptions
     let jobs: Int?
-    /// Reports to the process that started the agent and waits until it is ready; nil in the foreground.
+    /// Reports to the process that started the agent, which waits until the agent is ready; nil in the foreground.
     let starter: AgentStarter?
 
     /// Runs the agent until a signal or another command ends it. Returns after the queue has shut down.

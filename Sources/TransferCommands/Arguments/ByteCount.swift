@@ -20,7 +20,7 @@ struct ByteCount: ExpressibleByArgument {
         self.bytes = bytes
     }
 
-    /// The limit in bytes. The number 0 means no limit, which is nil.
+    /// The limit in bytes, or in bytes per second for a rate; nil (no limit) if the argument is 0.
     var limit: Int64? { bytes == 0 ? nil : bytes }
 }
 

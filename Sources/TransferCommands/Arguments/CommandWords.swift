@@ -13,7 +13,7 @@ enum CommandWords {
             throw CommandFailure(.usage, "\(first) needs a command. See: transferq help")
         }
         var words = arguments[...]
-        // Also skips "help help".
+        // Skips every leading "help", also in "help help".
         while words.first == "help" { words = words.dropFirst() }
         var path = ""
         var commands = RootCommand.configuration.subcommands

@@ -38,12 +38,12 @@ extension CommonOptions {
         return logLevel(verbosity: verbosity)
     }
 
-    /// Whether a word is one of these options.
+    /// Whether a word is a common option.
     static func isCommonOption(_ word: String) -> Bool {
         ["--store", "--json", "--verbose"].contains(word) || word.hasPrefix("--store=") || word.wholeMatch(of: /-v+/) != nil
     }
 
-    /// Moves these options after the command, where the parser expects them, so that `transferq --store DIR list` works.
+    /// Moves common options after the command, where the parser expects them, so that `transferq --store DIR list` works.
     static func movingAfterCommand(_ arguments: [String]) -> [String] {
         var rest = arguments[...]
         var leading: [String] = []

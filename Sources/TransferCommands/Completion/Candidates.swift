@@ -31,7 +31,8 @@ enum Candidates {
 
     /// Looks up completions in the queue.
     ///
-    /// The shell must stay responsive, so this returns none if there is no queue yet, or if its owner does not answer within a second.
+    /// The shell must stay responsive, so this method returns no completions if there is no queue yet, or if its owner does not answer within a
+    /// second.
     private static func find(
         _ words: [String], _ prefix: String, in lookUp: (any ControllableQueue) async throws -> [String]
     ) async -> [String] {

@@ -3,7 +3,8 @@ import TransferKit
 
 /// Connects to the endpoints of accounts.
 enum EndpointCheck {
-    /// Checks all endpoints of the accounts concurrently. The findings are in the order of the accounts.
+    /// Checks all endpoints of the accounts concurrently. Findings about blocked accounts come first, then the findings about endpoints, each in the
+    /// order of the accounts.
     ///
     /// - Parameter limit: The time limit for each endpoint.
     static func findings(

@@ -10,7 +10,7 @@ actor BarProgress: ProgressDisplay {
     private let terminal: Terminal
     private let bars: BarLayout
     private var running: [(id: SessionID, name: String, statistics: SessionStatistics)] = []
-    /// The names of unfinished sessions. They are still needed after ``running``, because a session leaves it before its end is reported.
+    /// The names of unfinished sessions. A session leaves ``running`` before its end is reported, but the report needs its name.
     private var names: [SessionID: String] = [:]
     private var total = RunTotal()
     private var scrolled: [String] = []
@@ -30,7 +30,7 @@ actor BarProgress: ProgressDisplay {
     func show(_ event: QueueEvent) async {
         switch event.kind {
         case .didActivate(let id), .didStartRunning(let id):
-            // A session resumed after a pause kept its slot, so only didStartRunning reports it.
+            // A session that resumes after a pause has kept its slot, so no didActivate precedes its didStartRunning.
             guard let status = try? await queue.status(of: id) else { return }
             names[id] = status.name
             run(status)
@@ -113,7 +113,7 @@ actor BarProgress: ProgressDisplay {
         case .waiting: total.expect(session.id, session.statistics)
         case .running: run(session)
         case .paused:
-            // When it resumes, no other event provides the name.
+            // Lines about a paused session need its name.
             names[session.id] = session.name
             setAside(session.id)
         case .held, .cancelled: setAside(session.id)
@@ -167,7 +167,7 @@ actor BarProgress: ProgressDisplay {
         let lines = scrolled
         scrolled = []
         let (width, height) = terminal.size
-        // Lines above the screen can't be redrawn.
+        // Lines that have scrolled off the screen can't be redrawn, so the bars must fit on it.
         let room = max(0, height - 2)
         let shown = running.count > room ? max(0, room - 1) : running.count
         var footer = running.prefix(shown).map { bars.line($0.name, $0.statistics, width: width) }

@@ -48,7 +48,8 @@ struct ForegroundRun {
         let blocked = await queue.accounts().filter { $0.block != nil && $0.sessions > 0 }
         let waiting = remaining.waiting > 0 ? await firstWaiting(of: remaining) : []
         let removalsDue = signals.isReceived ? 0 : (try? await queue.statistics().removalsDue) ?? 0
-        // Sessions with a later start time, and sessions that wait for them, need no user action. Started sessions must complete.
+        // Sessions with a later start time, and sessions that wait for them, need no user action. This does not apply to sessions that have started,
+        // because the run must complete them.
         let startsAutomatically =
             end == .whenNothingCanStart && remaining.mode == .running && !remaining.isIdle && blocked.isEmpty
             && waiting.allSatisfy { $0.startedAt == nil }

@@ -31,7 +31,7 @@ struct TerminationSignals {
         sources = ([SIGINT, SIGTERM] + (hangUp ? [SIGHUP] : [])).compactMap { number in
             // A dispatch source also receives ignored signals. Until the source is set up, an ignored signal can't end the process.
             let before = signal(number, SIG_IGN)
-            // The process was started by nohup(1) to outlive its terminal.
+            // If SIGHUP was already ignored, nohup(1) started this process to outlive its terminal.
             if number == SIGHUP, Self.isIgnoring(before) { return nil }
             let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
             source.setEventHandler {

@@ -20,7 +20,7 @@ struct AdmissionCheck {
         transports[endpoint]?.uploadOptions ?? RegisteredTransport.UploadOptions()
     }
 
-    /// Checks the sessions' options, by the rules of the queue.
+    /// Checks the sessions' options, as the queue does when it adds sessions.
     ///
     /// - Throws: A `CommandFailure` if no endpoint can perform the sessions.
     func check(for direction: TransferDirection) throws(CommandFailure) {
@@ -69,7 +69,7 @@ struct AdmissionCheck {
         return ["--overwrite always has no effect: \(reason)."]
     }
 
-    /// Checks files with the same remote name, by the rules of the queue.
+    /// Checks files with the same remote name, as the queue does when it adds sessions.
     ///
     /// - Returns: A warning for the user.
     /// - Throws: A `CommandFailure` if one of the files would be lost.

@@ -64,7 +64,7 @@ struct ListCommand: AsyncParsableCommand {
             }
             hasPrinted = true
             await output.write(lines)
-            // Listing sessions moves unreadable ones to quarantine, so the count comes after the listing.
+            // Listing sessions moves unreadable sessions to quarantine, so the count comes after the listing.
             return (found, table, await Self.quarantinedCount(queue))
         }
         if let notice = QuarantineCommand.notice(quarantined) { await terminal.write("transferq: \(notice)") }

@@ -30,7 +30,7 @@ struct RemoteNaming {
 
     /// The remote name of a file or folder. Blocks for a path that ends with `.` or `..`.
     ///
-    /// - Returns: Nil for a missing file. The queue reports it together with all other unreadable files.
+    /// - Returns: Nil for a missing file. The queue reports the file together with all other unreadable files.
     func destination(of source: FilePath) throws(TransferError) -> RemotePath? {
         var name = Self.lastComponent(source)
         if [[], Self.dot, Self.dot + Self.dot].contains(name) { name = Self.resolved(source).map(Self.lastComponent) ?? [] }

@@ -47,8 +47,8 @@ extension RemoteTransferQueue {
 
     /// Connects, sends a request, and receives the greeting of the owner. The response follows.
     ///
-    /// If the owner closes the connection before it reads anything, it is exiting, has too many clients, or timed out while this process was not
-    /// scheduled. This method then repeats the request until the owner has exited or the timeout has passed.
+    /// If the owner closes the connection before it reads anything, the owner is exiting, has too many clients, or timed out while this process was
+    /// not scheduled. This method then repeats the request until the owner has exited or the timeout has passed.
     func begin(_ request: ControlRequest, after parts: [StagedPart] = []) async throws -> ControlConnection {
         let deadline = ContinuousClock.now + timeout
         while true {

@@ -55,7 +55,7 @@ struct ControlClient: Sendable {
         let isDone = Locked(false)
         connection.sendHeartbeats(while: { isDone.withLock { !$0 } }) { [weak connection] in
             connection?.interrupt()
-            // A request that only waits might never end, and would occupy a client's slot.
+            // A request that only waits might never end, and its client would count towards the limit of clients.
             if request.isWait { work.cancel() }
         }
         await work.value

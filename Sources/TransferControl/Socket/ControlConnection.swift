@@ -8,7 +8,8 @@ import TransferKit
 /// A message consists of a length in four big-endian bytes, followed by JSON of that length. An empty message is a heartbeat, sent while a request is
 /// in progress. The methods block on a dispatch queue of the connection.
 actor ControlConnection {
-    /// The largest message in bytes. Only a session's context, whose size the app chooses, can exceed it.
+    /// The largest message in bytes. Large requests and lists are split into several messages. A single large value, such as a session's context, can
+    /// exceed the limit.
     static let messageLimit = 8 << 20
     /// The interval of heartbeats.
     private static let heartbeatSeconds = 2

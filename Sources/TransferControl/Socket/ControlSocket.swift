@@ -10,7 +10,7 @@ import TransferCore
 
 /// A connected socket that never blocks, except in ``wait(for:_:)``.
 ///
-/// Only one thread may use it at a time, except for ``interrupt()``, which any thread may call.
+/// Only one thread may use it at a time, except for ``interrupt()`` and ``isAbandoned``, which any thread may use at any time.
 final class ControlSocket: Sendable {
     /// The descriptor; nil after it is closed, because the system can then reuse the number for another file.
     private let descriptor: Locked<CInt?>

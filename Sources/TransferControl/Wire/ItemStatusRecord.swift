@@ -16,7 +16,7 @@ struct ItemStatusRecord: Codable, Sendable {
     var checksum: String?
     var partialExpiresAt: Date?
     var answer: ServerAnswer?
-    /// Nil from owners of older versions, which have no warnings.
+    /// Nil if the queue's owner is an older version that does not report warnings.
     var warnings: [String]?
     var error: TransferError?
 

@@ -31,7 +31,7 @@ public struct AttemptOptions: Hashable, Sendable {
     /// The maximum number of bytes in one request, 1 or more; nil for no limit.
     public var chunkSize: Int64?
 
-    /// The number of parallel segments of a large file, 1 to 64.
+    /// The maximum number of parallel segments of a large file, 1 to 64.
     public var parallel: Int
 
     /// The policy for an existing remote file, for uploads by transports that choose remote names. For downloads, see

@@ -14,14 +14,14 @@ public struct AttemptReporter: Sendable {
     /// Creates a reporter. For the queue and tests of transports.
     ///
     /// - Parameters:
-    ///   - progress: Must not block: transports call it inside a C library's event loop.
-    ///   - checkpoint: Returns once the checkpoint is durable.
-    ///   - allowance: Must not block.
-    ///   - total: Must not block.
-    ///   - activity: Must not block.
-    ///   - record: Must not block.
-    ///   - wait: Must not block.
-    ///   - answer: Must not block.
+    ///   - progress: Called by ``report(sent:confirmed:)``. Must not block, because transports call it inside a C library's event loop.
+    ///   - checkpoint: Called by ``save(_:)``. Returns once the checkpoint is durable.
+    ///   - allowance: Called by ``allowance(upTo:)``. Must not block.
+    ///   - total: Called by ``report(total:)``. Must not block.
+    ///   - activity: Called by ``reportActivity()``. Must not block.
+    ///   - record: Called by ``reportRecord()``. Must not block.
+    ///   - wait: Called by ``reportWaiting()``. Must not block.
+    ///   - answer: Called by ``reportAnswer()``. Must not block.
     public init(
         progress: @escaping @Sendable (_ sent: Int64, _ confirmed: Int64) -> Void,
         checkpoint: @escaping @Sendable (Checkpoint) async throws -> Void,
@@ -79,8 +79,8 @@ public struct AttemptReporter: Sendable {
 
     /// Reports that the other end records each successful attempt, as the handler of a form can. Call it before the attempt ends.
     ///
-    /// The queue then stores the completion of the file before it starts the next file. If the process is killed before that, the file is sent a
-    /// second time.
+    /// The queue then stores the completion of the file before it starts the next file. If the process is killed before the completion is stored, the
+    /// file is sent a second time.
     public func reportRecord() {
         recordHandler()
     }

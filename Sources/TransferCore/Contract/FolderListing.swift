@@ -14,7 +14,7 @@ public protocol FolderListing: Transport {
     ///
     /// **Errors.** The rules of ``Transport/perform(_:reporting:)`` apply. Rethrow errors of `receive` unchanged. If the folder does not exist, or is
     /// a file, throw an error of the class ``FailureClass/permanent`` with the code ``TransferError/Code/noSuchRemoteFile``. After an error, the
-    /// queue discards the received entries. It then lists the folder again, or fails it.
+    /// queue discards the received entries. It then lists the folder again, or the folder fails.
     ///
     /// If an attempt for a file finds a folder, throw an error of the class ``FailureClass/permanent`` with the code ``TransferError/Code/isFolder``:
     /// the queue then lists the folder.

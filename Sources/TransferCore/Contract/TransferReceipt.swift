@@ -28,7 +28,7 @@ public struct TransferReceipt: Hashable, Sendable, Codable {
 
     /// Unneeded remote content that could not be removed yet, or nil. Never the file itself.
     ///
-    /// The queue asks the transport to discard this content later, also after a restart of the process. It is not stored with the receipt.
+    /// The queue asks the transport to discard this content later, also after a restart of the process. This property is not stored with the receipt.
     public var leftovers: Checkpoint?
 
     private enum CodingKeys: String, CodingKey {

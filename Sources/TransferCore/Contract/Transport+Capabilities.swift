@@ -2,7 +2,8 @@
 public protocol PartialDiscarding: Transport {
     /// Removes the incomplete remote content to which a checkpoint refers. Content that is already gone counts as removed.
     ///
-    /// The queue calls this method on a separate task that occupies no slot, and calls it again later if it throws.
+    /// The queue calls this method on a separate task that does not count towards the limits for running sessions, and calls it again later if it
+    /// throws.
     ///
     /// - Throws: A ``TransferError``. The class ``FailureClass/unsupported`` means that a retry is useless.
     func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws
@@ -12,7 +13,8 @@ public protocol PartialDiscarding: Transport {
 public protocol EndpointValidating: Transport {
     /// Checks an endpoint's address, settings and kinds of credentials, as an attempt would before it connects.
     ///
-    /// The queue calls this method when an account is saved, on the caller's executor. A misspelt setting then fails the save, not a later session.
+    /// The queue calls this method when an account is saved, on the caller's executor. Therefore, a misspelt setting fails the save, not a later
+    /// session.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/permanent`` or ``FailureClass/unsupported``.
     func validate(_ endpoint: Endpoint) throws(TransferError)
@@ -23,12 +25,12 @@ public protocol SessionValidating: Transport {
     /// Checks a session's options, as an attempt would before it connects: metadata, headers and settings.
     ///
     /// The queue calls this method on its own and on its callers' executors, before it stores a session and before the session's options or items
-    /// change. Invalid options then fail the caller's call, not the session. For an item with an existing upload, the options contain its
+    /// change. Therefore, invalid options fail the caller's call, not the session. For an item with an existing upload, the options contain its
     /// ``AttemptOptions/uploadURL``.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if another endpoint of the account could have the feature. One of the
     ///   class ``FailureClass/permanent`` if the session's files would fail at any endpoint; the queue then rejects the session. The message must
-    ///   name the option and the remedy, because the queue adds nothing to it.
+    ///   name the option and the remedy, because the queue adds nothing to the message.
     func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError)
 }
 
@@ -72,13 +74,13 @@ public struct EndpointReport: Hashable, Sendable {
     /// The negotiated protocol version.
     public var version: String?
 
-    /// The features of the server, by its names for them.
+    /// The features of the server, under the names that the server uses.
     public var features: [String]
 
     /// The largest accepted file, in bytes; nil if unreported.
     public var maximumSize: Int64?
 
-    /// Other limits, by the protocol's names for them, such as `packet` in bytes; empty if unreported.
+    /// Other limits, by their names in the protocol, such as `packet` in bytes; empty if unreported.
     public var limits: [String: Int64]
 
     /// The fingerprint of the server's verified host key, such as `SHA256:…`; nil if the protocol has no host keys.

@@ -15,8 +15,8 @@ public struct FailureClass: RawRepresentable, Hashable, Sendable, Codable, Custo
 
     /// A reset, a time-out, a stall, a busy server: the queue retries after a growing, random delay.
     public static let transient = FailureClass(rawValue: "transient")
-    /// No server responds with the protocol of this transport: the queue tries the account's next endpoint. If there is none, it reacts as for
-    /// ``transient``.
+    /// No server responds with the protocol of this transport: the queue tries the account's next endpoint. If there is no other endpoint, the queue
+    /// reacts as for ``transient``.
     public static let unreachable = FailureClass(rawValue: "unreachable")
     /// The server rejects the client's identity: the account is blocked until the user acts.
     public static let credentials = FailureClass(rawValue: "credentials")
@@ -28,7 +28,7 @@ public struct FailureClass: RawRepresentable, Hashable, Sendable, Codable, Custo
     public static let sourceChanged = FailureClass(rawValue: "sourceChanged")
     /// The local file vanished or can't be read.
     public static let sourceLost = FailureClass(rawValue: "sourceLost")
-    /// This machine lacks space or descriptors.
+    /// This machine lacks disk space, memory, threads or file descriptors.
     public static let noSpace = FailureClass(rawValue: "noSpace")
     /// The server lacks space or quota for the account.
     public static let remoteFull = FailureClass(rawValue: "remoteFull")

@@ -72,7 +72,7 @@ extension TransferError.Code {
     public static let stalled = Self(rawValue: "stalled")
     /// The server's identity can't be verified.
     public static let serverNotTrusted = Self(rawValue: "serverNotTrusted")
-    /// The server rejected a secret, or the secret can't be read.
+    /// The server or a proxy rejected the account's credentials, or requires credentials that the account does not have.
     public static let credentialsRejected = Self(rawValue: "credentialsRejected")
     /// The server accepts the credentials, but does not allow the request.
     public static let forbidden = Self(rawValue: "forbidden")

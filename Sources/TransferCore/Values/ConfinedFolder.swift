@@ -8,7 +8,7 @@ package import SystemPackage
 
 /// Opens files below a folder without ever leaving the folder through a symbolic link.
 ///
-/// Each component is opened in its parent folder without following links (openat(2), O_NOFOLLOW). Links that another process creates during this
+/// Each component is opened in its parent folder without following links (openat(2), O_NOFOLLOW). Links that another process creates during the call
 /// are not followed either. Only the path of the root folder, which the app chooses, can contain links.
 package enum ConfinedFolder {
     /// Opens the parent folder of an existing or future file. Blocks.

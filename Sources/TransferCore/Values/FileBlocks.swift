@@ -9,7 +9,7 @@ package enum FileBlocks {
     #if canImport(Glibc)
         private typealias Function = @convention(c) (CInt, CInt, off_t, off_t) -> CInt
 
-        /// fallocate(2). glibc has it since 2.10 but declares it only for GNU programs, so Swift does not import it.
+        /// fallocate(2). glibc has this function since 2.10, but declares it only with `_GNU_SOURCE`, so Swift does not import it.
         private static let fallocate: Function? = {
             guard let symbol = unsafe dlsym(nil, "fallocate64") else { return nil }
             // The symbol is a function with these parameters on each platform that has it; off64_t is Swift's off_t.
@@ -29,7 +29,7 @@ package enum FileBlocks {
 
     /// Reserves the blocks for the first bytes of a file. Does nothing if the system or the file system can't.
     ///
-    /// - Throws: `Errno.noSpace` if the disk or the user's quota has too few blocks. None of them stays reserved.
+    /// - Throws: `Errno.noSpace` if the disk or the user's quota has too few blocks. In this case, no block stays reserved.
     package static func reserve(_ file: FileDescriptor, _ bytes: Int64) throws(Errno) {
         #if canImport(Glibc)
             guard let fallocate else { return }

@@ -1,8 +1,8 @@
-/// A relative path below an endpoint's folder that can't leave it.
+/// A relative path below an endpoint's folder that can't leave the folder.
 ///
 /// Names are bytes, as on the file systems of both ends. They can be invalid UTF-8, and are not normalised.
 public struct RemotePath: Hashable, Sendable, CustomStringConvertible {
-    /// The path's bytes: components separated by `/`, without a leading or trailing one.
+    /// The path's bytes: components separated by `/`, without a leading or trailing slash.
     public let bytes: [UInt8]
 
     /// Creates a path from bytes.

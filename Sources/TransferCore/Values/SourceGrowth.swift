@@ -2,8 +2,8 @@ import Locking
 
 /// The state of a growing source: an upload source whose bytes arrive during the upload.
 ///
-/// The queue writes an app's stream to a file in its spool, and reports here how far that file is readable. A transport reads the file and this
-/// state. Call the methods from any thread; none blocks.
+/// The queue writes an app's stream to a file in its storage folder, and reports here how far that file is readable. A transport reads the file and
+/// this state. Call the methods from any thread; none blocks.
 ///
 /// The app's producer waits while it is too far ahead of the confirmed bytes. If the server confirms bytes only at the end of a request, the
 /// transport must end its request when nothing is readable, instead of waiting for more. The queue may free the disk blocks of confirmed bytes, which
@@ -100,7 +100,8 @@ public final class SourceGrowth: Sendable {
         throw CancellationError()
     }
 
-    /// Waits until all bytes before an offset are readable, or the source is complete or failed. Up to there, the producer needs no confirmations.
+    /// Waits until all bytes before an offset are readable, or the source is complete or failed. The producer reaches this offset without waiting for
+    /// confirmations.
     ///
     /// For a transport whose server requires that many bytes in one request.
     ///
@@ -110,7 +111,7 @@ public final class SourceGrowth: Sendable {
         try await waitUntilReadable(at: end - 1)
     }
 
-    /// Waits until the source is complete or failed. The producer needs no confirmations to get there, so the whole source is then on disk.
+    /// Waits until the source is complete or failed. The producer does not wait for confirmations, so the whole source is on disk afterwards.
     ///
     /// For a transport whose server needs the length before the first byte.
     ///

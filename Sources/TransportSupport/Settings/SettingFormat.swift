@@ -2,7 +2,7 @@ import TransferCore
 
 /// The format of a setting's text: parses values, and writes them.
 package struct SettingFormat<Value>: Sendable {
-    /// The end of an error after "write", such as "true or false".
+    /// The text after "write" in an error, such as "true or false".
     private let expected: String
     /// Whether errors must not show the text.
     private let isSecret: Bool
@@ -11,7 +11,7 @@ package struct SettingFormat<Value>: Sendable {
     let text: @Sendable (Value) -> String
 
     /// - Parameters:
-    ///   - expected: The end of an error after "write", such as "true or false".
+    ///   - expected: The text after "write" in an error, such as "true or false".
     ///   - isSecret: Whether errors must not show the text.
     ///   - parse: Returns nil for an invalid text.
     ///   - text: Returns the text of a value.
@@ -81,7 +81,7 @@ extension SettingFormat<String> {
 
     /// A text that is not empty and has no NUL.
     ///
-    /// - Parameter expected: The end of an error after "write".
+    /// - Parameter expected: The text after "write" in an error.
     package static func text(_ expected: String) -> Self {
         Self(expected, parse: { $0.isEmpty || $0.utf8.contains(0) ? nil : $0 }, text: { $0 })
     }
@@ -96,7 +96,7 @@ extension SettingFormat<[String]> {
     /// A list with one entry per line. No entry is empty.
     ///
     /// - Parameters:
-    ///   - expected: The end of an error after "write".
+    ///   - expected: The text after "write" in an error.
     ///   - isValid: Checks an entry.
     package static func lines(_ expected: String, where isValid: @escaping @Sendable (String) -> Bool = { _ in true }) -> Self {
         Self(expected) { text in

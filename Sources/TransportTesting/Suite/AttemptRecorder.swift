@@ -16,7 +16,7 @@ final class AttemptRecorder: Sendable {
         var allowance: Int?
     }
 
-    /// Opens when the attempt requests more bytes than its allowance. The attempt is then certainly running.
+    /// Opens when the attempt requests bytes after it has used up its allowance. Checks wait for it to be sure that the attempt is running.
     let exhausted = Latch()
     private let state: Locked<State>
     private let onSave: @Sendable (Checkpoint) async throws -> Void

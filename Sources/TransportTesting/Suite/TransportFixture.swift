@@ -41,7 +41,7 @@ public protocol TransportFixture: Sendable {
     /// Returns whether the other end has a file and considers it complete.
     func isComplete(_ path: RemotePath) async throws -> Bool
 
-    /// Breaks the connection of the next attempt that transfers this many bytes, once, after the last of these bytes. The server stores them.
+    /// Breaks the connection of the next attempt that transfers this many bytes, once, after the last of these bytes. The server stores these bytes.
     func cut(afterBytes bytes: Int64) async throws
 }
 

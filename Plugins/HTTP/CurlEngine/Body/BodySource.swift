@@ -5,7 +5,7 @@ enum BodySource {
     case file(FileBody)
     /// `remaining` is nil for an unknown length.
     case stream(StreamBody, remaining: Int64?)
-    /// The remaining sources. The first one is never exhausted.
+    /// The remaining sources. The first source always has bytes left.
     case sequence([BodySource])
 
     /// Returns how many bytes, at most `limit`, can be read now.
@@ -28,7 +28,7 @@ enum BodySource {
         }
     }
 
-    /// Fills a buffer. Its size must not exceed the number of bytes that ``availability(upTo:)`` returned.
+    /// Fills a buffer. The buffer's size must not exceed the number of bytes that ``availability(upTo:)`` returned.
     mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> FileBody.Read {
         switch self {
         case .none:

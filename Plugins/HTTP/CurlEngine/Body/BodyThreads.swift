@@ -5,7 +5,7 @@ import TransportSupport
 struct BodyThreads {
     let mailbox: LoopMailbox
     let readers: ReaderThreads
-    /// The threads that write downloads for which the caller passes no threads.
+    /// The shared writer threads, for downloads whose caller passes no threads of its own.
     let writers: WorkerThreads
     private let extraChunks = ChunkAllowance()
 
@@ -20,7 +20,8 @@ struct BodyThreads {
         try source(pending.request.body, of: pending.id, showing: pending.request.observeBody)
     }
 
-    /// - Parameter observe: Called on reader threads. It sees all bytes only if no bytes are read on the loop's thread.
+    /// - Parameter observe: Called on reader threads with the bytes of file bodies. If it is set, reader threads read all bytes of a file, so it sees
+    ///   every byte.
     private func source(
         _ body: HTTPBody, of id: PendingRequest.ID, showing observe: (@Sendable (RawSpan) -> Void)?
     ) throws(CurlEngineError) -> BodySource {

@@ -16,7 +16,7 @@ struct FileChunk: Sendable {
     let storage: TransferBuffer
     /// The number of bytes to read.
     let limit: Int
-    /// The number of bytes of the storage that the chunk fills.
+    /// The number of bytes that were read into the storage.
     var count = 0
     /// The error number of a failed read, or 0.
     var errorNumber: CInt = 0
@@ -27,12 +27,12 @@ final class FileBody {
     /// The result of a read.
     enum Read {
         case bytes(Int)
-        /// A reader thread is reading. It then calls ``receive(_:)``.
+        /// A reader thread is reading a chunk. The loop then passes the chunk to ``receive(_:)``.
         case later
         case failed(TransferError)
     }
 
-    /// Small enough to have many transfers in parallel.
+    /// Small enough to run many transfers concurrently.
     private static let chunkSize = 256 * 1024
     /// The number of bytes that the system should read ahead after a chunk that was not cached.
     private static let readAheadSize = 8 * 1024 * 1024

@@ -22,7 +22,7 @@ public final class HTTPBodyStream: Sendable {
         var failure: (any Error)?
         /// Whether the stream belongs to a request.
         var isTaken = false
-        /// Whether that request has ended.
+        /// Whether the stream's request has ended.
         var isAbandoned = false
         var wake: (@Sendable () -> Void)?
         var isWakeWanted = false

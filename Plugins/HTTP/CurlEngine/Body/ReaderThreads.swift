@@ -1,8 +1,9 @@
 package import TransportSupport
 
-/// The threads that read bytes outside the page cache. Each device has its own, so a disk that hangs does not delay files on another one.
+/// The threads that read bytes outside the page cache. Each device has its own threads, so a hanging disk does not delay files on other devices.
 package struct ReaderThreads: Sendable {
-    /// Whether the engine's thread reads cached bytes itself. The system may cache bytes at any time, even as a result of the check.
+    /// Whether the engine's thread reads cached bytes itself. Tests set it to false to force reads on reader threads, because the system may cache
+    /// bytes at any time.
     let readsCachedFilesDirectly: Bool
     private let find: @Sendable (FileReader) -> WorkerThreads
 

@@ -32,7 +32,7 @@ final class StreamBody {
         }
     }
 
-    /// Fills a buffer. Its size must not exceed the number of bytes that ``availability()`` returned.
+    /// Fills a buffer. The buffer's size must not exceed the number of bytes that ``availability()`` returned.
     func read(into buffer: UnsafeMutableRawBufferPointer) {
         unsafe pieces[piece].withUnsafeBytes { bytes in
             unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[position..<position + buffer.count]))

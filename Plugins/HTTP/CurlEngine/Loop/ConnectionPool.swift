@@ -1,7 +1,7 @@
 import CCurl
 import TransferCore
 
-/// The options that must be equal for requests to share a connection: all of them, including secrets.
+/// The key of a connection pool: all connection options, including secrets. Requests share connections only if their keys are equal.
 ///
 /// libcurl itself compares most options, but not all. In version 7.88, a request without an interface reuses a connection that is bound to one, a
 /// request for HTTP/2 reuses an HTTP/1.1 connection, and the key of a client certificate is ignored.
@@ -33,7 +33,7 @@ struct ConnectionKey: Hashable {
 @safe final class ConnectionPool {
     /// libcurl's share object. Its connections close when it is freed.
     let share: UnsafeMutableRawPointer
-    /// The number of the last use. Uses are counted over all pools of the engine.
+    /// The value of the loop's use counter when the pool was last used. It orders the pools by recency.
     fileprivate var lastUse: UInt64 = 0
     /// The number of transfers that use the pool.
     fileprivate var users = 0
@@ -53,7 +53,7 @@ struct ConnectionKey: Hashable {
     }
 }
 
-/// The pools of one engine.
+/// The pools of one loop.
 struct ConnectionPools {
     /// The maximum number of unused pools. Beyond it, the least recently used pool is dropped with its connections.
     static let maximumIdle = 8
@@ -72,7 +72,7 @@ struct ConnectionPools {
         return pool
     }
 
-    /// Gives a pool back, after the transfer's handle has stopped using it.
+    /// Ends a transfer's use of a pool. The transfer's handle must no longer use the pool.
     mutating func giveBack(_ pool: ConnectionPool) {
         pool.users -= 1
         let idle = pools.filter { $0.value.users == 0 }

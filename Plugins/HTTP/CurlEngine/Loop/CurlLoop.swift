@@ -144,7 +144,7 @@ import TransportSupport
     }
 
     private func release(_ handle: EasyHandle, _ pool: ConnectionPool, isClean: Bool) {
-        // The handle stops using the pool when it is given back, so it comes first.
+        // The handle must be given back first, because that ends its use of the pool.
         handles.giveBack(handle, isClean: isClean)
         pools.giveBack(pool)
     }
@@ -202,7 +202,7 @@ import TransportSupport
             var context: UnsafeMutableRawPointer?
             unsafe ccurl_getinfo_pointer(message.pointee.easy_handle, CURLINFO_PRIVATE, &context)
             guard let id = unsafe Transfer.from(context)?.pending.id, let transfer = transfers.removeValue(forKey: id) else { continue }
-            // Taken before the handle is removed, which closes its socket.
+            // The socket must be taken first, because removing the handle closes it.
             let result = transfer.pending.isSocket ? transfer.result(code) : nil
             unsafe curl_multi_remove_handle(multi, transfer.handle.pointer)
             if let result { complete(transfer, result) } else { finish(transfer, code) }

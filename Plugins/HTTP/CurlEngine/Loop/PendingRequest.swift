@@ -41,9 +41,9 @@ struct PendingRequest: Sendable {
     let purpose: Purpose
     let pacing: (@Sendable (Int) -> Allowance)?
     let progress: (@Sendable (Int64) -> Void)?
-    /// Set before the cancellation command is posted, which can happen before the request itself is posted.
+    /// Whether the request was cancelled. The cancellation command can reach the loop before the request does.
     let isCancelled: Locked<Bool>
-    /// The lane of the request; nil for the shared loop.
+    /// The lane that runs the request, and the request's use of the lane; nil for the shared loop.
     let lane: (lane: DownloadLane, turn: DownloadLane.Turn)?
     let outcome: Once<Outcome>
 

@@ -54,7 +54,7 @@ extension Transfer {
         }
     }
 
-    /// - Returns: The number of accepted bytes. If it is not the number of all bytes, the transfer ends or pauses (CURLOPT_WRITEFUNCTION(3)).
+    /// - Returns: The number of accepted bytes. If not all bytes were accepted, the transfer ends or pauses (CURLOPT_WRITEFUNCTION(3)).
     private func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
         guard download?.isAccepted == true else { return unsafe response.addBody(bytes) ? bytes.count : 0 }
         switch unsafe download?.take(bytes) {

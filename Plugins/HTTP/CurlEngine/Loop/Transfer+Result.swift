@@ -92,7 +92,7 @@ extension Transfer {
 }
 
 extension CurlEngineError {
-    /// Whether the error is about connecting, so no request could be sent over that connection.
+    /// Whether connecting failed, so that no request was sent over the new connection.
     fileprivate var isOfConnecting: Bool {
         [.hostNotFound, .refused, .timedOut, .tlsNotTrusted, .tlsFailed, .proxyRefused, .outOfResources].contains(kind)
     }

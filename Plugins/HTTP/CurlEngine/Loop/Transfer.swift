@@ -39,7 +39,7 @@ import TransferCore
         unsafe curl_slist_free_all(headerList)
     }
 
-    /// Whether fields follow the body of the request.
+    /// Whether the request has trailers, the header fields after its body.
     var hasTrailers: Bool { pending.request.trailers != nil }
 
     /// Returns the transfer that libcurl passed to a callback. It is valid while the loop retains it, until its handle is reset.
@@ -58,7 +58,7 @@ import TransferCore
     private func configure(_ configuration: CurlEngine.Configuration) throws(CurlEngineError) {
         let request = pending.request
         handle.set(CURLOPT_NOSIGNAL, 1)
-        // Otherwise, removing a handle would wait for its DNS lookup, which stops all transfers.
+        // Otherwise, removing a handle would wait for its DNS lookup and stall all transfers.
         handle.set(CURLOPT_QUICK_EXIT, 1)
         handle.set(CURLOPT_DISALLOW_USERNAME_IN_URL, 1)
         handle.set(CURLOPT_EXPECT_100_TIMEOUT_MS, 300)
@@ -93,7 +93,7 @@ import TransferCore
 
     private func setHeaders(_ request: HTTPRequest) throws(CurlEngineError) {
         for header in request.headers {
-            // With a semicolon, libcurl sends a header without a value; without it, libcurl removes the header (CURLOPT_HTTPHEADER(3)).
+            // With a semicolon, libcurl sends a header without a value. With a colon and no value, it removes the header (CURLOPT_HTTPHEADER(3)).
             try appendHeader(header.value.isEmpty ? "\(header.name);" : "\(header.name): \(header.value)")
         }
         // Set in both cases. Otherwise, libcurl decides by the size of the body.

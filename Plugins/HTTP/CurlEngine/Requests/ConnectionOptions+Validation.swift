@@ -7,7 +7,7 @@ import TransferCore
 #endif
 
 extension ConnectionOptions {
-    /// Rejects values that libcurl would interpret in another way.
+    /// Rejects values that libcurl would silently misinterpret.
     package func validate() throws(CurlEngineError) {
         for key in pinnedPublicKeys {
             guard key.utf8.count == 44, key.hasSuffix("="), key.utf8.allSatisfy(isBase64Byte) else {

@@ -1,4 +1,5 @@
-/// One HTTP request. The engine does not follow redirects and does not retry it.
+/// One HTTP request. The engine does not follow redirects or retry requests. However, libcurl repeats a `GET`, `HEAD`, `OPTIONS` or `DELETE` if a
+/// reused connection closes before the response.
 public struct HTTPRequest: Sendable {
     /// The method, in upper case, for example `PATCH`.
     public var method: String
@@ -30,7 +31,7 @@ public struct HTTPRequest: Sendable {
     /// have seen more bytes than were sent.
     public var observeBody: (@Sendable (_ bytes: RawSpan) -> Void)?
 
-    /// A file with the certificates (PEM) to trust instead of the system's. The property of the same name in ``connection``.
+    /// A file with the certificates (PEM) to trust instead of the system's. Same as the property of ``connection`` with this name.
     public var certificateAuthorityFile: String? {
         get { connection.certificateAuthorityFile }
         set { connection.certificateAuthorityFile = newValue }

@@ -51,6 +51,6 @@ public struct RequestInfo: Sendable {
 public typealias HeaderHook = @Sendable (_ request: RequestInfo, _ headers: HTTPHeaders) async throws -> HTTPHeaders
 
 extension TransferError.Code {
-    /// An app set a reserved header.
+    /// An app's header hook changed a reserved header.
     public static let invalidHeader = Self(rawValue: "invalidHeader")
 }

@@ -2,8 +2,8 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// A loop for one download at a time. The sink writes on the loop's own thread, so no other thread must be woken. A sink that hangs blocks only this
-/// thread.
+/// A lane: a loop for one download at a time. The sink writes on the loop's own thread, so no other thread must be woken. A sink that hangs blocks
+/// only this thread.
 final class DownloadLane: Sendable {
     /// One download's use of a lane.
     final class Turn: Sendable {
@@ -20,7 +20,7 @@ final class DownloadLane: Sendable {
 
         /// Notes that the sink starts to write.
         ///
-        /// - Throws: The reason why the caller no longer waits, if it does not.
+        /// - Throws: If the caller no longer waits, the reason for that.
         func beginWriting() throws {
             try state.withLock { state in
                 if let end = state.end { throw end }
@@ -48,7 +48,7 @@ final class DownloadLane: Sendable {
         self.mailbox = mailbox
     }
 
-    /// - Returns: nil if the lane has another download.
+    /// - Returns: The download's use of the lane; nil if another download uses it.
     func take(for outcome: Once<PendingRequest.Outcome>) -> Turn? {
         turn.withLock { present in
             guard present == nil else { return nil }

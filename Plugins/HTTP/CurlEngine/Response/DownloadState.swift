@@ -10,8 +10,8 @@ struct WriteChunk: Sendable {
     var failure: (any Error)?
 }
 
-/// Passes the body of a response to a sink. On a lane, it writes on the loop's own thread. Otherwise, a writer thread writes chunks while the loop
-/// gathers the next ones, so neither thread waits for the other if both are about equally fast. Confined to the loop's thread.
+/// Passes the body of a response to a sink. On a lane (``DownloadLane``), it writes on the loop's own thread. Otherwise, a writer thread writes
+/// chunks while the loop gathers the next ones, so neither thread waits for the other if both are about equally fast. Confined to the loop's thread.
 struct DownloadState {
     /// The result when libcurl offers bytes.
     enum Take {

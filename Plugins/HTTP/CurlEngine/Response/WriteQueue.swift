@@ -48,7 +48,7 @@ final class WriteQueue: Sendable {
 
     /// Requests a notification of the loop when at most `count` chunks are unwritten, or one has failed.
     ///
-    /// - Returns: Whether this is already the case. Then no notification follows.
+    /// - Returns: Whether this condition is already met. If so, no notification follows.
     func isWritten(downTo count: Int) -> Bool {
         state.withLock { state in
             let isSo = state.unwritten <= count || state.isClosed
@@ -57,10 +57,10 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// Writes chunks to the sink, including those that arrive in the process, until none is left or one fails. After some chunks, it returns so that
-    /// others can use the thread. Called on a writer thread.
+    /// Writes chunks to the sink, including chunks that arrive during the call, until none is left or one fails. Returns after at most
+    /// ``chunksAtOnce`` chunks, so that other downloads can use the thread. Called on a writer thread.
     ///
-    /// - Parameter callLoop: Called to notify the loop, if it requested that.
+    /// - Parameter callLoop: Notifies the loop. Called only if the loop has requested a notification.
     /// - Returns: Whether to request a writer thread again.
     func write(to sink: any HTTPResponseSink, callLoop: () -> Void) -> Bool {
         for _ in 0..<Self.chunksAtOnce {

@@ -3,8 +3,8 @@ import Locking
 
 /// Remembers which credentials each origin has accepted. After a 403, this distinguishes a forbidden file from wrong credentials.
 ///
-/// An account's credentials are the secrets that its endpoint references. Headers from the app's hook do not count: the hook may sign each request
-/// differently, and it renews rejected headers before a response counts. A server rejects wrong headers with 401, so a 403 says nothing about them.
+/// An account's credentials are the secrets that its endpoint references. Headers from the app's hook are not remembered: the hook may sign each
+/// request differently, and after a 401 or 403 it is called for new headers first.
 ///
 /// Stores hashes with a seed of this process, never secrets. The endpoint's address identifies the account.
 final class AcceptedCredentials: Sendable {

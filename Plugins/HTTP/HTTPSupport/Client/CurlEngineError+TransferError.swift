@@ -2,7 +2,7 @@ package import CurlEngine
 package import TransferCore
 
 extension CurlEngineError {
-    /// Whether the request can't have reached the server. There is then no need to ask the server what happened to it.
+    /// Whether the request certainly did not reach the server. The caller then need not query the server for the outcome.
     package var neverArrived: Bool {
         [
             .invalidRequest, .hostNotFound, .refused, .timedOut, .tlsNotTrusted, .tlsFailed, .certificateFileUnusable,
@@ -14,7 +14,7 @@ extension CurlEngineError {
     /// Converts the error of a request that got no response.
     ///
     /// - Parameters:
-    ///   - network: The network options. The message names those that can be the cause.
+    ///   - network: The network options. The message names the options that can be the cause.
     ///   - isEndpoint: Whether the request went to the endpoint's address. If the server there does not speak HTTP, the address is wrong.
     package func transferError(at origin: Origin, by network: NetworkOptions, isEndpoint: Bool) -> TransferError {
         var failure = transferError(at: origin, isEndpoint: isEndpoint)

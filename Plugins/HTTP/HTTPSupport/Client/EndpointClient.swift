@@ -27,8 +27,8 @@ package struct EndpointClient: Sendable {
 
     /// - Parameters:
     ///   - endpoint: The endpoint.
-    ///   - origin: The origin of its address.
-    ///   - userName: The user name in its address.
+    ///   - origin: The origin of the endpoint's address.
+    ///   - userName: The user name in the endpoint's address.
     ///   - options: The endpoint's options for requests.
     ///   - sessionHeaders: The headers of the session.
     ///   - provider: Supplies the secrets of the endpoint's credentials.

@@ -34,7 +34,7 @@ package struct EndpointCredentials {
         )
     }
 
-    /// Whether there are credentials for the server itself, rather than only for connections.
+    /// Whether any credential is sent to the server, as opposed to a client-key passphrase or a proxy password.
     package var areForServer: Bool { references.contains { !Self.connectionKinds.contains($0.kind) } }
 
     /// The warning to log before credentials are sent without encryption; nil if they are encrypted or absent.
@@ -44,7 +44,7 @@ package struct EndpointCredentials {
             "The credentials for \(origin) are sent without encryption, and anyone on the path can read them. Write https in the address."
     }
 
-    /// Reads the secrets for connections.
+    /// Reads the client-key passphrase and the proxy password.
     package func connectionSecrets() async throws -> (passphrase: Secret?, proxyPassword: Secret?) {
         var secrets: (passphrase: Secret?, proxyPassword: Secret?) = (nil, nil)
         for reference in references {

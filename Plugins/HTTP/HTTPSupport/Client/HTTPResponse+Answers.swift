@@ -37,7 +37,8 @@ extension HTTPResponse {
     }
 
     /// Whether a broken connection may have caused the response. If a connection closes in one direction before the whole request has arrived,
-    /// servers on SwiftNIO, Node and HAProxy call the request malformed. Repeating the request on another connection shows whether it really is.
+    /// servers on SwiftNIO, Node and HAProxy call the request malformed. Repeating the request on another connection shows whether the request really
+    /// is malformed.
     package var mayBeOfCutRequest: Bool { status == 400 && !refusesClientCertificate && !requiresTLS }
 
     /// The server's explanation of a rejection: the first line of a text, or the text of a page. nil if there is no explanation, or if it repeats a

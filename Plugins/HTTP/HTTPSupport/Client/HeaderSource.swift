@@ -15,7 +15,7 @@ package final class HeaderSource: Sendable {
         var lastRequest = 0
     }
 
-    /// The owner of a renewal that turned out to be unneeded. The numbers of requests start at 1.
+    /// The owner number of a renewal that turned out to be unneeded. Requests are numbered from 1.
     private static let noOwner = 0
 
     private let hook: HeaderHook

@@ -1,9 +1,9 @@
 import Locking
 package import TransferCore
 
-/// Remembers the deviations of servers that their responses showed. It lives as long as the transport and is never stored.
+/// Remembers the protocol deviations that servers showed in their responses. An instance lives as long as its transport and is never stored.
 package final class ServerQuirks: Sendable {
-    /// A file of an endpoint. Its URL can't identify it, because the query may contain a signature that differs each time.
+    /// The key of a file of an endpoint. The file's URL can't be the key, because the query may contain a signature that differs each time.
     package struct File: Hashable, Sendable {
         let endpoint: String
         let path: RemotePath
@@ -52,7 +52,7 @@ package final class ServerQuirks: Sendable {
 
     /// Notes that the server reported success before it had the whole file.
     ///
-    /// - Returns: The number of times that the server has done so for this transfer.
+    /// - Returns: The number of early successes that the server has reported for this transfer.
     package func noteEarlySuccess(_ transferID: String) -> Int {
         state.withLock { state in
             if state.earlySuccesses.count >= Self.maximumCount { state.earlySuccesses.removeAll() }

@@ -36,11 +36,11 @@ package struct DigestCheck: Sendable {
     func digest(of remote: RemoteFile?, of name: String) throws(TransferError) -> Checksum? {
         if let expected { return expected }
         if needsServer, remote?.digest == nil { throw mismatch(of: name) }
-        // Also used if the server sent it without being asked.
+        // The server's checksum is used even if it was not requested.
         return verification == .none ? nil : remote?.digest
     }
 
-    /// The error for a download with another checksum.
+    /// The error for a download whose checksum differs.
     func mismatch(of name: String) -> TransferError {
         TransferError(
             .resumeLost, .checksumMismatch,

@@ -19,7 +19,7 @@ final class DownloadPart: Sendable {
     /// The written bytes. After a sync, a checkpoint can confirm them.
     struct Extent {
         var received: ByteRanges
-        /// A position that grows with each written byte, wherever the byte is.
+        /// A position that grows with each written byte, wherever in the file the byte is.
         var mark: Int64
     }
 
@@ -56,8 +56,8 @@ final class DownloadPart: Sendable {
 
     /// - Parameters:
     ///   - writer: The part file of an earlier attempt; nil to start from the beginning.
-    ///   - known: The server's description of the file at that time.
-    ///   - received: The ranges that the part file has.
+    ///   - known: The server's description of the file when the earlier attempt wrote the part file.
+    ///   - received: The ranges that the part file contains.
     init(
         _ destination: DownloadDestination, isNamedByServer: Bool, continuing writer: FileWriter?, of known: RemoteFile?,
         having received: ByteRanges,

@@ -93,7 +93,7 @@ extension HTTPDownload {
         guard answer.response.status == 416, range.headerValue != nil else { throw answer.refusal }
         // An empty file has no first byte (RFC 9110, section 14.1.2).
         if part.version == nil { return part.plan { $0.add(.whole) } }
-        // The same version has no bytes after its last one (RFC 9110, section 15.5.17).
+        // If the version is the same and ends where the range begins, no bytes are missing (RFC 9110, section 15.5.17).
         let reported = RemoteFile(status: 416, headers: answer.response.headers)
         let isSame = part.version.map { !reported.differs(from: $0, answer.response.headers) } ?? false
         if range.end == nil, isSame, ContentRange(answer.response.headers)?.total == range.start { return }

@@ -49,7 +49,7 @@ final class RangeSink: HTTPResponseSink {
         return FileRange(start: state.position, end: end)
     }
 
-    /// Checks that all bytes arrived, after the response is complete.
+    /// Checks, after the response has ended, that all its bytes arrived.
     func checkEnd(of answer: HTTPResponse) throws(TransferError) {
         let (position, end) = state.withLock { ($0.position, $0.end) }
         guard let end, position != end else { return }
@@ -114,7 +114,8 @@ final class RangeSink: HTTPResponseSink {
             guard remote.validator != nil else { throw changed() }
             throw withoutRanges("only from its start")
         }
-        // A partial response has the same version header as that of the whole file (RFC 9110, section 15.3.7). Without it, the version is unknown.
+        // A partial response must have the same version header as a response with the whole file (RFC 9110, section 15.3.7). Without that header, the
+        // version is unknown.
         guard head.headers["ETag"] != nil || known.validator?.hasPrefix("\"") != true else {
             throw withoutRanges("in part but without its version")
         }

@@ -17,7 +17,7 @@ struct Authentication {
     private let deadline: Deadline
     private var offered: Set<String> = []
     private var attempts = 0
-    /// The rejected and the impossible attempts, for the error.
+    /// The rejected attempts, for the error; `obstacles` has the attempts that were not possible.
     private var refusals: [String] = []
     private var obstacles: [String] = []
 
@@ -79,7 +79,7 @@ struct Authentication {
         let keys: [HostKey]
         do throws(AgentClient.Failure) {
             client = try AgentClient(path: path, mailbox: secrets.mailbox)
-            // The client describes a timeout with its own error.
+            // The client reports a timeout with its own error, so the deadline's error is not used.
             keys = try client.identities(by: Deadline(in: settings.authentication.agentListTimeout, deadline.error))
         } catch {
             try checkWanted()

@@ -4,7 +4,7 @@ import TransportSupport
 
 /// Runs one channel on the connection's thread: opens it, moves its bytes, and closes it, without waiting.
 @safe final class ChannelPump {
-    /// The result of a turn.
+    /// The result of a turn, which is one call of ``advance(_:)``.
     enum Turn {
         /// The channel has no work until bytes arrive.
         case idle
@@ -46,7 +46,7 @@ import TransportSupport
     private var hasReportedEnd = false
     private var end = ChannelRequest.End()
 
-    /// The maximum number of bytes in one turn. Then other channels continue first.
+    /// The maximum number of bytes in one turn, after which the other channels have their turns.
     private static let bytesPerTurn = 1 << 20
     static let errorOutputLimit = 64 << 10
 

@@ -25,7 +25,7 @@ package final class SSHChannel: Sendable {
         self.mailbox = mailbox
     }
 
-    /// Makes the connection call ``SSHChannelHandler/bytesToSend()`` again. This is cheap. The handler's own methods do not need it.
+    /// Makes the connection call ``SSHChannelHandler/bytesToSend()`` again. This call is cheap. It is not needed within the handler's own methods.
     package func wake() {
         mailbox.wake()
     }

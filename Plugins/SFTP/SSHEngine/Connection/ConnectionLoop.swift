@@ -24,7 +24,7 @@ final class ConnectionLoop {
     private var stuck: ChannelPump?
     private var stuckSince = ContinuousClock.now
     private var lastAsked = ContinuousClock.now
-    /// The time at which the loop began to read bytes.
+    /// The time at which the loop last began to read bytes. While there are no channels, it does not read.
     private var listensSince = ContinuousClock.now
 
     private static let bufferSize = 256 << 10
@@ -184,7 +184,7 @@ final class ConnectionLoop {
     /// Sends a request to which every server responds, possibly with a rejection (RFC 4254, section 4).
     private func ask(_ session: SSHSession) throws(TransferError) {
         lastAsked = .now
-        // The library forgets a partly sent request and would then lose synchronization.
+        // If the socket accepted only part of the request, the library would forget the rest and lose synchronization.
         guard mailbox.isReady(session.socket, for: Int32(POLLOUT)) else { return }
         var seconds: CInt = 0
         let code = unsafe libssh2_keepalive_send(session.pointer, &seconds)

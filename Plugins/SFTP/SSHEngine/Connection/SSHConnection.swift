@@ -30,7 +30,7 @@ package final class SSHConnection: Sendable {
 
     /// Connects, verifies the server, and authenticates the user.
     ///
-    /// When the task is cancelled, returns immediately; a blocking call may continue for a while on the connection's thread.
+    /// When the task is cancelled, throws immediately; a blocking call may continue for a while on the connection's thread.
     ///
     /// - Parameters:
     ///   - way: Makes a socket that is connected to the server, and passes its ownership; nil to connect to the server. Called again for each further
@@ -87,7 +87,7 @@ package final class SSHConnection: Sendable {
             try? socket?.close()
             throw TransferError(.noSpace, .internalFailure, "Cannot create a thread for an SSH connection.", cause: "\(error)")
         }
-        // Each step has its own deadline. This one covers calls that block, such as the decryption of a key.
+        // Each step has its own deadline. The limit for all steps together also covers calls that block, such as the decryption of a key.
         let limit = settings.connectTimeout + settings.handshakeTimeout + settings.authenticationTimeout + .seconds(5)
         let watch = Task {
             try await Task.sleep(for: limit)

@@ -55,7 +55,8 @@ import TransferCore
     /// Frees the session and closes the socket without sending. Call ``disconnect()`` first to notify the server.
     func end() {
         shutdown(socket, CInt(SHUT_RDWR))
-        // No call blocks on a socket that is shut down. The limit guards against bugs of the library, which then leaks little memory.
+        // No call blocks on a socket that is shut down. The limit of repetitions guards against bugs of the library; at the limit, a little memory
+        // leaks.
         for _ in 0..<1000 where unsafe libssh2_session_free(pointer) != LIBSSH2_ERROR_EAGAIN { break }
         close(socket)
     }
@@ -67,7 +68,7 @@ import TransferCore
 
     // MARK: Waiting
 
-    /// Whether a packet is partly sent. The call that returned EAGAIN must then be repeated with the same bytes before any other call.
+    /// Whether a packet is partly sent. If so, the call that returned EAGAIN must be repeated with the same bytes before any other call.
     var hasPartialPacket: Bool { directions & CInt(LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0 || directions == 0 }
 
     /// The events to wait for after EAGAIN, and the maximum time to wait.

@@ -95,8 +95,8 @@ struct SessionOpening {
         return greeting.hasPrefix("SSH-") || greeting.contains("\nSSH-")
     }
 
-    /// The lines that OpenSSH's server sends instead of a greeting before it disconnects: if too many clients log in (`MaxStartups`), or to addresses
-    /// with a penalty (`PerSourcePenalties`, sshd_config(5)).
+    /// The lines that OpenSSH's server sends instead of a greeting before it disconnects. It sends them if too many clients log in (`MaxStartups`),
+    /// or to a client whose address has a penalty (`PerSourcePenalties`, sshd_config(5)).
     private static let refusals = ["Exceeded MaxStartups", "Not allowed at this time"]
 
     /// The error for a greeting that is not an SSH greeting.
@@ -130,7 +130,7 @@ struct SessionOpening {
                 "The server \(settings.server) closed the connection without a message; it may be overloaded.",
                 cause: words)
         }
-        // An incomplete greeting or method list does not identify the server.
+        // If the connection ended during the greeting or the method list, the server may be an SSH server.
         if traffic.hasEnded, hasGreeted || "SSH-".utf8.starts(with: traffic.greeting) { return broken(words) }
         guard hasGreeted else { return otherGreeting }
         switch code {

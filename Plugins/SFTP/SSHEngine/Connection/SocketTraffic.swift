@@ -8,9 +8,9 @@ import CSSH2
 
 /// Moves the bytes of a session's socket, and has the state for libssh2's callbacks. Used by one thread.
 ///
-/// libssh2 reads the bytes before the identification string one by one, as long as any arrive. The limit here ends this.
+/// libssh2 reads the bytes before the identification string one by one, as long as any arrive. ``limit`` ends this.
 final class SocketTraffic {
-    /// The maximum number of received bytes before the key exchange is complete. Its largest packet has 35,000 bytes (RFC 4253, section 6.1).
+    /// The maximum number of received bytes before the key exchange is complete. The largest packet has 35,000 bytes (RFC 4253, section 6.1).
     static let handshakeLimit = 256 << 10
 
     private(set) var received = 0

@@ -18,7 +18,7 @@ extension SFTPClient {
         let sent = Locked(false)
         let id = submit(request, taken: { sent.withLock { $0 = true } }) { [weak self] result in
             let isAwaited = once.resume(result.mapError { $0 })
-            // The waiting task may just have been cancelled.
+            // If the waiting task was cancelled, it does not close the handle.
             if !isAwaited, case .success(.handle(let handle)) = result { self?.close(handle) }
         }
         return PendingAnswer(client: self, id: id, once: once, sent: sent, isAboutPath: request.namesPath)
@@ -86,7 +86,7 @@ struct PendingAnswer: Sendable {
     fileprivate let sent: Locked<Bool>
     fileprivate let isAboutPath: Bool
 
-    /// Whether the request was passed on to be sent, so the server may have handled it.
+    /// Whether the mover has received the request for sending, so the server may have handled it.
     var isSent: Bool { sent.withLock { $0 } }
 
     /// Returns any response.

@@ -4,8 +4,8 @@ import TransportSupport
 
 /// The connections to all endpoints. The files of an endpoint share its connections.
 ///
-/// The pool opens more connections when the existing ones are busy. It opens the first connection alone, because a problem with that one affects all
-/// others. It opens later ones a few at a time, because a server may limit concurrent logins (`MaxStartups`, sshd_config(5)).
+/// The pool opens more connections when the existing ones are busy. It waits for the first connection before it opens others, because a failure would
+/// affect all of them. It opens later ones a few at a time, because a server may limit concurrent logins (`MaxStartups`, sshd_config(5)).
 actor ConnectionPool {
     private struct Member {
         let number: Int
@@ -15,8 +15,8 @@ actor ConnectionPool {
         /// Closes the connection after it has been idle for ``PoolPolicy/idleTime``.
         var alarm: Task<Void, Never>?
 
-        /// The expected delay of a request, for comparison. A connection with much content in flight is slowest, because the server processes all
-        /// requests in order. Next, the number of files counts.
+        /// A sort key for the expected delay of a request. Busy connections sort last, because the server processes all requests of a connection in
+        /// order. Ties are broken by the number of files.
         var load: (Int, Int) { (isBusy ? 1 : 0, files) }
 
         /// Whether so much content is in flight that small files would wait.
@@ -38,7 +38,7 @@ actor ConnectionPool {
         var openings: [Int: Task<Void, Never>] = [:]
         /// Tasks that wait for the first connection, or for a connection without files.
         var waiters: [Once<Void>] = []
-        /// The time until which the pool does not try to open another connection.
+        /// The time until which the pool does not try to open an additional connection.
         var pausedUntil: ContinuousClock.Instant?
 
         /// Returns whether to open another connection now.
@@ -111,7 +111,8 @@ actor ConnectionPool {
             if group.needsAnother(forUnused: prefersUnused && isUsed, policy), group.members.count + group.openings.count < max(1, limit) {
                 beginOpening(of: endpoint, &group, credentials, logger)
             }
-            // A small file waits about as long on a busy connection as for a new one. If a new one takes long, the file uses the busy one.
+            // A busy connection delays a small file about as long as opening a connection does. If opening takes longer than the activity interval,
+            // the file uses the busy connection.
             let mustWait = prefersUnused ? isUsed : !hasWaited && index.map { group.members[$0].isBusy } ?? true
             if let index, !mustWait || group.openings.isEmpty {
                 group.members[index].files += 1
@@ -137,7 +138,7 @@ actor ConnectionPool {
             do {
                 try await arrival.valueUnlessCancelled()
             } catch  where (index != nil || groups[endpoint]?.openings.isEmpty == false) && !(error is CancellationError) {
-                // A shared connection is better than none, and another one may still be opened.
+                // The failed connection is ignored: the task can share an existing connection, or wait for another one that is being opened.
                 continue
             }
         }
@@ -177,7 +178,7 @@ actor ConnectionPool {
             group.members.append(Member(number: number, link: link, connection: connection))
             group.pausedUntil = nil
             groups[endpoint] = group
-            // If the waiting tasks were cancelled, no file uses the connection.
+            // The idle timer starts now, because the waiting tasks may have been cancelled.
             setAlarm(for: number, of: endpoint)
             for waiter in waiters { waiter.resume(.success(())) }
         case .success:
@@ -261,8 +262,8 @@ actor ConnectionPool {
         for member in unusable { retire(member, of: endpoint) }
     }
 
-    /// Gives the connection no further files, and closes it when its current files are done. A slow operation on it, such as the sync of a large
-    /// file, may still succeed.
+    /// Gives the connection no further files, and closes it when its current files are done. It stays open until then, because a slow operation, such
+    /// as syncing a large file, may still succeed.
     private func retire(_ member: Member, of endpoint: Endpoint) {
         member.alarm?.cancel()
         if member.link.client.isOpen, member.files > 0 { groups[endpoint]?.silent.append(member) } else { giveUp(member) }

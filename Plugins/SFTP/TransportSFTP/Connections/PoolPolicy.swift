@@ -4,12 +4,13 @@ import TransferCore
 package struct PoolPolicy: Sendable {
     /// The number of files on each connection at which another connection is opened.
     package var filesBeforeNext = 2
-    /// The maximum number of connections that are opened in parallel after the first one. OpenSSH's server by default allows 10 unauthenticated
+    /// The maximum number of connections that are opened at the same time after the first one. OpenSSH's server by default allows 10 unauthenticated
     /// connections from all clients together (`MaxStartups`, sshd_config(5)).
     package var maximumOpenings = 3
     /// The time without files after which a connection is closed.
     package var idleTime = Duration.seconds(60)
-    /// The time to wait after a failed attempt to connect before the next one.
+    /// The time after a failed attempt to connect during which no additional connection is opened. The first connection to an endpoint is not
+    /// delayed.
     package var pause = Duration.seconds(30)
     /// The time limit for opening a connection. The individual steps have shorter limits.
     package var connectTime = Duration.seconds(180)

@@ -2,7 +2,7 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// Reads a remote file with many requests in parallel. After a partial response, it requests the missing bytes.
+/// Reads a remote file with many requests at the same time. After a partial response, it requests the missing bytes.
 final class ContentReader: Sendable {
     /// The content of one response.
     struct Piece: Sendable {

@@ -182,7 +182,7 @@ struct SFTPDownload {
             }
             while try await group.next() != nil {
                 guard arrived.withLock({ $0 }) == version.size else { continue }
-                // Tasks without a connection no longer need one.
+                // Cancels the tasks that still wait for a connection, because nothing is left to read.
                 group.cancelAll()
                 return
             }
@@ -209,7 +209,7 @@ struct SFTPDownload {
         try await writer.finish(
             size: size, modificationTime: version?.modificationNanoseconds, staysPrivate: server.options.keepModes && mode != nil,
             permissions: mode)
-        // Not changed earlier, because an attempt after a crash could not open a read-only part file.
+        // The permissions are set last, because an attempt after a crash could not open a read-only part file.
         if server.options.keepModes, let mode, !writer.descriptor.change(mode: mode) {
             receipt.warnings.append("The system refused to give \(writer.finalPath) the permissions of the file at \(client.serverName).")
         }

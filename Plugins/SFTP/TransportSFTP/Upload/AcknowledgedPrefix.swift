@@ -19,7 +19,7 @@ package struct AcknowledgedPrefix: Sendable {
             end = piece.upperBound
             return
         }
-        // Finds the first island that the piece touches by bisection.
+        // Finds, by bisection, the first range after a gap that the piece touches.
         var (first, count) = (0, islands.count)
         while count > 0 {
             let half = count / 2

@@ -9,16 +9,16 @@ final class NewFileModes: Sendable {
         let asked: UInt32
     }
 
-    /// The permissions of an incomplete part file. The account must be able to write it to resume.
+    /// The permissions that hide an incomplete part file from other users. The account must be able to write the file to resume.
     static let hidden: UInt32 = 0o600
     private static let maximumKeys = 1_000
     private let modes = Locked<[Key: UInt32]>([:])
 
-    /// Returns whether a part file can be created hidden, because its final permissions are known.
+    /// Returns whether a part file can be created hidden from other users, because its final permissions are known.
     func isKnown(_ key: Key) -> Bool { known(key) != nil }
 
     private func known(_ key: Key) -> UInt32? {
-        // A umask does not affect the owner's permissions.
+        // A usual umask does not affect the owner's permissions.
         key.asked & ~Self.hidden == 0 ? key.asked : modes.withLock { $0[key] }
     }
 

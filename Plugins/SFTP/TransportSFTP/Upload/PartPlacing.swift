@@ -97,7 +97,7 @@ struct PartPlacing: Sendable {
             }
             return []
         }
-        // Some servers replace a file with this request, others reject it.
+        // Some servers replace an existing file with this request, others reject the request.
         do {
             try await client.perform(.rename(part, to: place.final))
             return []

@@ -2,8 +2,8 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// Writes ranges of a file to the part file over one connection. It sends many requests in parallel, and regularly saves checkpoints of the bytes
-/// that the server confirmed. Other writers can send other ranges of the same file.
+/// Writes ranges of a file to the part file over one connection. It sends many requests without waiting for their responses, and regularly saves
+/// checkpoints of the bytes that the server confirmed. Other writers can send other ranges of the same file.
 final class PartWriter: Sendable {
     private struct State {
         /// The progress of each range of this writer, by its index.
@@ -204,7 +204,7 @@ final class PartWriter: Sendable {
                 }
             }
         } catch {
-            // An open connection still sends it.
+            // The server receives the sync if it was sent, or if the connection is open and still sends it.
             if sync.isSent || client.isOpen { await record.endAfterFailedSync() }
             throw error
         }
@@ -250,7 +250,7 @@ final class PartWriter: Sendable {
         }
     }
 
-    /// Leaves some time, because a cancelled attempt has 100 ms to end.
+    /// The time to wait for a sync at the end. It is below 100 ms, the time that a cancelled attempt has to end.
     private static let patience = Duration.milliseconds(80)
 
     // MARK: Completion

@@ -82,7 +82,7 @@ extension SFTPUpload {
     /// Opens the part file of an earlier attempt, and checks its content.
     ///
     /// Bytes that the server acknowledged before the connection broke count on three conditions: the part file is large enough, its last bytes equal
-    /// those of the source, and the server has synced it. A server that lost power may have lost them.
+    /// those of the source, and the server has synced it. A server that lost power may have lost these bytes.
     private func resumePart(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> OpenPart {
         let handle: Handle
         do {

@@ -14,7 +14,7 @@ struct SFTPUpload {
     let server: SFTPServer
     /// The progress of an earlier attempt; nil for the first attempt.
     let known: (checkpoint: UploadCheckpoint, confirmed: Int64)?
-    /// The permissions of the source; nil if they have no meaning for the server.
+    /// The permissions of the source; nil for the queue's file with an app's bytes or stream, whose permissions have no meaning for the server.
     let sourceMode: UInt32?
     /// Whether an earlier attempt has failed since the process started.
     let isRepeated: Bool
@@ -205,7 +205,7 @@ struct SFTPUpload {
             while let result = try await group.next() {
                 end = result ?? end
                 guard let end, !record.hasMore, active.withLock({ $0 }) == 0 else { continue }
-                // Tasks without a connection no longer need one.
+                // Cancels the tasks that still wait for a connection, because nothing is left to send.
                 group.cancelAll()
                 return end
             }

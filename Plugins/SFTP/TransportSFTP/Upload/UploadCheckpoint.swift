@@ -64,7 +64,7 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         Checkpoint(data: try JSONEncoder().encode(self), confirmed: confirmed)
     }
 
-    /// Sorts ranges, and merges neighbours if the server has all bytes of the first one.
+    /// Sorts ranges, and merges two neighbours if the server has all bytes of the first range.
     static func joined(_ ranges: [Range]) -> [Range] {
         ranges.sorted { $0.start < $1.start }.reduce(into: []) { joined, range in
             guard let last = joined.last, last.confirmed == last.end else { return joined.append(range) }

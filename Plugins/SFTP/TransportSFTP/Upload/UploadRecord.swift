@@ -149,8 +149,8 @@ package final class UploadRecord: Sendable {
         }
     }
 
-    /// Saves a checkpoint that confirms bytes of some ranges. It waits for checkpoints that other writers are saving, because a late one would undo a
-    /// newer one.
+    /// Saves a checkpoint that confirms bytes of some ranges. It waits for checkpoints that other writers are saving, because an older checkpoint
+    /// that is saved late would undo a newer one.
     ///
     /// - Parameter positions: The position up to which the server has each range, by index.
     package func save(_ positions: [Int: Int64]) async throws {

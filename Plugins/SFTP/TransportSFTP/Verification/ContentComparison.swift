@@ -31,7 +31,7 @@ struct ContentComparison {
     ///   - local: The local file.
     /// - Throws: A `TransferError`. Its class is `unsupported` if the server can't compute checksums and does not allow the file to be read back.
     func compare(_ path: [UInt8], _ name: String, with local: LocalContent) async throws -> Outcome {
-        // Covers the time in which the server is busy, which it does not report.
+        // Reports activity while the server computes, because the server itself reports nothing.
         let activityReports = reportActivity(for: local.size)
         defer { activityReports.cancel() }
         async let found = connection.checksums.digest(of: path, size: local.size)

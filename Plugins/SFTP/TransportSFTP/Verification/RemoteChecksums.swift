@@ -23,7 +23,7 @@ package actor RemoteChecksums {
     private var waiting: [ChecksumRequest] = []
     private var running = 0
 
-    /// Two commands, so that small files do not wait for a large one.
+    /// The maximum number of concurrent commands: two, so that small files do not wait for a large one.
     private static let maximumConcurrent = 2
     /// The maximum number of files of one command.
     private static let maximumFiles = 100

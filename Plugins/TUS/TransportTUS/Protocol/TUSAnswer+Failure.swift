@@ -4,7 +4,7 @@ import HTTPSupport
 import TransferCore
 
 extension TransferError {
-    /// Whether the server asks to back off for a time (`Retry-After`). Until then, no request is sent to it.
+    /// Whether the server asks to back off for a time (`Retry-After`). During this time, the transport sends no request to the server.
     var asksToBackOff: Bool { (retryAfter ?? .zero) > .zero }
 }
 
@@ -73,7 +73,7 @@ extension TUSAnswer {
         return error(.permanent, .unsupportedVersion, "\(what); this transport speaks \(dialect.version)")
     }
 
-    /// The error for an upload that stays until it expires because the server will not remove it.
+    /// The error for an upload that stays until it expires because the server refuses to remove it.
     private func leftToExpire(_ code: TransferError.Code, _ what: String) -> TransferError { error(.unsupported, code, what) }
 
     /// The error for a page of another service, such as a login page, in front of the tus server. A later request may still remove the upload.

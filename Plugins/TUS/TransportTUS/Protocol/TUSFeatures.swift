@@ -22,7 +22,7 @@ struct TUSFeatures: Hashable, Sendable {
     var maximumSize: Int64?
     /// The server's checksum algorithms.
     var checksumAlgorithms: [String] = []
-    /// Whether the features are assumed because the server could not be asked. It may then support more.
+    /// Whether the features are assumed because the server could not be asked. The server may support more.
     private(set) var isGuess = false
 
     /// The features that are assumed for a server that does not report any.

@@ -7,7 +7,7 @@ extension TUSServer {
     /// Requests the server's features, bypassing the cache, and rejects a server that does not support the protocol.
     ///
     /// Uploads work without `OPTIONS`. If the response to it is useless, two further requests, which create nothing, check for the protocol. The
-    /// server is rejected only if all responses lack the protocol's version. If only the last one has it, the report has no features.
+    /// server is rejected only if all responses lack the protocol's version. If only the last response has the version, the report has no features.
     func report() async throws -> EndpointReport {
         let answer = try await ask(.options) { try await send(.options, to: address) }
         if let report = try report(answer) { return report }

@@ -30,7 +30,7 @@ extension TUSServer {
             case 400 where answer.refusesCertificate: throw try await refused(answer)
             case 407, 412, 429, 503: throw try await refused(answer)
             case 200..<300: return (TUSFeatures(answer.response.headers, in: dialect) ?? .minimal, lifetime: ServerProfileCache.lifetime)
-            // These depend on the client, or are temporary.
+            // These statuses depend on the client, or are temporary.
             case 401, 403, 408, 423, 425: return (.guess, lifetime: nil)
             case 500... where answer.status != 501: return (.guess, lifetime: nil)
             default: return (.minimal, lifetime: ServerProfileCache.lifetime)
@@ -53,7 +53,7 @@ extension TUSServer {
             profiles.learn(of: address) { $0.unansweredOptionsRequests += 1 }
             throw error
         } catch let error as CancellationError {
-            // The queue cancels stalled attempts, but users also cancel.
+            // Not only the queue's stall timeout cancels, but also the user. Therefore only a long wait counts as unanswered.
             if profiles.now() - start >= Self.patience { profiles.learn(of: address) { $0.unansweredOptionsRequests += 1 } }
             throw error
         }
@@ -100,8 +100,8 @@ extension TUSServer {
         }
     }
 
-    /// The maximum size of a body that is sent without `Expect: 100-continue`. With a larger body, a rejection then costs one round trip instead of
-    /// the whole body.
+    /// The maximum size of a body that is sent without `Expect: 100-continue`. With `Expect`, the rejection of a larger body costs one round trip
+    /// instead of the whole body.
     private static let maximumSizeWithoutExpect: Int64 = 256 * 1024
 
     /// Returns the URL of a created upload.
@@ -168,7 +168,7 @@ extension TUSServer {
         return RemoteFile.length(status: answer.status, headers: answer.response.headers).map { ($0, answer.isFromTUSServer) }
     }
 
-    /// Removes an upload that may have uncounted bytes: its server became unreachable after it received content, and now reports offset 0. Some
+    /// Removes an upload that may have uncounted bytes: the server became unreachable after it received content, and now reports offset 0. Some
     /// servers, such as tuspyserver, keep such bytes without counting them, and append later bytes to them.
     ///
     /// - Returns: Whether the upload was removed; if not, the server's offset, if it was requested.
@@ -194,7 +194,8 @@ extension TUSServer {
 
     /// Removes uploads that are no longer needed, if the server supports that; the others expire.
     ///
-    /// - Returns: The error with which the server asked to back off. The remaining uploads were then not removed. nil if it did not ask.
+    /// - Returns: The error with which the server asked to back off, after which the remaining uploads were not removed; nil if the server did not
+    ///   ask.
     func removeIfAllowed(_ urls: [String]) async -> TransferError? {
         for url in urls {
             do { try await delete(url) } catch let error as TransferError where error.asksToBackOff { return error } catch { continue }

@@ -12,7 +12,7 @@ extension TUSServer {
     ///
     /// - Parameters:
     ///   - url: An upload on the server.
-    ///   - offset: Its offset.
+    ///   - offset: The server's offset of the upload.
     func trailersArrive(at url: String, _ offset: Int64, _ algorithm: ChecksumAlgorithm) async throws -> Bool {
         // Another account or endpoint may use another path to the same server.
         let way = [client.account, address, "\(client.origin(of: url))"].joined(separator: " ")

@@ -124,8 +124,8 @@ struct Concatenation {
     /// Requests the concatenation. If the response is lost, the next attempt first checks with `HEAD` that all segments are complete, and only then
     /// requests it again.
     ///
-    /// - Parameter isEarly: Whether segments are still incomplete. A server may announce support for this and still refuse; the concatenation is then
-    ///   requested after all segments are complete.
+    /// - Parameter isEarly: Whether segments are still incomplete. A server may announce support for such an early request and still refuse; the
+    ///   concatenation is then requested after all segments are complete.
     private func createFinal(isEarly: Bool = false) async throws {
         let parts = await record.checkpoint.parts ?? []
         let addresses = parts.compactMap(\.url).map(address(ofPart:))

@@ -6,7 +6,7 @@ extension PatchLoop {
     /// The number of 409 responses with another offset that one attempt accepts before it fails.
     private static let maximumConflicts = 3
 
-    /// Requests the server's offset after a failed `PATCH`. The loop never sends content again before that.
+    /// Requests the server's offset after a failed `PATCH`. The loop never sends content again before it knows this offset.
     ///
     /// - Parameter mayBeRefused: Whether the request had no `Expect`, so the server may have closed the connection because it rejects the content.
     /// - Returns: The offset to continue from, if another request is useful immediately.
@@ -18,8 +18,8 @@ extension PatchLoop {
         do {
             now = try await askOffset()
         } catch let error as TransferError where error.failureClass != .resumeLost && error.failureClass != .sourceLost {
-            // The request for the offset failed too. The first failure is more precise, but the second one says how long to wait. If the second one
-            // is not permanent, a later attempt may still resolve the first one.
+            // The request for the offset failed too. The first failure is more precise, but the second failure may have the time to wait. If the
+            // second failure is not permanent, a later attempt may still resolve the first one.
             let mayPass = failure.failureClass == .permanent && ![.permanent, .unsupported].contains(error.failureClass)
             throw TransferError(
                 mayPass ? error.failureClass : failure.failureClass, failure.code, failure.message, cause: failure.cause,

@@ -58,7 +58,7 @@ struct PatchLoop {
     /// The maximum size of a stream on the server; nil if it is unknown.
     var maximumSize: Int64?
     private var window = StreamWindow()
-    /// Whether the next request declares the length: the server requires it early, or may have missed it.
+    /// Whether the next request declares the length, because the server requires the length early or may have missed it.
     var sendsLengthNow = false
 
     var growth: SourceGrowth? { file.source.growth }
@@ -207,7 +207,7 @@ struct PatchLoop {
         if declaration != nil { isLengthDeclared = true }
         mismatches = 0
         contentHash = confirmed == offset + count ? wholeHash(after: checksum, answer, of: offset..<offset + count) : nil
-        // The server may keep fewer bytes than were sent. Then the loop requests its offset.
+        // If the server kept fewer bytes than were sent, the loop requests the offset.
         let now = confirmed == offset + count ? confirmed : try await askOffset()
         guard now > offset || count == 0 else {
             throw TransferError(.transient, .badAnswer, "The server \(server.origin) kept none of the bytes that were sent.")

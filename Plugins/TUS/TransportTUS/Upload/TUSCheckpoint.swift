@@ -12,10 +12,10 @@ struct RemoteUpload: Codable, Sendable {
     /// The number of bytes that the server confirmed.
     var confirmed: Int64?
 
-    /// The offset at which the server responded to a `PATCH` with 400. A second 400 there is permanent.
+    /// The offset at which the server responded to a `PATCH` with 400. A second 400 at the same offset is permanent.
     var refusedOffset: Int64?
 
-    /// The number of unverified bytes that the server kept from interrupted requests. It compares checksums only at the end of a request.
+    /// The number of unverified bytes that the server kept from interrupted requests. A server compares checksums only at the end of a request.
     var unverified: Int64?
 
     /// The last `PATCH`, if it was interrupted and the server refused connections afterwards. The server may have uncounted bytes of it.
@@ -47,8 +47,8 @@ extension RemoteUpload {
     /// The valid sizes and positions of an upload in bytes: up to 64 PiB.
     static let sizes: ClosedRange<Int64> = 0...1 << 56
 
-    /// The last `PATCH`, if the server may have uncounted bytes of it. Either the server became unreachable after it, or a pause or a killed process
-    /// abandoned the request, and the server may have failed at the same moment.
+    /// The last `PATCH`, if the server may have uncounted bytes of it. Either the server became unreachable after the request, or a pause or a killed
+    /// process abandoned the request, and the server may have failed at the same moment.
     var possiblyUncounted: UnansweredRequest? { uncountedRequest ?? unanswered.flatMap { $0.wasServerThere == true ? nil : $0 } }
 }
 

@@ -46,7 +46,7 @@ extension TUSUpload {
 
     /// Creates the upload.
     ///
-    /// - Returns: Its URL, and whether the server knows its length.
+    /// - Returns: The upload's URL, and whether the server knows the upload's length.
     private func create(_ growth: SourceGrowth, _ features: TUSFeatures) async throws -> (url: String, isLengthDeclared: Bool) {
         try await record.save()
         var length = Self.length(growth)

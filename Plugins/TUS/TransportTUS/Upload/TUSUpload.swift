@@ -49,7 +49,8 @@ struct TUSUpload {
             }
             try await file.verifyUnchanged()
         } catch let error as TransferError where error.failureClass == .sourceChanged {
-            // The server has part of one version, or a mix of two. If the upload can't be removed, only the error reports that.
+            // The server has part of one version, or a mix of two. If the server asks to back off instead of removing the upload, the error passes
+            // this on.
             var failure = error
             failure.retryAfter = await server.removeIfAllowed(record.checkpoint.ownURLs)?.retryAfter ?? error.retryAfter
             throw failure
@@ -221,7 +222,7 @@ struct TUSUpload {
         record.noteSent(sent.taken, of: .whole)
         var offset = answer.offset ?? 0
         if offset != size {
-            // If the response has no offset, or the server kept only part of the content, its offset is requested.
+            // If the response has no offset, or the server kept only part of the content, the server's offset is requested.
             try await record.confirm(0, of: .whole, expires: answer.expires, url: url)
             offset = try await server.offset(of: url, length: size).offset
         }

@@ -3,7 +3,7 @@ import TransferCore
 
 /// The state of a file's uploads. Changes are saved before they are reported.
 ///
-/// All segments of a file share it. Concurrent changes are saved together.
+/// All segments of a file share one record. Concurrent changes are saved together.
 actor TUSUploadRecord {
     /// One of a file's uploads on the server.
     enum Slot: Hashable, Sendable {
@@ -95,7 +95,7 @@ actor TUSUploadRecord {
         }
     }
 
-    /// Notes that the server has the whole upload. It saves no checkpoint: the queue stores the completion of the file next, together with the next
+    /// Notes that the server has the whole upload. Saves no checkpoint: the queue stores the completion of the file next, together with the next
     /// file's checkpoint.
     func complete(_ size: Int64, of slot: Slot, url: String) {
         checkpoint[slot].url = url

@@ -5,7 +5,7 @@ import TransportSupport
 
 /// Verifies a file by reading it back, for servers that do not compare checksums but offer downloads.
 struct ReadBack {
-    /// The number of bytes that stay unconfirmed until the comparison. They show its progress.
+    /// The number of bytes that stay unconfirmed until the comparison, which confirms them gradually to show its progress.
     private static let unconfirmed: Int64 = 1 << 20
 
     let server: TUSServer
@@ -26,7 +26,7 @@ struct ReadBack {
     /// - Parameters:
     ///   - url: The empty upload.
     ///   - metadata: The metadata of an empty upload that is created only for this check.
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the server does not offer them. The upload is then removed.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the server offers no downloads. The upload is then removed.
     func probe(_ url: String, metadata: UploadMetadata) async throws {
         var status = try await status(of: url)
         // Some servers offer only complete uploads. An upload without bytes is complete.
@@ -38,7 +38,7 @@ struct ReadBack {
         throw failure
     }
 
-    /// Checks the same for an upload that the app supplied. It neither removes that upload nor creates another one.
+    /// Checks that the server offers downloads, with an upload that the app supplied. Neither removes this upload nor creates another one.
     func probe(given url: String) async throws {
         let status = try await status(of: url)
         if status == 405 || status == 501 { throw unverifiable(status) }
