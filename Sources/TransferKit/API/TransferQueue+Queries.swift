@@ -64,11 +64,13 @@ extension TransferQueue {
         return TransferSession(id: id, queue: self)
     }
 
-    /// Snapshots of a session's items, in their order.
+    /// Snapshots of a page of a session's items, in their order.
+    ///
+    /// A session can have a million items. To read all of them, repeat the call with the position after the last item, until it returns none.
     ///
     /// - Parameters:
     ///   - position: The position of the first item, from 0.
-    ///   - limit: The maximum number of items.
+    ///   - limit: The maximum number of items. Default: 1,000.
     /// - Throws: ``QueueError`` with the code `noSuchSession`.
     public func items(of id: SessionID, from position: Int64 = 0, limit: Int = 1_000) async throws -> [ItemStatus] {
         await settle()

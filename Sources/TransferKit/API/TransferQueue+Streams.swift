@@ -24,7 +24,8 @@ extension TransferQueue {
         let producer = StreamProducer(reading: channel, length: nil, ahead: ahead)
         guard streams.find(stream.name)?.attach(producer) == true else {
             throw QueueError(
-                .invalidRequest, "The stream for \(stream.destination) can't be continued: its session ended or ran, or it has a writer.")
+                .invalidRequest,
+                "The stream for \(stream.destination) can't be continued: its item has ended, or another writer is attached.")
         }
         _ = producer.claim()
         return StreamWriter(channel)

@@ -86,7 +86,7 @@ struct SessionRow {
             let id = SessionID(data: try value(.id)), let state = SessionState(rawValue: try value(.state)),
             let direction = TransferDirection(rawValue: try value(.direction))
         else {
-            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "it has no valid ID, state or direction")
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a session has no valid ID, state or direction")
         }
         let status = SessionStatus(
             id: id, index: 0, state: state, name: try value(.name), direction: direction, account: try value(.account),
@@ -124,7 +124,7 @@ struct SessionRow {
     private func bytes(_ column: Column) throws -> Int64 {
         let bytes = try value(column, as: Int64.self)
         guard (0...1 << 62).contains(bytes) else {
-            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "it has an impossible number of bytes")
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a session has an impossible number of bytes")
         }
         return min(bytes, QueueStore.mostBytes)
     }
