@@ -11,6 +11,10 @@ final class PartWriter: Sendable {
         /// The number of bytes that the server confirmed without a gap, over all ranges of this writer.
         var count: Int64 = 0
         var unanswered = 0
+        /// The number of write requests.
+        var submitted = 0
+        /// The number of write requests with a response.
+        var answered = 0
         var failure: (any Error)?
         var isOpen = true
         /// Whether the server has synced everything at the end.
@@ -133,7 +137,10 @@ final class PartWriter: Sendable {
 
     private func send(_ piece: [UInt8], of index: Int, at offset: Int64, _ acknowledged: @escaping @Sendable (Int64) -> Void) {
         let end = offset + Int64(piece.count)
-        state.withLock { $0.unanswered += 1 }
+        state.withLock { state in
+            state.unanswered += 1
+            state.submitted += 1
+        }
         let request = Request.write(handle, offset: UInt64(offset), piece)
         client.submit(request, taken: { [record] in record.note(sent: end, of: index) }) { [self] result in
             client.uploads.release(bytes: Int(end - offset))
@@ -155,6 +162,7 @@ final class PartWriter: Sendable {
             }
         return state.withLock { state in
             state.unanswered -= 1
+            if case .success = result { state.answered += 1 }
             if failure == nil { state.insert(piece, of: index) } else { state.failure = state.failure ?? failure }
             guard state.unanswered == 0 || state.failure != nil else { return (state.count, nil) }
             defer { state.drain = nil }
@@ -184,30 +192,48 @@ final class PartWriter: Sendable {
     private func syncAndSave() async throws {
         let (positions, count) = state.withLock { ($0.positions, $0.count) }
         guard record.isOutdated(positions) else { return }
-        if features.offers(.fsync) { try await finish(client.begin(.fsync(handle))) }
+        if features.offers(.fsync) { try await finish(beginSync()) }
         try await save(positions)
         schedule.withLock { $0.didSync(count) }
     }
 
-    /// Waits for a sync. After a failed sync, checkpoints confirm only the bytes of the last successful sync, because a server reports lost bytes
-    /// only once.
-    private func finish(_ sync: PendingAnswer) async throws {
+    /// A sync request, and the number of write requests before it.
+    private struct PendingSync {
+        let answer: PendingAnswer
+        let writesBefore: Int
+    }
+
+    private func beginSync() -> PendingSync {
+        let writes = state.withLock { $0.submitted }
+        return PendingSync(answer: client.begin(.fsync(handle)), writesBefore: writes)
+    }
+
+    /// Waits for a sync, at most 80 ms if the attempt is cancelled.
+    ///
+    /// If the sync fails, or its result is unknown, checkpoints confirm only the bytes of the last successful sync: a server reports lost bytes
+    /// only once, so a later sync would succeed.
+    private func finish(_ sync: PendingSync) async throws {
         // A separate task, because the attempt's task may be cancelled.
-        let answer = Task { try await sync.success() }
+        let answer = Task { try await sync.answer.success() }
         do {
             try await withTaskCancellationHandler {
                 try await answer.value
             } onCancel: {
                 Task {
                     try await Task.sleep(for: Self.patience)
-                    sync.abandon()
+                    sync.answer.abandon()
                 }
             }
         } catch {
-            // The server receives the sync if it was sent, or if the connection is open and still sends it.
-            if sync.isSent || client.isOpen { await record.endAfterFailedSync() }
+            if error is StatusFailure || mayHaveStarted(sync) { await record.endAfterFailedSync() }
             throw error
         }
+    }
+
+    /// Whether the server may have started a sync without a response. Servers handle the requests for one handle in order, so it has not if the
+    /// connection broke before the server answered all earlier writes.
+    private func mayHaveStarted(_ sync: PendingSync) -> Bool {
+        client.isOpen || sync.answer.isSent && state.withLock { $0.answered } >= sync.writesBefore
     }
 
     /// Saves a checkpoint for the bytes that the server has synced.
@@ -236,10 +262,10 @@ final class PartWriter: Sendable {
     }
 
     private func syncsSoon() async -> Bool {
-        let sync = client.begin(.fsync(handle))
+        let sync = beginSync()
         let deadline = Task {
             try await Task.sleep(for: Self.patience)
-            sync.abandon()
+            sync.answer.abandon()
         }
         defer { deadline.cancel() }
         do {
@@ -271,7 +297,7 @@ final class PartWriter: Sendable {
     func finish(times: UInt32? = nil, mode: UInt32? = nil) async throws -> End {
         let timing = times.map { client.begin(.fsetstat(handle, .times($0))) }
         let permission = mode.map { client.begin(.fsetstat(handle, .permissions($0))) }
-        let sync = features.offers(.fsync) ? client.begin(.fsync(handle)) : nil
+        let sync = features.offers(.fsync) ? beginSync() : nil
         let status = client.begin(.fstat(handle))
         close()
         do {
