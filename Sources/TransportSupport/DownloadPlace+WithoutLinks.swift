@@ -67,7 +67,7 @@ extension DownloadPlace {
         try unlink(noteName)
     }
 
-    /// Returns the note, or nil if there is none. The file with the note's name can be something else, such as a second link to the part file.
+    /// Returns the note, or nil without a note. The file with the note's name can be something else, such as a second link to the part file.
     private func readNote() -> Note? {
         let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
         let descriptor = unsafe noteName.withPlatformString { unsafe openat(folder.rawValue, $0, flags) }

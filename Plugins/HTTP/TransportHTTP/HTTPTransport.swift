@@ -16,7 +16,7 @@ public import TransportSupport
 /// still has the same version of the file, identified by a strong `ETag` or by `Last-Modified`. Otherwise, it restarts.
 ///
 /// A download is compared with the checksum of the session or of the server (`Repr-Digest`, `Digest`, `Content-Digest`, `Content-MD5`), unless the
-/// session disables verification. If the session requires checksums and there is none, the download fails.
+/// session disables verification. A download without a checksum fails if the session requires checksums.
 ///
 /// A transport value is only a configuration. Each queue makes an instance with its own connections and threads (``makeInstance()``), so several
 /// queues can use one value, at the same time or one after the other.

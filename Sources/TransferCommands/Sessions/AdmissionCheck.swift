@@ -106,7 +106,7 @@ struct AdmissionCheck {
 }
 
 extension RemoteNameClash {
-    /// Finds the first clash of remote names in a list of items; nil if there is none. Blocks.
+    /// Finds the first clash of remote names in a list of items, or returns nil. Blocks.
     init?(in items: [TransferItem]) {
         var names = RemoteNames()
         for item in items {

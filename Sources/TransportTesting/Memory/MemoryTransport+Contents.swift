@@ -10,7 +10,7 @@ extension MemoryTransport {
         state.withLock { $0.store.latest(path, at: address, where: \.isComplete)?.content }
     }
 
-    /// Returns the content of the latest upload of a name, complete or not; nil if there is none.
+    /// Returns the content of the latest upload of a name, complete or not, or nil without an upload.
     public func partialContents(of path: String, at address: String? = nil) -> Data? {
         state.withLock { $0.store.latest(path, at: address)?.content }
     }

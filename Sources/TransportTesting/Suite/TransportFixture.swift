@@ -32,7 +32,7 @@ public protocol TransportFixture: Sendable {
     /// The behaviour of interrupted uploads; ``UploadResumption/fromCheckpoint`` by default.
     var resumption: UploadResumption { get }
 
-    /// Returns the remote content of a file, complete or not; nil if there is none. Called while no attempt for the file runs.
+    /// Returns the remote content of a file, complete or not, or nil without content. Called while no attempt for the file runs.
     func storedContent(of path: RemotePath) async throws -> Data?
 
     /// Returns the remote size of a file in bytes, complete or not; 0 if there is no file. Also called during attempts.

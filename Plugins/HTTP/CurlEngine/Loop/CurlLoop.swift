@@ -163,7 +163,7 @@ import TransportSupport
 
     /// Resumes the transfers that the rate limits allow again.
     ///
-    /// - Returns: The number of milliseconds until the next paused transfer may resume; 10 seconds if there is none.
+    /// - Returns: The number of milliseconds until the next paused transfer may resume, or 10,000 without a paused transfer.
     private func resumePaced() -> CInt {
         var wait = Duration.seconds(10)
         let now = ContinuousClock.now

@@ -25,7 +25,7 @@ package final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sen
 
     package init() {}
 
-    /// Returns the result of the running task for a key. If there is none, starts one.
+    /// Returns the result of the running task for a key, or starts such a task.
     ///
     /// - Throws: The task's error. If the caller's task is cancelled, throws `CancellationError` immediately.
     package func value(for key: Key, _ work: @escaping @Sendable () async throws -> Value) async throws -> Value {

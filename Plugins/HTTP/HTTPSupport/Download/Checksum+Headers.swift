@@ -8,7 +8,7 @@ extension Checksum {
 
     private static let algorithms: [String: ChecksumAlgorithm] = ["sha-512": .sha512, "sha-256": .sha256, "sha": .sha1, "md5": .md5]
 
-    /// Returns the best supported checksum in a response, or nil if there is none.
+    /// Returns the best supported checksum in a response, or nil.
     ///
     /// - Parameter isWhole: Whether the response contains the whole file. A checksum of its content is then a checksum of the file.
     init?(_ headers: HTTPHeaders, isWhole: Bool) {

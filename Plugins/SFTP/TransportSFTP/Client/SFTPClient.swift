@@ -240,7 +240,7 @@ package final class SFTPClient: Sendable {
         }
     }
 
-    /// The time since which the server has not responded to any open request, including abandoned requests; nil if there is none.
+    /// The time since which the server has not responded to any open request, including abandoned requests; nil without open requests.
     var unansweredSince: ContinuousClock.Instant? {
         state.withLock { $0.waiting.isEmpty ? nil : $0.quietSince }
     }

@@ -30,7 +30,7 @@ package struct Status: Hashable, Sendable {
     }
 
     package var code: Code
-    /// The server's message; empty if there is none.
+    /// The server's message, or an empty string.
     package var message: String
 
     package init(_ code: Code, _ message: String = "") {

@@ -16,7 +16,7 @@ final class ProxyProgram: Sendable {
     struct End: Sendable {
         /// The status from `waitpid` (wait(2)).
         let status: CInt
-        /// The last line of the standard error, without control characters; empty if there is none.
+        /// The last line of the standard error, without control characters, or an empty string.
         let lastLine: String
     }
 

@@ -78,7 +78,7 @@ actor FolderCatalogue {
         try await store(isLast: true)
     }
 
-    /// The error with which this catalogue ended the listing; nil if there is none.
+    /// The error with which this catalogue ended the listing, or nil.
     var ownFailure: (any Error)? { failure }
 
     private func store(isLast: Bool) async throws {

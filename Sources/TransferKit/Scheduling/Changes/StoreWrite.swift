@@ -71,7 +71,7 @@ extension StoreWrite {
 }
 
 extension StoreWrite {
-    /// The session that the change concerns; nil if there is none, or if the session does not exist before the change.
+    /// The session that the change concerns; nil for other changes, and if the session does not exist before the change.
     var session: SessionKey? {
         switch self {
         case .schedule(let row): row.entry.key

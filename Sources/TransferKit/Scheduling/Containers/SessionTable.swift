@@ -71,7 +71,7 @@ package struct SessionTable<Element: SessionTableElement>: Sendable {
         replace(slot: slot, with: element)
     }
 
-    /// Removes a session; returns nil if there is none with that key.
+    /// Removes and returns the session with a key, or returns nil.
     @discardableResult
     package mutating func remove(_ key: SessionKey) -> Element? {
         guard let slot = slot(of: key) else { return nil }
@@ -86,7 +86,7 @@ package struct SessionTable<Element: SessionTableElement>: Sendable {
         return elements.removeLast()
     }
 
-    /// The slot of a session in ``elements``, valid until the next change; nil if there is none with that key.
+    /// The slot of a session in ``elements``, valid until the next change; nil for an unknown key.
     package func slot(of key: SessionKey) -> Int? {
         byKey.slot(of: key, in: elements) { $0.key }
     }

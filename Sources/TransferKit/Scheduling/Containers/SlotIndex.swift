@@ -13,7 +13,7 @@ package struct SlotIndex<Element, Identity: SlotIdentity>: Sendable {
 
     package init() {}
 
-    /// The slot of an element; nil if there is none with that identity.
+    /// The slot of the element with an identity, or nil.
     package func slot(of wanted: Identity, in elements: ContiguousArray<Element>, by identity: (Element) -> Identity) -> Int? {
         guard !places.isEmpty else { return nil }
         return search(for: wanted, hash(of: wanted), in: elements, by: identity).slot

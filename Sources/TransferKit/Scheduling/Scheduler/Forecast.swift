@@ -146,7 +146,7 @@ package struct Forecast: Sendable {
         }
     }
 
-    /// Advances to the next moment at which a session ends or becomes ready; false if there is none.
+    /// Advances to the next moment at which a session ends or becomes ready. Returns false without such a moment.
     private mutating func advance() -> Bool {
         let ends = runs.map(end)
         let readies = waiting.lazy.filter { !$0.isStuck }.map(\.wait.inSeconds).filter { [now] in $0 > now }
