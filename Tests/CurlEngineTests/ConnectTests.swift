@@ -63,7 +63,7 @@ import TransportSupport
     }
 
     @Test func failsToConnect() async throws {
-        let closed = try ClosedPort()
+        let closed = try ReservedPort()
         let engine = CurlEngine()
         func failure(_ host: String, _ options: ConnectionOptions = ConnectionOptions()) async -> CurlEngineError.Kind? {
             await #expect(throws: CurlEngineError.self) { try await engine.connect(host: host, port: closed.port, options: options) }?.kind
@@ -85,7 +85,7 @@ import TransportSupport
     @Test(.oneProcessAtATime) func usesProxyOfEnvironment() async {
         await #expect(processExitsWith: .success) {
             let proxy = try ScriptedServer { _, _ in [.raw("HTTP/1.1 200 Scripted\r\n\r\n")] }
-            let closed = try ClosedPort()
+            let closed = try ReservedPort()
             unsafe setenv("http_proxy", closed.url(), 1)
             unsafe setenv("ALL_PROXY", "127.0.0.1:\(proxy.port)", 1)
             let engine = CurlEngine()

@@ -74,7 +74,7 @@ import TransferCore
     }
 
     @Test func appliesProxyExceptions() async throws {
-        let closed = try ClosedPort()
+        let closed = try ReservedPort()
         let server = try ScriptedServer { _, _ in [.answer(200)] }
         let engine = CurlEngine()
         var options = ConnectionOptions()
@@ -142,7 +142,7 @@ import TransferCore
     @Test(.oneProcessAtATime, arguments: ["https_proxy", "HTTPS_PROXY"]) func usesProxyOfEnvironmentForTLS(name: String) async {
         await #expect(processExitsWith: .success) { [name = name as String] in
             let proxy = try ScriptedServer { _, _ in [.answer(403)] }
-            let closed = try ClosedPort()
+            let closed = try ReservedPort()
             unsafe setenv("http_proxy", closed.url(), 1)
             unsafe setenv(name, "http://anna:one@127.0.0.1:\(proxy.port)", 1)
             let engine = CurlEngine()

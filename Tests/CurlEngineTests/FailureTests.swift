@@ -14,8 +14,8 @@ import TransportSupport
         return try #require(error)
     }
 
-    @Test func reportsClosedPort() async throws {
-        let closed = try ClosedPort()
+    @Test func reportsReservedPort() async throws {
+        let closed = try ReservedPort()
         #expect(try await failure(of: HTTPRequest(method: "GET", url: closed.url())).kind == .refused)
     }
 

@@ -1,6 +1,6 @@
 package import Foundation
 import Locking
-import SystemPackage
+package import SystemPackage
 import TransferCore
 
 #if canImport(Glibc)
@@ -10,7 +10,7 @@ import TransferCore
 #endif
 
 /// A program that runs beside the tests. Its standard input stays open while this object exists, so that a program that ends with its input
-/// also ends with the tests. Its standard error is discarded.
+/// also ends with the tests.
 package final class StartedProgram: Sendable {
     private let input: Locked<FileDescriptor?>
     private let output: FileDescriptor
@@ -18,18 +18,24 @@ package final class StartedProgram: Sendable {
 
     /// Starts a program, by its absolute path or by its name in the search path.
     ///
-    /// - Parameter environment: Variables in addition to those of the tests.
-    package init(_ program: String, _ arguments: [String], environment: [String: String] = [:]) throws {
+    /// - Parameters:
+    ///   - environment: Variables in addition to those of the tests.
+    ///   - errors: The file for the standard error. Overwrites it.
+    package init(
+        _ program: String, _ arguments: [String], environment: [String: String] = [:], errors: FilePath = "/dev/null"
+    ) throws {
         let (stdin, stdout) = (try ChildProcess.pipe(), try ChildProcess.pipe())
-        let null = try FileDescriptor.open(FilePath("/dev/null"), .readWrite, options: .closeOnExec)
-        defer { for end in [stdin.reading, stdout.writing, null] { try? end.close() } }
+        defer { for end in [stdin.reading, stdout.writing] { try? end.close() } }
+        let stderr = try FileDescriptor.open(
+            errors, .writeOnly, options: [.create, .truncate, .closeOnExec], permissions: .ownerReadWrite)
+        defer { try? stderr.close() }
         (input, output) = (Locked(stdin.writing), stdout.reading)
         let isPath = program.hasPrefix("/")
         let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         process = Locked(
             try ChildProcess.spawn(
                 isPath ? FilePath(program) : "/usr/bin/env", ((isPath ? [] : [program]) + arguments).map { Array($0.utf8) },
-                environment: variables, descriptors: [stdin.reading, stdout.writing, null]))
+                environment: variables, descriptors: [stdin.reading, stdout.writing, stderr]))
     }
 
     /// The output since the last call, at least a byte, or no bytes at its end. Blocks.

@@ -133,7 +133,7 @@ struct HostileServerTests {
     }
 
     @Test func `a closed port and an unknown name are unreachable`() async throws {
-        let closed = try ClosedPort()
+        let closed = try ReservedPort()
         let refused = try await failure(settings(closed.port))
         #expect(refused.failureClass == .unreachable)
         #expect(refused.code == .connectionRefused)

@@ -1,5 +1,6 @@
 import Foundation
 import ProcessFixture
+import SystemPackage
 
 /// A program in the folder Servers, in its own process. It prints its port when it listens.
 final class PythonProcess {
@@ -17,9 +18,13 @@ final class PythonProcess {
         guard FileManager.default.isExecutableFile(atPath: python.path) else {
             throw Missing(description: "\(python.path) is missing: Tests/run makes it. Run that once.")
         }
-        self.program = try StartedProgram(python.path, [tests.appending(path: "Servers/\(program)").path] + arguments)
+        let errors = FileManager.default.temporaryDirectory.appending(path: "transferkit-\(program)-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: errors) }
+        self.program = try StartedProgram(
+            python.path, [tests.appending(path: "Servers/\(program)").path] + arguments, errors: FilePath(errors.path))
         guard let port = try self.program.readPort() else {
-            throw Missing(description: "\(program) did not start. Tests/run installs what it needs.")
+            let text = (try? String(contentsOf: errors, encoding: .utf8)) ?? ""
+            throw Missing(description: "\(program) did not start. Tests/run installs what it needs. It says: \(text)")
         }
         self.port = port
     }

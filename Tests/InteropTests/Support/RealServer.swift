@@ -1,4 +1,5 @@
 import Foundation
+import ScriptedHTTP
 
 /// An independent tus server in its own process.
 final class RealServer {
@@ -29,23 +30,26 @@ final class RealServer {
 
     let kind: Kind
     let folder: URL
+    /// Stays reserved after the server is killed, so that another one can take it.
+    let reservedPort: ReservedPort
     private let process: PythonProcess
 
     /// Starts the server, and returns when it listens.
     ///
     /// - Parameters:
-    ///   - port: 0 for any free one.
+    ///   - port: The port of a killed server to start on, or nil for a free one.
     ///   - options: Further arguments for the server, as a JSON object.
     static func start(
-        _ kind: Kind = .resumableUpload, in folder: URL, port: Int = 0, options: String = "{}"
+        _ kind: Kind = .resumableUpload, in folder: URL, port: ReservedPort? = nil, options: String = "{}"
     ) async throws -> RealServer {
         try await PythonProcess.start { try RealServer(kind, folder, port, options) }
     }
 
-    private init(_ kind: Kind, _ folder: URL, _ port: Int, _ options: String) throws {
+    private init(_ kind: Kind, _ folder: URL, _ port: ReservedPort?, _ options: String) throws {
         self.kind = kind
         self.folder = folder
-        process = try PythonProcess("\(kind.rawValue)_server.py", [folder.path, "\(port)", options])
+        reservedPort = try port ?? ReservedPort()
+        process = try PythonProcess("\(kind.rawValue)_server.py", [folder.path, "\(reservedPort.port)", options])
     }
 
     var port: Int { process.port }

@@ -1,5 +1,6 @@
 import Foundation
 import Locking
+import ScriptedHTTP
 import SystemPackage
 import Testing
 import TransferCore
@@ -15,7 +16,7 @@ import TransportTUS
     }
 
     private func startServer(
-        _ name: String = "server", _ kind: RealServer.Kind = .resumableUpload, port: Int = 0
+        _ name: String = "server", _ kind: RealServer.Kind = .resumableUpload, port: ReservedPort? = nil
     ) async throws -> RealServer {
         // By default, aiohttp accepts requests of up to 1 MiB.
         let options = kind == .aiohttpTUS ? "{\"client_max_size\": 100000000}" : "{}"
@@ -56,7 +57,7 @@ import TransportTUS
             session = try await queue.session(id)
             try await queue.start()
         }
-        server = try await startServer("server", .tuspyserver, port: server.port)
+        server = try await startServer("server", .tuspyserver, port: server.reservedPort)
         try await queue.setRateLimit(nil)
     }
 
@@ -76,7 +77,7 @@ import TransportTUS
         await session.waitUntilSent(300_000)
         server.kill()
         _ = await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } }
-        server = try await startServer("server", kind, port: server.port)
+        server = try await startServer("server", kind, port: server.reservedPort)
         try await queue.setRateLimit(nil)
         #expect(try await session.value.state == .completed)
         try await workshop.checkContent(of: session, on: server)
@@ -146,7 +147,7 @@ import TransportTUS
         await session.waitUntilSent(300_000)
         server.kill()
         _ = await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } }
-        server = try await startServer("server", .tuspyserver, port: server.port)
+        server = try await startServer("server", .tuspyserver, port: server.reservedPort)
         try await queue.setRateLimit(nil)
         #expect(try await session.value.state == .completed)
         let item = try #require(try await queue.items(of: session.id).first)
@@ -168,7 +169,7 @@ import TransportTUS
         server.kill()
         _ = await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } }
         let before = try server.requests.count
-        server = try await startServer(port: server.port)
+        server = try await startServer(port: server.reservedPort)
         try await queue.setRateLimit(nil)
         #expect(try await session.value.state == .completed)
         try await workshop.checkContent(of: session, on: server)
@@ -222,7 +223,7 @@ import TransportTUS
         #expect(atBoth <= 50 + 6)
         #expect(try second.requests.count { $0.method == "POST" } == 50 - atFirst.count)
 
-        first = try await startServer("first", port: first.port)
+        first = try await startServer("first", port: first.reservedPort)
         passed.withLock { $0 = .seconds(3_600) }
         let before = try (first.requests.count, second.requests.count)
         let later = try await queue.enqueue(try batch("later"))

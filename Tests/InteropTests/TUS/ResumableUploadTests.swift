@@ -1,6 +1,7 @@
 import Foundation
 import Locking
 import ProcessFixture
+import ScriptedHTTP
 import SystemPackage
 import TUSLoopback
 import Testing
@@ -15,7 +16,7 @@ import TransferKit
         workshop = try Workshop()
     }
 
-    private func startServer(port: Int = 0) async throws -> RealServer {
+    private func startServer(port: ReservedPort? = nil) async throws -> RealServer {
         try await RealServer.start(in: workshop.folder.appending(path: "server"), port: port)
     }
 
@@ -32,7 +33,7 @@ import TransferKit
         for await event in events {
             if case .attemptFailed = event.kind { break }
         }
-        server = try await startServer(port: server.port)
+        server = try await startServer(port: server.reservedPort)
         #expect(try await session.value.state == .completed)
         try await workshop.checkContent(of: session, on: server)
         checkOffsets(try server.requests)

@@ -38,7 +38,7 @@ import TransportTUS
 
     /// The server itself may be reachable.
     @Test(arguments: ["http", "socks5h"]) func namesUnreachableProxy(scheme: String) async throws {
-        let closed = try ClosedPort()
+        let closed = try ReservedPort()
         var upload = try TestUpload(size: 10, answers: [])
         upload.endpoint.settings = ["proxy": "\(scheme)://127.0.0.1:\(closed.port)"]
         let error = try #require(await upload.failure())
@@ -65,7 +65,7 @@ import TransportTUS
     }
 
     @Test func namesUnreachableServer() async throws {
-        let closed = try ClosedPort()
+        let closed = try ReservedPort()
         var upload = try TestUpload(size: 10, answers: [])
         upload.endpoint.address = "http://127.0.0.1:\(closed.port)/files/"
         let error = try #require(await upload.failure())
@@ -75,7 +75,7 @@ import TransportTUS
 
     /// A server may store uploads on another host, and only that host may be down.
     @Test func namesUnreachableUploadHost() async throws {
-        let closed = try ClosedPort()
+        let closed = try ReservedPort()
         var upload = try TestUpload(size: 10, answers: [[.tus(201, ["Location": "http://127.0.0.1:\(closed.port)/1"])]])
         upload.endpoint.settings["origins"] = "http://127.0.0.1:\(closed.port)"
         let error = try #require(await upload.failure())

@@ -170,7 +170,7 @@ import TransportTUS
 
     @Test func reportsUnreachableServer() async throws {
         var upload = try TestUpload(size: 10, answers: [])
-        let closed = try ClosedPort()
+        let closed = try ReservedPort()
         upload.endpoint = .tus(closed.url(), credentials: [])
         #expect(await upload.failure()?.failureClass == .unreachable)
         await upload.end()

@@ -4,8 +4,10 @@
     import Darwin
 #endif
 
-/// A port of the loopback interface that refuses connections, and that no other process gets while this object exists.
-package final class ClosedPort: Sendable {
+/// A port of the loopback interface that no other socket gets while this object exists, except a server that asks for this number with
+/// SO_REUSEADDR. It refuses connections until such a server listens, and again after that server ends: a test can kill a server and
+/// restart it on the same port (socket(7), SO_REUSEADDR).
+package final class ReservedPort: Sendable {
     /// The port.
     package let port: UInt16
     private let socket: CInt
@@ -22,6 +24,9 @@ package final class ClosedPort: Sendable {
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        var reuses: CInt = 1
+        unsafe setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &reuses, socklen_t(MemoryLayout<CInt>.size))
+        _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
         let isBound = unsafe withUnsafeMutablePointer(to: &address) { pointer in
             unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
                 unsafe bind(socket, address, size) == 0 && getsockname(socket, address, &size) == 0
