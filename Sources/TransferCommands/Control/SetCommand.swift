@@ -29,7 +29,10 @@ struct SetCommand: OperationCommand {
     var tag: [String] = []
 
     var selection: SessionSelection { SessionSelection(ids: ids, filters: filters) }
-    var operation: SessionOperation { .update(SessionUpdate(rateLimit: rate?.bytes, tags: tag.isEmpty ? nil : tag)) }
+    var operation: SessionOperation {
+        let rateLimit = rate.map { $0.bytes > 0 ? SessionUpdate.RateLimit.bytesPerSecond($0.bytes) : .unlimited }
+        return .update(SessionUpdate(rateLimit: rateLimit, tags: tag.isEmpty ? nil : tag))
+    }
 
     func validate() throws {
         guard rate != nil || !tag.isEmpty else { throw ValidationError("There is nothing to change. Use --rate or --tag.") }

@@ -61,6 +61,9 @@ struct AddCommand: AsyncParsableCommand {
         transform: TextArgument.text)
     var dedupe: String?
 
+    @Flag(help: "With --dedupe, also add nothing if a completed session has the same key, until it is removed.")
+    var dedupeCompleted = false
+
     @Flag(help: "Add one session for each path.")
     var each = false
 
@@ -77,6 +80,7 @@ struct AddCommand: AsyncParsableCommand {
         if dedupe == "" {
             throw ValidationError("The key of --dedupe is empty. Set a key, or omit the option.")
         }
+        if dedupeCompleted, dedupe == nil { throw ValidationError("--dedupe-completed needs --dedupe with a key.") }
         if tag.contains("") { throw ValidationError("A tag of --tag is empty. Set a word, or omit the option.") }
         if each, dedupe != nil {
             throw ValidationError("--each and --dedupe can't be used together, because all sessions would have the same key.")
@@ -117,6 +121,7 @@ struct AddCommand: AsyncParsableCommand {
                 : try SessionRequest.upload(items: batch, to: account, name: name, tags: tag, options: options)
             request.context = context.map { Data($0.utf8) }
             request.deduplicationKey = dedupe
+            request.deduplicatesCompleted = dedupeCompleted
             return request
         }
     }

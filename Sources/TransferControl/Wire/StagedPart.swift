@@ -39,6 +39,8 @@ struct SessionHead: Codable, Sendable {
     var notBefore: Date?
     var dependency: SessionDependency?
     var deduplicationKey: String?
+    /// Nil for false, as from an older version.
+    var deduplicatesCompleted: Bool?
 
     /// The largest possible size in a message, in bytes.
     var cost: Int {
@@ -60,6 +62,7 @@ struct SessionHead: Codable, Sendable {
         notBefore = request.notBefore
         dependency = request.dependency
         deduplicationKey = request.deduplicationKey
+        deduplicatesCompleted = request.deduplicatesCompleted ? true : nil
     }
 
     /// Creates a request for the session with its items.
@@ -74,6 +77,7 @@ struct SessionHead: Codable, Sendable {
         request.notBefore = notBefore
         request.dependency = dependency
         request.deduplicationKey = deduplicationKey
+        request.deduplicatesCompleted = deduplicatesCompleted ?? false
         return request
     }
 }

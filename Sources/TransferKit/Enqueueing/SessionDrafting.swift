@@ -49,7 +49,7 @@ extension SessionDraft {
             id: request.id, account: request.account, name: request.name ?? Self.name(first, of: request.items.count),
             direction: request.direction, folder: folder, tags: request.tags, context: request.context, options: request.options,
             notBefore: request.notBefore, dependency: request.dependency, deduplicationKey: request.deduplicationKey,
-            items: items)
+            deduplicatesCompleted: request.deduplicatesCompleted, items: items)
     }
 
     private static func name(_ first: TransferItem, of count: Int) -> String {

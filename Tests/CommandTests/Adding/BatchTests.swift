@@ -136,6 +136,8 @@ import TransferKit
             try await program.succeed("release", first[0])
             #expect(try await program.succeed("add", "studio", "a", "--dedupe", "other").lines != first)
             try await program.succeed("run", "--progress", "none")
+            #expect(try await program.succeed("add", "studio", "a", "--dedupe", "k", "--dedupe-completed").lines == first)
+            #expect(try await program.succeed("show", first[0], "--json").objects().first?["state"] as? String == "completed")
             #expect(try await program.succeed("add", "studio", "a", "--dedupe", "k").lines != first)
         }
     }

@@ -19,7 +19,7 @@ import TransferKit
     private static let large = 12 << 20
     /// So slow that it is interrupted before it is complete. Afterwards it continues with ``atFullSpeed``.
     private static let slowly = SessionOptions(rateLimit: 256 << 10)
-    private static let atFullSpeed = SessionUpdate(rateLimit: 0)
+    private static let atFullSpeed = SessionUpdate(rateLimit: .unlimited)
 
     private func openQueue() async throws -> TransferQueue {
         try await workshop.openQueue(try await server.start().absoluteString)

@@ -73,7 +73,7 @@ import TransferKit
         // Another client removes the upload.
         let location = try #require(try server.requests.compactMap(\.location).first)
         try await curl("--request", "DELETE", "http://127.0.0.1:\(server.port)/files/\(location.split(separator: "/").last ?? "")")
-        try await queue.update(session.id, SessionUpdate(rateLimit: 0))
+        try await queue.update(session.id, SessionUpdate(rateLimit: .unlimited))
         try await queue.start()
         #expect(try await session.value.state == .completed)
         try await workshop.checkContent(of: session, on: server)
@@ -109,7 +109,7 @@ import TransferKit
         let upload = try #require(server.statistics.uploads.first)
         try await curl("--head", address.appending(path: upload.id).absoluteString)
         time.withLock { $0 += 61 }
-        try await queue.update(session.id, SessionUpdate(rateLimit: 0))
+        try await queue.update(session.id, SessionUpdate(rateLimit: .unlimited))
         try await queue.start()
         #expect(try await session.value.state == .completed)
         try await workshop.checkContent(of: session, on: server)

@@ -178,4 +178,27 @@ import TransferKit
         #expect(try queue.call(.run(again: true), "A") == nil)
         #expect(queue.line == "A=running B=completed")
     }
+
+    @Test func returnsCompletedSessionsUntilTheirRemoval() throws {
+        var queue = try Rehearsal()
+        func draft(_ name: String, countsCompleted: Bool) -> SessionDraft {
+            var draft = SessionDraft.draft(id: SessionID(named: name))
+            draft.deduplicationKey = "key"
+            draft.deduplicatesCompleted = countsCompleted
+            return draft
+        }
+        try queue.perform(.enqueue([draft("A", countsCompleted: true)]))
+        try queue.end("A")
+        #expect(try queue.perform(.enqueue([draft("B", countsCompleted: true)])).sessions == [SessionID(named: "A")])
+        try queue.perform(.enqueue([draft("C", countsCompleted: false)]))
+        #expect(queue.line == "A=completed C=running")
+        #expect(try queue.perform(.enqueue([draft("D", countsCompleted: true)])).sessions == [SessionID(named: "C")])
+        try queue.end("C")
+        #expect(try queue.perform(.enqueue([draft("E", countsCompleted: true)])).sessions == [SessionID(named: "C")], "the newest one")
+        #expect(try queue.call(.remove(), "C") == nil)
+        #expect(try queue.perform(.enqueue([draft("F", countsCompleted: true)])).sessions == [SessionID(named: "A")])
+        #expect(try queue.call(.remove(), "A") == nil)
+        try queue.perform(.enqueue([draft("G", countsCompleted: true)]))
+        #expect(queue.line == "G=running")
+    }
 }

@@ -27,6 +27,10 @@ public struct SessionRequest: Sendable {
     /// A key that prevents duplicates. If the queue has a session with the same key that is not completed, `enqueue` adds no session and returns the
     /// existing session.
     public var deduplicationKey: String?
+    /// Whether completed sessions with the same ``deduplicationKey`` count too, so that the queue adds no session until they are removed.
+    ///
+    /// ``Configuration/retention`` determines when the queue removes completed sessions.
+    public var deduplicatesCompleted = false
     /// The ID of the new session, so that other requests of the same call can refer to it.
     public var id = SessionID()
 

@@ -3,8 +3,16 @@ public import TransferCore
 
 /// Changes to a session that has not ended. A value of nil leaves the property unchanged. Changes take effect within a second.
 public struct SessionUpdate: Hashable, Sendable, Codable {
-    /// The rate limit of the whole session, in bytes per second; 0 for no limit.
-    public var rateLimit: Int64?
+    /// A new rate limit of a whole session.
+    public enum RateLimit: Hashable, Sendable, Codable {
+        /// No limit of the session. Those of its account and of the queue remain.
+        case unlimited
+        /// Bytes per second, at least 1.
+        case bytesPerSecond(Int64)
+    }
+
+    /// The rate limit of the whole session.
+    public var rateLimit: RateLimit?
     /// The new tags.
     public var tags: [String]?
     /// The app's new context value, as JSON.
@@ -18,7 +26,8 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
 
     /// Creates an update.
     public init(
-        rateLimit: Int64? = nil, tags: [String]? = nil, context: Data? = nil, retry: RetryPolicy? = nil, verification: Verification? = nil,
+        rateLimit: RateLimit? = nil, tags: [String]? = nil, context: Data? = nil, retry: RetryPolicy? = nil,
+        verification: Verification? = nil,
         allowsExpensiveNetwork: Bool? = nil
     ) {
         self.rateLimit = rateLimit
@@ -33,8 +42,8 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`.
     func validate() throws(QueueError) {
-        guard rateLimit ?? 0 >= 0 else {
-            throw QueueError(.invalidRequest, "A rate limit must be at least 1 byte per second, or 0 for no limit.")
+        if case .bytesPerSecond(let limit) = rateLimit, limit < 1 {
+            throw QueueError(.invalidRequest, "A rate limit must be at least 1 byte per second. Use .unlimited to remove it.")
         }
         try retry?.validate()
         try SessionContext.validate(context)

@@ -49,7 +49,8 @@ extension Scheduler {
         if index < sessionIndex.count - added.count { putBeforeInterrupted(rank: ranks[0], &transaction) }
     }
 
-    /// Removes drafts whose deduplication key belongs to an uncompleted session. The transaction's result contains the existing session instead.
+    /// Removes drafts whose deduplication key belongs to a session that counts for them. The transaction's result contains the existing session
+    /// instead.
     private func withoutDuplicates(_ drafts: [SessionDraft], _ transaction: inout Transaction) throws(QueueError) -> [SessionDraft] {
         guard drafts.contains(where: { $0.deduplicationKey != nil }) else {
             transaction.answer.sessions = drafts.map(\.id)
@@ -61,7 +62,7 @@ extension Scheduler {
         var present: [SessionID: SessionID] = [:]
         for draft in drafts {
             if let word = draft.deduplicationKey {
-                if let id = words[word] ?? sessionIndex.deduplicated[word].flatMap({ sessionIndex[$0]?.id }) {
+                if let id = words[word] ?? sessionIndex.session(deduplicatedBy: word, countsCompleted: draft.deduplicatesCompleted) {
                     _ = try accountKey(draft.account)
                     transaction.answer.sessions.append(id)
                     present[draft.id] = id

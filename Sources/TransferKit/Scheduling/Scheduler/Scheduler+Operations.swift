@@ -208,8 +208,7 @@ extension Scheduler {
     ///
     /// - Parameter isWhole: Whether to transfer completed files again too.
     private mutating func restart(_ entry: Entry, isWhole: Bool, _ transaction: inout Transaction) throws(QueueError) {
-        if let word = sessionIndex.details(entry.key).deduplicationKey, let other = sessionIndex.deduplicated[word], other != entry.key,
-            let id = sessionIndex[other]?.id
+        if let word = sessionIndex.details(entry.key).deduplicationKey, let id = sessionIndex.session(deduplicatedBy: word), id != entry.id
         {
             throw QueueError(
                 .duplicate, "Cannot run the session \(entry.id) again: session \(id) has the same deduplication key and is not completed.")

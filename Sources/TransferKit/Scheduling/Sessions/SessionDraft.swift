@@ -15,6 +15,8 @@ package struct SessionDraft: Sendable, Codable, Equatable {
     package var notBefore: Date?
     package var dependency: SessionDependency?
     package var deduplicationKey: String?
+    /// Whether completed sessions with the same key count too.
+    package var deduplicatesCompleted: Bool
     package var items: [ItemDraft]
     /// The reason why the session can't be stored. Has no effect on a duplicate, which is not stored.
     package var refusal: QueueError?
@@ -23,7 +25,7 @@ package struct SessionDraft: Sendable, Codable, Equatable {
         id: SessionID, account: String, name: String, direction: TransferDirection = .upload, folder: Data? = nil, tags: [String] = [],
         context: Data? = nil,
         options: SessionOptions = SessionOptions(), notBefore: Date? = nil, dependency: SessionDependency? = nil,
-        deduplicationKey: String? = nil, items: [ItemDraft] = []
+        deduplicationKey: String? = nil, deduplicatesCompleted: Bool = false, items: [ItemDraft] = []
     ) {
         self.id = id
         self.account = account
@@ -36,6 +38,7 @@ package struct SessionDraft: Sendable, Codable, Equatable {
         self.notBefore = notBefore
         self.dependency = dependency
         self.deduplicationKey = deduplicationKey
+        self.deduplicatesCompleted = deduplicatesCompleted
         self.items = items
     }
 }

@@ -71,7 +71,10 @@ package struct SessionIndex: Sendable {
     private(set) var yielded: Set<SessionKey> = []
     private(set) var owners: [SessionKey: Set<SessionKey>] = [:]
     private(set) var dependents: [SessionID: Set<SessionKey>] = [:]
-    private(set) var deduplicated: [String: SessionKey] = [:]
+    /// The uncompleted session of each deduplication key.
+    private var uncompleted: [String: SessionKey] = [:]
+    /// The completed sessions of each deduplication key.
+    private var completed: [String: Set<SessionKey>] = [:]
     /// In a strict queue: all sessions that are neither completed, failed nor cancelled.
     private(set) var unfinished = RankedKeys()
     /// In a strict queue: the waiting sessions that have begun.
@@ -95,6 +98,11 @@ package struct SessionIndex: Sendable {
     package subscript(key: SessionKey) -> Entry? { table[key] }
 
     package func details(_ key: SessionKey) -> EntryDetails { detailed[key] ?? .none }
+
+    /// The uncompleted session with this deduplication key, or the newest completed one if completed sessions count.
+    func session(deduplicatedBy word: String, countsCompleted: Bool = false) -> SessionID? {
+        (uncompleted[word] ?? (countsCompleted ? completed[word]?.max() : nil)).flatMap { self[$0]?.id }
+    }
 
     package func key(of id: SessionID) -> SessionKey? { table.key(of: id) }
 
@@ -182,7 +190,9 @@ package struct SessionIndex: Sendable {
         if entry.conditions.contains(.yielded) { yielded.insert(key) }
         if let owner = details.displacedBy { owners[owner, default: []].insert(key) }
         if let dependency = details.dependency { dependents[dependency.session, default: []].insert(key) }
-        if let word = details.deduplicationKey, entry.state != .completed { deduplicated[word] = key }
+        if let word = details.deduplicationKey {
+            if entry.state == .completed { completed[word, default: []].insert(key) } else { uncompleted[word] = key }
+        }
         addDueTimes(of: key, details, replacing: before)
         if isStrict, !entry.state.isEnded {
             let ranks = ranks()
@@ -223,7 +233,14 @@ package struct SessionIndex: Sendable {
             dependents[dependency.session]?.remove(key)
             if dependents[dependency.session]?.isEmpty == true { dependents[dependency.session] = nil }
         }
-        if let word = details.deduplicationKey, entry.state != .completed, deduplicated[word] == key { deduplicated[word] = nil }
+        if let word = details.deduplicationKey {
+            if entry.state == .completed {
+                completed[word]?.remove(key)
+                if completed[word]?.isEmpty == true { completed[word] = nil }
+            } else if uncompleted[word] == key {
+                uncompleted[word] = nil
+            }
+        }
         if isStrict, !entry.state.isEnded {
             let ranks = ranks()
             _ = unfinished.remove(key, rank: ranks)

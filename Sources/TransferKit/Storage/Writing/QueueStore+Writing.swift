@@ -201,7 +201,11 @@ extension QueueStore {
         guard update.changesOptions else { return }
         let text = try String.fetchOne(db, sql: "SELECT options FROM session WHERE key = ?", arguments: [key])
         var options = try StoreCoding.decodeIfPresent(SessionOptions.self, from: text) ?? SessionOptions()
-        if let rateLimit = update.rateLimit { options.rateLimit = rateLimit > 0 ? rateLimit : nil }
+        switch update.rateLimit {
+        case .bytesPerSecond(let limit): options.rateLimit = limit
+        case .unlimited: options.rateLimit = nil
+        case nil: break
+        }
         if let retry = update.retry { options.retry = retry }
         if let verification = update.verification { options.verification = verification }
         if let allows = update.allowsExpensiveNetwork { options.allowsExpensiveNetwork = allows }

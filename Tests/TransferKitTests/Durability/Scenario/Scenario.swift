@@ -91,7 +91,9 @@ enum Scenario: String, CaseIterable, Sendable {
         Step("update") { stage in
             try await stage.queue.update(
                 Stage.id("many1"),
-                SessionUpdate(rateLimit: 100_000_000, tags: ["bulk"], context: Data("9".utf8), retry: RetryPolicy(maximumAttempts: 2)))
+                SessionUpdate(
+                    rateLimit: .bytesPerSecond(100_000_000), tags: ["bulk"], context: Data("9".utf8), retry: RetryPolicy(maximumAttempts: 2)
+                ))
         },
     ]
 

@@ -54,7 +54,7 @@ import TransportTesting
         try await fixture.store.commit([.updateSession(1, SessionUpdate(verification: .checksum))])
         let options = try #require(try await fixture.store.sessions([1]).first?.options)
         #expect(options.verification == .checksum && options.creation == .separate)
-        try await fixture.store.commit([.updateSession(1, SessionUpdate(rateLimit: 5))])
+        try await fixture.store.commit([.updateSession(1, SessionUpdate(rateLimit: .bytesPerSecond(5)))])
         #expect(try await fixture.store.sessions([1]).first?.options.verification == .checksum)
         await fixture.close()
     }

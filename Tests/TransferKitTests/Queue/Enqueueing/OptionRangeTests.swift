@@ -26,7 +26,8 @@ import TransportTesting
     }
 
     @Test(arguments: [
-        SessionUpdate(rateLimit: -1), SessionUpdate(retry: RetryPolicy(maximumAttempts: 0)), SessionUpdate(context: Data("{".utf8)),
+        SessionUpdate(rateLimit: .bytesPerSecond(0)), SessionUpdate(rateLimit: .bytesPerSecond(-1)),
+        SessionUpdate(retry: RetryPolicy(maximumAttempts: 0)), SessionUpdate(context: Data("{".utf8)),
     ])
     func rejectsInvalidUpdates(update: SessionUpdate) async throws {
         let fixture = try QueueFixture()

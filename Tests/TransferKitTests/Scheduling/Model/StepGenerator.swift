@@ -114,7 +114,10 @@ struct StepGenerator {
         draft.items = (0..<number(1...3)).map { ItemDraft(source: Data("/f\($0)".utf8), destination: Data("f\($0)".utf8), size: 1) }
         if chance(3) { draft.options.allowsExpensiveNetwork = false }
         draft.tags = ["red", "blue"].filter { _ in chance(3) }
-        if chance(3) { draft.deduplicationKey = "k\(number(0...1))" }
+        if chance(3) {
+            draft.deduplicationKey = "k\(number(0...1))"
+            draft.deduplicatesCompleted = chance(4)
+        }
         if chance(5) { draft.notBefore = Date(timeIntervalSince1970: Double(number(0...3000))) }
         if chance(4) {
             let other = chance(20) ? SessionID(named: "S\(drafted + number(0...1))") : ids.randomElement(using: &random)

@@ -90,9 +90,9 @@ extension ReferenceQueue {
         var identities: [SessionID: SessionID] = [:]
         for draft in drafts {
             let account = accounts[try requireAccount(draft.account)].number
-            let same = (sessions + added).first {
-                $0.deduplicationKey != nil && $0.deduplicationKey == draft.deduplicationKey && $0.state != .completed
-            }
+            let equal = (sessions + added).filter { $0.deduplicationKey != nil && $0.deduplicationKey == draft.deduplicationKey }
+            let newest = equal.filter { $0.state == .completed }.max { $0.number < $1.number }
+            let same = equal.first { $0.state != .completed } ?? (draft.deduplicatesCompleted ? newest : nil)
             identities[draft.id] = same?.id ?? draft.id
             answer.sessions.append(same?.id ?? draft.id)
             guard same == nil else { continue }
