@@ -23,15 +23,16 @@ private func opening() async throws {
 // swift-format-ignore
 // ARTICLE
 final class UploadWatcher: TransferQueueDelegate {
-    func queue(_ queue: TransferQueue, didActivate session: SessionID) { print("started \(session)") }
-    func queue(_ queue: TransferQueue, session: SessionID, didProgress statistics: SessionStatistics) {
-        print("\(session): \(statistics.bytesDone) of \(statistics.bytesKnown)")
+    func queue(_ queue: TransferQueue, didReceive event: QueueEvent) {
+        switch event.kind {
+        case .didActivate(let session): print("started \(session)")
+        case .progress(let session, let figures): print("\(session): \(figures.bytesDone) of \(figures.bytesKnown)")
+        case .itemCompleted(_, let position, let receipt): print("item \(position) is at \(receipt.remoteURL ?? "an unknown place")")
+        case .completed(let session): print("finished \(session)")
+        case .failed(let session, let error): print("failed \(session): \(error)")
+        default: break
+        }
     }
-    func queue(_ queue: TransferQueue, session: SessionID, didCompleteItem position: Int64, _ receipt: TransferReceipt) {
-        print("item \(position) is at \(receipt.remoteURL ?? "an unknown place")")
-    }
-    func queue(_ queue: TransferQueue, didComplete session: SessionID) { print("finished \(session)") }
-    func queue(_ queue: TransferQueue, didFail session: SessionID, with error: TransferError) { print("failed \(session): \(error)") }
 }
 // END
 

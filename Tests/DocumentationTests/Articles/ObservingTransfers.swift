@@ -9,12 +9,13 @@ import TransferKit
 actor Journal: TransferQueueDelegate {
     private(set) var lines: [String] = []
 
-    func queue(_ queue: TransferQueue, didComplete session: SessionID) {
-        lines.append("\(session) arrived.")
-    }
-
-    func queue(_ queue: TransferQueue, didFail session: SessionID, with error: TransferError) {
-        lines.append("\(session) failed. \(error.message)")
+    func queue(_ queue: TransferQueue, didReceive event: QueueEvent) {
+        switch event.kind {
+        case .completed(let session): lines.append("\(session) arrived.")
+        case .failed(let session, let error): lines.append("\(session) failed. \(error.message)")
+        case .gap: lines.append("Events are missing. Read the queue again.")
+        default: break
+        }
     }
 
     func queue(_ queue: TransferQueue, needsCredentialsFor account: String, because error: TransferError) -> CredentialsAnswer {
@@ -38,6 +39,8 @@ actor Router: TransferQueueDelegate {
     init(preferredHost: String) {
         self.preferredHost = preferredHost
     }
+
+    func queue(_ queue: TransferQueue, didReceive event: QueueEvent) {}
 
     func queue(_ queue: TransferQueue, endpointFor session: SessionID, among endpoints: [Endpoint]) -> Endpoint? {
         endpoints.first { $0.location.contains(preferredHost) }

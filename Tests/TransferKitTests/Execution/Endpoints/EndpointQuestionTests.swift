@@ -16,6 +16,8 @@ import TransportTesting
             self.answer = answer
         }
 
+        func queue(_ queue: TransferQueue, didReceive event: QueueEvent) {}
+
         func queue(_ queue: TransferQueue, endpointFor session: SessionID, among endpoints: [Endpoint]) async -> Endpoint? {
             asked.append((session, endpoints))
             return await answer(session, endpoints)

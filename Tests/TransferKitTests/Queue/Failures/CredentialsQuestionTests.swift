@@ -20,6 +20,8 @@ import TransportTesting
             self.answer = answer
         }
 
+        func queue(_ queue: TransferQueue, didReceive event: QueueEvent) {}
+
         func queue(_ queue: TransferQueue, needsCredentialsFor account: String, because error: TransferError) -> CredentialsAnswer {
             count += 1
             return answer
