@@ -47,10 +47,10 @@ import TransportTUS
         let following = Task { await table.follow(queue) }
 
         let second = try await add(4, at: 1)
-        try await queue.move(.sessions([first[2], second[3]]), to: .front)
-        try await queue.remove(.sessions([second[0], first[1]]))
+        try await queue.apply(.move(to: .front), to: .sessions([first[2], second[3]]))
+        try await queue.apply(.remove(), to: .sessions([second[0], first[1]]))
         try await queue.move(first[0], to: .end)
-        try await queue.hold(.all)
+        try await queue.apply(.hold, to: .all)
         let expected = await queue.sessionIDs()
         await queue.shutdown()
         await following.value

@@ -102,7 +102,7 @@ import TransportTesting
             }
             for _ in 0..<4 {
                 let ids = try await fixture.queue.add(requests, held: true)
-                try await fixture.queue.remove(.sessions(ids))
+                try await fixture.queue.apply(.remove(), to: .sessions(ids))
             }
             #expect(try await fixture.remote.status().sessions == 0)
             await fixture.server.shutDownQueue()

@@ -23,7 +23,7 @@ struct AccountListCommand: AsyncParsableCommand {
         var table = Table([("NAME", .left), ("STATE", .left), ("SESSIONS", .right), ("ENDPOINTS", .left)])
         for status in accounts {
             table.append([
-                status.account.name, status.block == nil ? "ready" : "blocked", "\(status.sessions)",
+                status.account.name, status.blockingError == nil ? "ready" : "blocked", "\(status.sessions)",
                 status.account.endpoints.map(\.shownAddress).joined(separator: " "),
             ])
         }

@@ -25,11 +25,11 @@ enum EndpointCheck {
     }
 
     private static func blockFinding(_ status: AccountStatus) -> Finding? {
-        status.block.map {
+        status.blockingError.map {
             Finding(
                 check: "account \(status.account.name)", state: .wrong,
-                detail: "blocked: \($0.error) After fixing this: transferq account unblock '\(status.account.name)'",
-                fields: [("account", .string(status.account.name)), ("error", JSONValue($0.error, file: nil))])
+                detail: "blocked: \($0) After fixing this: transferq account unblock '\(status.account.name)'",
+                fields: [("account", .string(status.account.name)), ("error", JSONValue($0, file: nil))])
         }
     }
 

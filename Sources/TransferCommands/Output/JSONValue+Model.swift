@@ -95,7 +95,7 @@ extension JSONValue {
         self = [
             "name": .string(status.account.name),
             "endpoints": .array(status.account.endpoints.map(JSONValue.init)),
-            "blocked": JSONValue(status.block?.error, file: nil),
+            "blocked": JSONValue(status.blockingError, file: nil),
             "sessions": JSONValue(status.sessions),
             "maxSessions": JSONValue(status.account.sessionLimit),
             "rate": JSONValue(status.account.rateLimit),

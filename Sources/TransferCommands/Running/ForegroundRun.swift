@@ -45,7 +45,7 @@ struct ForegroundRun {
         case .never: for await _ in queue.events {}
         }
         let remaining = await queue.status()
-        let blocked = await queue.accounts().filter { $0.block != nil && $0.sessions > 0 }
+        let blocked = await queue.accounts().filter { $0.blockingError != nil && $0.sessions > 0 }
         let waiting = remaining.waiting > 0 ? await firstWaiting(of: remaining) : []
         let removalsDue = signals.isReceived ? 0 : (try? await queue.statistics().removalsDue) ?? 0
         // Sessions with a later start time, and sessions that wait for them, need no user action. This does not apply to sessions that have started,

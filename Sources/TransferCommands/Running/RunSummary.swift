@@ -32,7 +32,7 @@ struct RunSummary: Sendable {
         }
         if let obstacle { lines.append(obstacle.description) }
         for status in blocked {
-            guard let error = status.block?.error else { continue }
+            guard let error = status.blockingError else { continue }
             lines.append(
                 "The account \"\(status.account.name)\" is blocked: \(error) After fixing this: transferq account unblock '\(status.account.name)'"
             )

@@ -1,8 +1,8 @@
 /// The operations on sessions. A change is durable when its call returns. No call waits for the network.
 ///
-/// A call for one session throws ``QueueError`` if the session does not exist (`noSuchSession`), its index is invalid (`indexOutOfRange`,
-/// `staleOrder`), or its state does not permit the operation (`invalidTransition`). After such an error, nothing is changed. A call for a group
-/// changes the sessions whose state permits the operation, and returns their IDs. It processes large groups in transactions of 10,000 sessions.
+/// A call throws ``QueueError`` if the session does not exist (`noSuchSession`), its index is invalid (`indexOutOfRange`,
+/// `staleOrder`), or its state does not permit the operation (`invalidTransition`). After such an error, nothing is changed. For groups,
+/// use ``apply(_:to:)-(_,SessionGroup)``. It processes large groups in transactions of 10,000 sessions.
 extension ControllableQueue {
     /// Runs a session now, regardless of the order, a hold, a start time, a dependency or a backoff.
     ///
@@ -10,7 +10,7 @@ extension ControllableQueue {
     /// endpoints are probed immediately. If the session still can't start, for example because its account is blocked, it starts before all
     /// others as soon as it can.
     ///
-    /// A paused session is resumed, as by ``resume(_:)-(SessionReferenceConvertible)``. A running session starts a new run if its current run
+    /// A paused session is resumed, as by ``resume(_:)``. A running session starts a new run if its current run
     /// waits, for example for a retry. In a stopped queue, the session will be the first to start; the queue stays stopped.
     ///
     /// - Parameter again: Whether to transfer a completed session again. If false, the call throws `alreadyCompleted` for such a session.
@@ -91,72 +91,5 @@ extension ControllableQueue {
     /// - Throws: ``QueueError``, including the code `hasDependents` if other sessions depend on it and `isForced` is false.
     public func remove(_ session: some SessionReferenceConvertible, isForced: Bool = false) async throws {
         try await apply(.remove(isForced: isForced), to: session.reference)
-    }
-
-    // MARK: Groups
-
-    /// Same as ``run(_:again:)-(SessionReferenceConvertible,_)``, for each session of a group, in the order of the queue.
-    @discardableResult
-    public func run(_ group: SessionGroup, again: Bool = false) async throws -> [SessionID] {
-        try await apply(.run(again: again), to: group)
-    }
-
-    /// Same as ``runNext(_:)-(SessionReferenceConvertible)``, for each session of a group. The sessions start in the order of the queue.
-    @discardableResult
-    public func runNext(_ group: SessionGroup) async throws -> [SessionID] { try await apply(.runNext, to: group) }
-
-    /// Same as ``pause(_:)-(SessionReferenceConvertible)``, for each session of a group. The result includes waiting sessions that are now held.
-    @discardableResult
-    public func pause(_ group: SessionGroup) async throws -> [SessionID] { try await apply(.pause, to: group) }
-
-    /// Same as ``resume(_:)-(SessionReferenceConvertible)``, for each session of a group.
-    @discardableResult
-    public func resume(_ group: SessionGroup) async throws -> [SessionID] { try await apply(.resume, to: group) }
-
-    /// Same as ``hold(_:)-(SessionReferenceConvertible)``, for each session of a group.
-    @discardableResult
-    public func hold(_ group: SessionGroup) async throws -> [SessionID] { try await apply(.hold, to: group) }
-
-    /// Same as ``release(_:)-(SessionReferenceConvertible)``, for each session of a group.
-    @discardableResult
-    public func release(_ group: SessionGroup) async throws -> [SessionID] { try await apply(.release, to: group) }
-
-    /// Same as ``yield(_:)-(SessionReferenceConvertible)``, for each session of a group.
-    @discardableResult
-    public func yield(_ group: SessionGroup) async throws -> [SessionID] { try await apply(.yield, to: group) }
-
-    /// Same as ``cancel(_:keepsPartial:)-(SessionReferenceConvertible,_)``, for each session of a group.
-    @discardableResult
-    public func cancel(_ group: SessionGroup, keepsPartial: Bool = false) async throws -> [SessionID] {
-        try await apply(.cancel(keepsPartial: keepsPartial), to: group)
-    }
-
-    /// Same as ``retry(_:)-(SessionReferenceConvertible)``, for each session of a group.
-    @discardableResult
-    public func retry(_ group: SessionGroup) async throws -> [SessionID] { try await apply(.retry, to: group) }
-
-    /// Retries all failed sessions. Each waits for its turn at its index.
-    @discardableResult
-    public func retryAllFailed() async throws -> [SessionID] { try await retry(.failed) }
-
-    /// Moves the sessions of a group to one place, next to each other in the order of the queue; otherwise the same as
-    /// ``move(_:to:)-(SessionReferenceConvertible,_)``.
-    @discardableResult
-    public func move(_ group: SessionGroup, to destination: MoveDestination) async throws -> [SessionID] {
-        try await apply(.move(to: destination), to: group)
-    }
-
-    /// Same as ``update(_:_:)-(SessionReferenceConvertible,_)``, for each session of a group. If one session can't use the new verification,
-    /// no session is changed.
-    @discardableResult
-    public func update(_ group: SessionGroup, _ update: SessionUpdate) async throws -> [SessionID] {
-        try await apply(.update(update), to: group)
-    }
-
-    /// Same as ``remove(_:isForced:)-(SessionReferenceConvertible,_)``, for each session of a group. Up to 10,000 sessions are removed in one
-    /// transaction: all or none.
-    @discardableResult
-    public func remove(_ group: SessionGroup, isForced: Bool = false) async throws -> [SessionID] {
-        try await apply(.remove(isForced: isForced), to: group)
     }
 }

@@ -1,7 +1,7 @@
 /// A queue that this process or another process owns: the common interface of ``TransferQueue`` and `RemoteTransferQueue` of the module
 /// `TransferControl`.
 ///
-/// Its extensions have a method for each ``SessionOperation``, for one session and for a group. For details and errors of all other methods,
+/// Its extensions have a method for each ``SessionOperation`` on one session; ``apply(_:to:)-(_,SessionGroup)`` is for groups. For details and errors of all other methods,
 /// see the method of the same name of ``TransferQueue``. If another process owns the queue, a method can also throw the codes
 /// ``QueueError/Code/ownerUnreachable`` and ``QueueError/Code/ownerLost``.
 public protocol ControllableQueue: Sendable {
@@ -84,7 +84,13 @@ public protocol ControllableQueue: Sendable {
     /// - Throws: ``QueueError``; see the method for the operation, such as ``run(_:again:)-(_,_)``.
     @discardableResult
     func apply(_ operation: SessionOperation, to session: SessionReference) async throws -> SessionState?
-    /// Applies an operation to the sessions of a group whose state allows it, and returns their IDs.
+    /// Applies an operation to the sessions of a group whose state allows it, in the order of the queue: `apply(.hold, to: .account("studio"))`.
+    ///
+    /// - A move puts the sessions next to each other.
+    /// - An update changes no session if one of them can't use the new verification.
+    /// - A removal of up to 10,000 sessions removes all or none.
+    ///
+    /// - Returns: The IDs of the changed sessions. For ``SessionOperation/pause``, they include waiting sessions that are now held.
     @discardableResult
     func apply(_ operation: SessionOperation, to group: SessionGroup) async throws -> [SessionID]
 }

@@ -62,23 +62,6 @@ extension TransferQueue {
 }
 
 extension QueueStatistics {
-    /// Decodes statistics. Accepts statistics of older versions, which lack ``removalsDue``.
-    public init(from decoder: any Decoder) throws {
-        let values = try decoder.container(keyedBy: CodingKeys.self)
-        files = try values.decode(Int.self, forKey: .files)
-        filesDone = try values.decode(Int.self, forKey: .filesDone)
-        filesFailed = try values.decode(Int.self, forKey: .filesFailed)
-        bytesTotal = try values.decode(Int64.self, forKey: .bytesTotal)
-        bytesDone = try values.decode(Int64.self, forKey: .bytesDone)
-        bytesSent = try values.decode(Int64.self, forKey: .bytesSent)
-        bytesRemaining = try values.decode(Int64.self, forKey: .bytesRemaining)
-        secondsElapsed = try values.decode(Double.self, forKey: .secondsElapsed)
-        rate = try values.decodeIfPresent(Double.self, forKey: .rate)
-        averageRate = try values.decodeIfPresent(Double.self, forKey: .averageRate)
-        secondsRemaining = try values.decodeIfPresent(Double.self, forKey: .secondsRemaining)
-        removalsDue = try values.decodeIfPresent(Int.self, forKey: .removalsDue) ?? 0
-    }
-
     init(
         _ states: [SessionState: SessionFigures], inFlight: Int64, kept: Int64, confirmed: Int64, elapsed: Duration, rate: Double?,
         removalsDue: Int

@@ -78,8 +78,8 @@ extension TransferQueue {
     /// One waiting session probes on behalf of all. Sessions of the account that wait for a retry skip the remaining delay, even if the server
     /// requested the delay. The call does not affect available endpoints.
     ///
-    /// ``unblockAccount(_:)`` has the same effect. ``ControllableQueue/run(_:again:)-(SessionReferenceConvertible,_)``,
-    /// ``ControllableQueue/retry(_:)-(SessionReferenceConvertible)``, ``save(_:)`` and a restored network probe the endpoints, too.
+    /// ``unblockAccount(_:)`` has the same effect. ``ControllableQueue/run(_:again:)``,
+    /// ``ControllableQueue/retry(_:)``, ``save(_:)`` and a restored network probe the endpoints, too.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchAccount`.
     public nonisolated func retryEndpoints(of name: String) async throws {
@@ -100,7 +100,7 @@ extension TransferQueue {
 
     private func status(of key: AccountKey) -> AccountStatus? {
         scheduler.accounts[key].map {
-            AccountStatus(account: $0.account, block: $0.block, sessions: scheduler.sessionIndex.sessionsOfAccount[key] ?? 0)
+            AccountStatus(account: $0.account, blockingError: $0.block?.error, sessions: scheduler.sessionIndex.sessionsOfAccount[key] ?? 0)
         }
     }
 }

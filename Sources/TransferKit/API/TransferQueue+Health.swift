@@ -15,17 +15,6 @@ public struct StoreHealth: Hashable, Sendable, Codable {
     public var quarantined: Int
 }
 
-extension StoreHealth {
-    /// Decodes a report. Accepts reports of older versions, which lack ``quarantined``.
-    public init(from decoder: any Decoder) throws {
-        let values = try decoder.container(keyedBy: CodingKeys.self)
-        sqliteVersion = try values.decode(String.self, forKey: .sqliteVersion)
-        schemaVersion = try values.decode(Int.self, forKey: .schemaVersion)
-        problems = try values.decode([String].self, forKey: .problems)
-        quarantined = try values.decodeIfPresent(Int.self, forKey: .quarantined) ?? 0
-    }
-}
-
 extension TransferQueue {
     /// Reads the whole store and checks it for damage (sqlite.org/pragma.html, `quick_check` and `foreign_key_check`).
     ///

@@ -3,43 +3,43 @@ extension TransferSession: SessionReferenceConvertible {
     /// The session's ID, as a reference.
     public var reference: SessionReference { .id(id) }
 
-    /// Runs the session now; see ``ControllableQueue/run(_:again:)-(SessionReferenceConvertible,_)``.
+    /// Runs the session now; see ``ControllableQueue/run(_:again:)``.
     public func run(again: Bool = false) async throws { try await queue.run(id, again: again) }
 
-    /// Makes the session the next one to start; see ``ControllableQueue/runNext(_:)-(SessionReferenceConvertible)``.
+    /// Makes the session the next one to start; see ``ControllableQueue/runNext(_:)``.
     public func runNext() async throws { try await queue.runNext(id) }
 
-    /// Interrupts the session, which keeps its slot; see ``ControllableQueue/pause(_:)-(SessionReferenceConvertible)``.
+    /// Interrupts the session, which keeps its slot; see ``ControllableQueue/pause(_:)``.
     ///
     /// - Returns: The new state: paused, or held if the session was waiting.
     @discardableResult
     public func pause() async throws -> SessionState { try await queue.pause(id) }
 
-    /// Resumes the session after a pause; see ``ControllableQueue/resume(_:)-(SessionReferenceConvertible)``.
+    /// Resumes the session after a pause; see ``ControllableQueue/resume(_:)``.
     public func resume() async throws { try await queue.resume(id) }
 
-    /// Holds the session; see ``ControllableQueue/hold(_:)-(SessionReferenceConvertible)``.
+    /// Holds the session; see ``ControllableQueue/hold(_:)``.
     public func hold() async throws { try await queue.hold(id) }
 
-    /// Releases the session after a hold; see ``ControllableQueue/release(_:)-(SessionReferenceConvertible)``.
+    /// Releases the session after a hold; see ``ControllableQueue/release(_:)``.
     public func release() async throws { try await queue.release(id) }
 
-    /// Yields the session's slot to another session; see ``ControllableQueue/yield(_:)-(SessionReferenceConvertible)``.
+    /// Yields the session's slot to another session; see ``ControllableQueue/yield(_:)``.
     public func yield() async throws { try await queue.yield(id) }
 
-    /// Cancels the session; see ``ControllableQueue/cancel(_:keepsPartial:)-(SessionReferenceConvertible,_)``.
+    /// Cancels the session; see ``ControllableQueue/cancel(_:keepsPartial:)``.
     public func cancel(keepsPartial: Bool = false) async throws { try await queue.cancel(id, keepsPartial: keepsPartial) }
 
-    /// Retries the session after it failed or was cancelled; see ``ControllableQueue/retry(_:)-(SessionReferenceConvertible)``.
+    /// Retries the session after it failed or was cancelled; see ``ControllableQueue/retry(_:)``.
     public func retry() async throws { try await queue.retry(id) }
 
-    /// Moves the session; see ``ControllableQueue/move(_:to:)-(SessionReferenceConvertible,_)``.
+    /// Moves the session; see ``ControllableQueue/move(_:to:)``.
     public func move(to destination: MoveDestination) async throws { try await queue.move(id, to: destination) }
 
-    /// Changes properties of the session; see ``ControllableQueue/update(_:_:)-(SessionReferenceConvertible,_)``.
+    /// Changes properties of the session; see ``ControllableQueue/update(_:_:)``.
     public func update(_ update: SessionUpdate) async throws { try await queue.update(id, update) }
 
-    /// Removes the session; see ``ControllableQueue/remove(_:isForced:)-(SessionReferenceConvertible,_)``.
+    /// Removes the session; see ``ControllableQueue/remove(_:isForced:)``.
     public func remove(isForced: Bool = false) async throws { try await queue.remove(id, isForced: isForced) }
 
     /// Adds items at the end of the session; see ``TransferQueue/addItems(_:to:)``.

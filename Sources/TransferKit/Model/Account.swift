@@ -81,13 +81,12 @@ public struct Account: Hashable, Sendable, Codable {
     }
 }
 
-/// The reason why no session of an account starts until the user acts.
-public struct AccountBlock: Hashable, Sendable, Codable {
+/// The reason why no session of an account starts until the user acts, as stored.
+package struct AccountBlock: Hashable, Sendable, Codable {
     /// The error of a transport, of the class `credentials` or `trust`.
-    public var error: TransferError
+    package var error: TransferError
 
-    /// Creates a block.
-    public init(error: TransferError) {
+    package init(error: TransferError) {
         self.error = error
     }
 }
@@ -96,8 +95,9 @@ public struct AccountBlock: Hashable, Sendable, Codable {
 public struct AccountStatus: Hashable, Sendable, Codable {
     /// The account.
     public var account: Account
-    /// The reason why no session of the account starts; nil if the account is not blocked.
-    public var block: AccountBlock?
+    /// The error that blocks the account, so that no session starts until the user acts; nil if the account is not blocked. Its class is
+    /// `credentials` or `trust`.
+    public var blockingError: TransferError?
     /// The number of sessions that refer to the account, in all states.
     public var sessions: Int
 }

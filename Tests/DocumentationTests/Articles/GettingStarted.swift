@@ -72,8 +72,8 @@ private func gettingStarted(_ camera: any Camera) async throws {
     // ARTICLE
     try await queue.run(extras.id)                 // now; interrupts another session if needed, which resumes later
     try await queue.move(reel.id, to: .end)        // changes the order only
-    try await queue.hold(.account("studio"))       // a whole group
-    try await queue.release(.account("studio"))
+    try await queue.apply(.hold, to: .account("studio"))       // a whole group
+    try await queue.apply(.release, to: .account("studio"))
     try await queue.setRateLimit(2_000_000)        // bytes per second, for all sessions together
     // END
 

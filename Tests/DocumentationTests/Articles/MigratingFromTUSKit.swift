@@ -77,7 +77,7 @@ private func migrating(_ queue: TransferQueue, tokens: any TokenSource, address:
     for session in try await queue.sessions() where session.state == .failed {
         print("\(session.name): \(session.error?.description ?? "")")
     }
-    try await queue.retry(text.id)         // resumes the remaining files; retryAllFailed() retries all failed sessions
+    try await queue.retry(text.id)         // resumes the remaining files; apply(.retry, to: .failed) retries all failed sessions
     try await queue.remove(one.id)         // deletes the session, and its incomplete upload from the server
     // END
 
@@ -106,7 +106,7 @@ private func migrating(_ queue: TransferQueue, tokens: any TokenSource, address:
     // ARTICLE
     try await queue.cancel(one.id)         // also removes the incomplete upload from the server
     try await queue.pause(ticket.id)       // keeps its slot and the sent bytes
-    try await queue.remove(.all)           // ends and deletes all sessions, like reset()
+    try await queue.apply(.remove(), to: .all)           // ends and deletes all sessions, like reset()
     // END
 }
 

@@ -107,7 +107,7 @@ struct ReportedSizeTests {
         await queue.shutdown()
         queue = try await workshop.openQueue(accounts[0], transports: [server.transport], clock: clock.engineClock)
         #expect(try await queue.sessions().count == sessions.count)
-        try await queue.remove(.all, isForced: true)
+        try await queue.apply(.remove(isForced: true), to: .all)
         #expect(try await queue.quarantined().isEmpty)
         await queue.shutdown()
         server.stop()

@@ -33,7 +33,7 @@ import TransferKit
             case .unblock:
                 var events = queue.events.makeAsyncIterator()
                 stage.server.open("f1", failingWith: TransferError(.credentials, .credentialsRejected, "Who are you?"))
-                while await queue.account("a")?.block == nil { _ = await events.next() }
+                while await queue.account("a")?.blockingError == nil { _ = await events.next() }
                 stage.server.close("f1")
             case .readFolder:
                 _ = try await queue.enqueue(try stage.request("tree", [try stage.folder("tree", 12)]), held: true)

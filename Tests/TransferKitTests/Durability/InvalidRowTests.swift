@@ -180,7 +180,7 @@ import TransferKit
         let stage = try await Stage(folder.path, isTimed: false)
         try await stage.queue.start()
         await stage.queue.waitUntilIdle()
-        #expect(await stage.queue.account("a")?.block != nil)
+        #expect(await stage.queue.account("a")?.blockingError != nil)
         try await stage.queue.remove(Stage.id("w1"))
         try await stage.queue.save(stage.account("a"))
         await stage.queue.waitUntilIdle()

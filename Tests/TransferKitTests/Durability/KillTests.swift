@@ -79,8 +79,8 @@ import TransferKit
     private static func finish(_ stage: Stage, _ inspection: StoreInspection, _ comment: Comment) async throws {
         let queue = stage.queue
         for account in await queue.accounts() { try await queue.unblockAccount(account.account.name) }
-        try await queue.release(.all)
-        try await queue.resume(.all)
+        try await queue.apply(.release, to: .all)
+        try await queue.apply(.resume, to: .all)
         try await queue.start()
         await queue.waitUntilIdle()
         for session in try await queue.sessions() {

@@ -137,7 +137,7 @@ import TransportTesting
         #expect(try await queue.sessions().count == 2)
         _ = try await queue.items(of: ids[0])
         _ = try await queue.statistics()
-        try await queue.remove(.all)
+        try await queue.apply(.remove(), to: .all)
         await queue.deferredDeletion.waitUntilDone()
         for table in ["schedule", "session", "file", "removal", "checkpoint", "directory", "item", "session_tag", "quarantine"] {
             #expect(try count(table) == 0, "\(table)")
@@ -169,7 +169,7 @@ import TransportTesting
             SELECT session, position, 'memory://a/', 1, x'00', 1, 'null' FROM file
             """)
         let queue = try await fixture.open()
-        try await queue.remove(.all)
+        try await queue.apply(.remove(), to: .all)
         #expect(await queue.sessionIDs().isEmpty)
         await queue.deferredDeletion.waitUntilDone()
         try await queue.start()

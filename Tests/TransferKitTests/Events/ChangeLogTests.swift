@@ -60,7 +60,7 @@ import TransportTesting
             for _ in 0..<100 {
                 let requests = try (1...4).map { _ in try SessionRequest.upload([file], to: "a") }
                 let sessions = try await queue.enqueue(requests)
-                try await queue.remove(.sessions(sessions.map(\.id)))
+                try await queue.apply(.remove(), to: .sessions(sessions.map(\.id)))
             }
         }
         var readers: [Task<[UInt64], Never>] = []

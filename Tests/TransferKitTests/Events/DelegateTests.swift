@@ -134,7 +134,7 @@ import TransportTesting
         try await queue.start()
         _ = await blocked.first { if case .accountBlocked = $0 { true } else { nil } }
         try await queue.stop()
-        #expect(await queue.account("a")?.block != nil)
+        #expect(await queue.account("a")?.blockingError != nil)
         let delegate = RecordingDelegate(answer: answer)
         let hub = EventHub()
         let delivery = DelegateDelivery()
@@ -142,7 +142,7 @@ import TransportTesting
         hub.send(.needsCredentials(account: "a", EventCodingTests.error), .needsCredentials(account: "none", EventCodingTests.error))
         hub.finish()
         await delivery.finish()
-        #expect(await (queue.account("a")?.block == nil) == unblocks)
+        #expect(await (queue.account("a")?.blockingError == nil) == unblocks)
         await queue.shutdown()
     }
 

@@ -32,7 +32,7 @@ import TransportTesting
         Operation(name: "enqueue many") { queue, context, random in
             try await queue.enqueue(context.requests(Int.random(in: 0...5, using: &random)))
         },
-        Operation(name: "remove some") { queue, context, random in try await queue.remove(.sessions(context.some(&random))) },
+        Operation(name: "remove some") { queue, context, random in try await queue.apply(.remove(), to: .sessions(context.some(&random))) },
         Operation(name: "enqueue at an index") { queue, context, random in
             try await queue.enqueue(context.requests(2), at: Int.random(in: 0...context.ids.count, using: &random))
         },
@@ -42,22 +42,23 @@ import TransportTesting
         },
         Operation(name: "move some") { queue, context, random in
             let some = context.some(&random)
-            try await queue.move(.sessions(some), to: .index(Int.random(in: 0...max(0, context.ids.count - some.count), using: &random)))
+            try await queue.apply(
+                .move(to: .index(Int.random(in: 0...max(0, context.ids.count - some.count), using: &random))), to: .sessions(some))
         },
         Operation(name: "move some beside another") { queue, context, random in
             guard let other = context.ids.randomElement(using: &random) else { return }
             let destination = Bool.random(using: &random) ? MoveDestination.before(other) : .after(other)
-            try await queue.move(.sessions(context.some(&random)), to: destination)
+            try await queue.apply(.move(to: destination), to: .sessions(context.some(&random)))
         },
         Operation(name: "move one beside another") { queue, context, random in
             guard let id = context.ids.randomElement(using: &random), let other = context.ids.randomElement(using: &random) else { return }
             try await queue.move(id, to: Bool.random(using: &random) ? .before(other) : .after(other))
         },
         Operation(name: "move some to the front") { queue, context, random in
-            try await queue.move(.sessions(context.some(&random)), to: .front)
+            try await queue.apply(.move(to: .front), to: .sessions(context.some(&random)))
         },
         Operation(name: "move some to the end") { queue, context, random in
-            try await queue.move(.sessions(context.some(&random)), to: .end)
+            try await queue.apply(.move(to: .end), to: .sessions(context.some(&random)))
         },
         Operation(name: "enqueue for another account") { queue, context, random in
             try await queue.save(context.account)
@@ -68,14 +69,14 @@ import TransportTesting
             try await queue.save(context.account)
             try await queue.deleteAccount(context.account.name, cascades: true)
         },
-        Operation(name: "run some now") { queue, context, random in try await queue.run(.sessions(context.some(&random))) },
-        Operation(name: "pause all") { queue, _, _ in try await queue.pause(.all) },
-        Operation(name: "resume all") { queue, _, _ in try await queue.resume(.all) },
-        Operation(name: "hold some") { queue, context, random in try await queue.hold(.sessions(context.some(&random))) },
-        Operation(name: "release all") { queue, _, _ in try await queue.release(.all) },
-        Operation(name: "yield some") { queue, context, random in try await queue.yield(.sessions(context.some(&random))) },
-        Operation(name: "cancel some") { queue, context, random in try await queue.cancel(.sessions(context.some(&random))) },
-        Operation(name: "retry all") { queue, _, _ in try await queue.retry(.all) },
+        Operation(name: "run some now") { queue, context, random in try await queue.apply(.run(), to: .sessions(context.some(&random))) },
+        Operation(name: "pause all") { queue, _, _ in try await queue.apply(.pause, to: .all) },
+        Operation(name: "resume all") { queue, _, _ in try await queue.apply(.resume, to: .all) },
+        Operation(name: "hold some") { queue, context, random in try await queue.apply(.hold, to: .sessions(context.some(&random))) },
+        Operation(name: "release all") { queue, _, _ in try await queue.apply(.release, to: .all) },
+        Operation(name: "yield some") { queue, context, random in try await queue.apply(.yield, to: .sessions(context.some(&random))) },
+        Operation(name: "cancel some") { queue, context, random in try await queue.apply(.cancel(), to: .sessions(context.some(&random))) },
+        Operation(name: "retry all") { queue, _, _ in try await queue.apply(.retry, to: .all) },
         Operation(name: "start") { queue, _, _ in try await queue.start() },
         Operation(name: "stop") { queue, _, _ in try await queue.stop() },
     ]

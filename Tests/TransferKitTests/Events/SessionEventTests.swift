@@ -37,7 +37,7 @@ import TransportTesting
         let present = await iterator.next()
         try await queue.start()
         await queue.waitUntilIdle()
-        try await queue.remove(.sessions(sessions.map(\.id)))
+        try await queue.apply(.remove(), to: .sessions(sessions.map(\.id)))
         await queue.shutdown()
         var received = [present].compactMap(\.self)
         while let event = await iterator.next() { received.append(event) }
@@ -73,7 +73,7 @@ import TransportTesting
         let value = Task { try await sessions[1].value }
         var iterator = events.makeAsyncIterator()
         guard case .snapshot = await iterator.next() else { throw Unexpected() }
-        try await queue.remove(.sessions(sessions.map(\.id)))
+        try await queue.apply(.remove(), to: .sessions(sessions.map(\.id)))
         #expect(await iterator.next() == .ended(.removed))
         #expect(await iterator.next() == nil)
         #expect(await #expect(throws: TransferError.self) { try await value.value }?.code == .cancelled)

@@ -57,7 +57,7 @@ import TransportTesting
         let kept = try await queue.enqueue(try request("kept"))
         let removed = try await queue.enqueue([try request("1", "2"), try request("3")])
         #expect(try spooled().count == 4)
-        try await queue.remove(.sessions(removed.map(\.id)))
+        try await queue.apply(.remove(), to: .sessions(removed.map(\.id)))
         #expect(try spooled() == [try await queue.items(of: kept.id)[0].source])
         await queue.shutdown()
     }

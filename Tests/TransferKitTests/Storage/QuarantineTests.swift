@@ -157,7 +157,7 @@ import TransportTesting
 
     @Test func doesNotRestoreSessionWithoutAccount() async throws {
         let (queue, _) = try await quarantined()
-        try await queue.remove(.all)
+        try await queue.apply(.remove(), to: .all)
         try await queue.deleteAccount("a")
         let error = try await #require(throws: QueueError.self) { try await queue.restoreQuarantined(1) }
         #expect(error.code == .noSuchAccount)

@@ -50,7 +50,7 @@ import TransportTesting
         }
         let statistics = try await queue.statistics()
         #expect(statistics.bytesTotal >= statuses[9].statistics.bytesKnown)
-        try await queue.remove(.all, isForced: true)
+        try await queue.apply(.remove(isForced: true), to: .all)
         #expect(try await queue.quarantined().isEmpty)
         await queue.shutdown()
     }

@@ -63,7 +63,7 @@ import TransferKit
         while begun.withLock({ $0 }) < 2 { await Task.yield() }
         let isDone = Locked(false)
         let operation = Task {
-            _ = try await queue.hold(.tag("red"))
+            _ = try await queue.apply(.hold, to: .tag("red"))
             isDone.withLock { $0 = true }
         }
         for _ in 0..<100 { _ = await queue.status() }

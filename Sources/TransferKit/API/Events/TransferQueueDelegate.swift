@@ -42,7 +42,8 @@ extension TransferQueueDelegate {
     /// Returns nil, the queue's choice.
     public func queue(_ queue: TransferQueue, endpointFor session: SessionID, among endpoints: [Endpoint]) async -> Endpoint? { nil }
     /// Returns ``CredentialsAnswer/later``.
-    public func queue(_ queue: TransferQueue, needsCredentialsFor account: String, because error: TransferError) async -> CredentialsAnswer {
+    public func queue(_ queue: TransferQueue, needsCredentialsFor account: String, because error: TransferError) async -> CredentialsAnswer
+    {
         .later
     }
 }

@@ -1,23 +1,25 @@
-/// A condition for the start of a session: another session must complete or end first.
-public struct SessionDependency: Hashable, Sendable, Codable {
-    /// The other session.
-    public var session: SessionID
-    /// Whether any end of the other session satisfies the condition; otherwise it must complete.
-    public var acceptsAnyEnd: Bool
+/// The session that another session waits for. It must be in the queue or in the same call of `enqueue`.
+public enum SessionDependency: Hashable, Sendable, Codable {
+    /// Waits until the session completes.
+    case after(SessionID)
+    /// Waits until the session completes, fails or is cancelled.
+    case afterAny(SessionID)
 
-    /// Creates a dependency.
-    public init(_ session: SessionID, acceptsAnyEnd: Bool = false) {
-        self.session = session
-        self.acceptsAnyEnd = acceptsAnyEnd
+    package init(_ session: SessionID, acceptsAnyEnd: Bool = false) {
+        self = acceptsAnyEnd ? .afterAny(session) : .after(session)
     }
 
-    /// Creates a dependency that is satisfied when the other session completes.
-    public static func after(_ session: SessionID) -> SessionDependency {
-        SessionDependency(session)
+    /// The ID of the other session.
+    package var session: SessionID {
+        get {
+            switch self {
+            case .after(let session), .afterAny(let session): session
+            }
+        }
+        set { self = SessionDependency(newValue, acceptsAnyEnd: acceptsAnyEnd) }
     }
 
-    /// Creates a dependency that is satisfied when the other session completes, fails or is cancelled.
-    public static func afterAny(_ session: SessionID) -> SessionDependency {
-        SessionDependency(session, acceptsAnyEnd: true)
+    package var acceptsAnyEnd: Bool {
+        if case .afterAny = self { true } else { false }
     }
 }

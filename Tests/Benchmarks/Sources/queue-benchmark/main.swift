@@ -151,12 +151,16 @@ case "groups":
     let queue = try await open()
     try await queue.enqueue(try requests(count))
     let verbs: [(String, () async throws -> [SessionID])] = [
-        ("hold", { try await queue.hold(.all) }), ("release", { try await queue.release(.all) }),
-        ("runNext", { try await queue.runNext(.all) }), ("run", { try await queue.run(.all) }),
-        ("yield", { try await queue.yield(.all) }), ("cancel", { try await queue.cancel(.all) }),
-        ("retry", { try await queue.retry(.all) }), ("update tags", { try await queue.update(.all, SessionUpdate(tags: ["a"])) }),
-        ("move a tenth to the end", { try await queue.move(.sessions(Array(await queue.sessionIDs().prefix(count / 10))), to: .end) }),
-        ("remove", { try await queue.remove(.all) }),
+        ("hold", { try await queue.apply(.hold, to: .all) }), ("release", { try await queue.apply(.release, to: .all) }),
+        ("runNext", { try await queue.apply(.runNext, to: .all) }), ("run", { try await queue.apply(.run(), to: .all) }),
+        ("yield", { try await queue.apply(.yield, to: .all) }), ("cancel", { try await queue.apply(.cancel(), to: .all) }),
+        ("retry", { try await queue.apply(.retry, to: .all) }),
+        ("update tags", { try await queue.apply(.update(SessionUpdate(tags: ["a"])), to: .all) }),
+        (
+            "move a tenth to the end",
+            { try await queue.apply(.move(to: .end), to: .sessions(Array(await queue.sessionIDs().prefix(count / 10)))) }
+        ),
+        ("remove", { try await queue.apply(.remove(), to: .all) }),
     ]
     for (name, verb) in verbs { report("\(name) s", try await time { _ = try await verb() }) }
     let left = await queue.status().sessions

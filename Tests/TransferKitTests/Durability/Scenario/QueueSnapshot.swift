@@ -38,7 +38,7 @@ struct QueueSnapshot: Hashable {
                     name: $0.name, state: $0.state == .running ? .waiting : $0.state, account: $0.account, tags: $0.tags.sorted(),
                     context: $0.context, files: $0.statistics.files)
             },
-            accounts: accounts.map(\.account), blocked: accounts.filter { $0.block != nil }.map(\.account.name),
+            accounts: accounts.map(\.account), blocked: accounts.filter { $0.blockingError != nil }.map(\.account.name),
             sessionLimit: status.sessionLimit, rateLimit: status.rateLimit)
     }
 

@@ -49,7 +49,7 @@ extension Scenario {
             try await stage.server.gone(Stage.id("d7"))
         },
         Step("cancel a group") { stage in
-            _ = try await stage.queue.cancel(.sessions([Stage.id("d2"), Stage.id("d4")]))
+            _ = try await stage.queue.apply(.cancel(), to: .sessions([Stage.id("d2"), Stage.id("d4")]))
             try await stage.settle()
         },
         Step("pause") { stage in
@@ -255,7 +255,7 @@ extension Scenario {
             for await event in events { if case .queueStopped = event.kind { break } }
         },
         Step("edit the account of an interrupted session") { try await $0.queue.save($0.account("a", hosts: ["a", "b"])) },
-        Step("release") { _ = try await $0.queue.release(.all) },
+        Step("release") { _ = try await $0.queue.apply(.release, to: .all) },
         Step("start again") { stage in
             for number in 4...6 { stage.server.close("r\(number)") }
             try await stage.queue.start()

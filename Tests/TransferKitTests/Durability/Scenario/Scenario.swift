@@ -121,14 +121,16 @@ enum Scenario: String, CaseIterable, Sendable {
         Step("release") { try await $0.queue.release(Stage.id("many2")) },
         Step("cancel") { try await $0.queue.cancel(Stage.id("many4")) },
         Step("retry") { try await $0.queue.retry(Stage.id("many4")) },
-        Step("hold a tag") { _ = try await $0.queue.hold(.tag("bulk")) },
-        Step("hold an account") { _ = try await $0.queue.hold(.account("b")) },
-        Step("release all") { _ = try await $0.queue.release(.all) },
-        Step("move a group") { try await $0.queue.move(.sessions([Stage.id("many5"), Stage.id("one")]), to: .index(1)) },
-        Step("cancel a group") { _ = try await $0.queue.cancel(.sessions([Stage.id("many1"), Stage.id("many3")]), keepsPartial: true) },
-        Step("retry a group") { _ = try await $0.queue.retry(.all) },
+        Step("hold a tag") { _ = try await $0.queue.apply(.hold, to: .tag("bulk")) },
+        Step("hold an account") { _ = try await $0.queue.apply(.hold, to: .account("b")) },
+        Step("release all") { _ = try await $0.queue.apply(.release, to: .all) },
+        Step("move a group") { try await $0.queue.apply(.move(to: .index(1)), to: .sessions([Stage.id("many5"), Stage.id("one")])) },
+        Step("cancel a group") {
+            _ = try await $0.queue.apply(.cancel(keepsPartial: true), to: .sessions([Stage.id("many1"), Stage.id("many3")]))
+        },
+        Step("retry a group") { _ = try await $0.queue.apply(.retry, to: .all) },
         Step("remove with dependents") { try await $0.queue.remove(Stage.id("one"), isForced: true) },
-        Step("remove a group") { try await $0.queue.remove(.sessions([Stage.id("held"), Stage.id("first")])) },
+        Step("remove a group") { try await $0.queue.apply(.remove(), to: .sessions([Stage.id("held"), Stage.id("first")])) },
         Step("no limit of the queue") { try await $0.queue.setSessionLimit(nil) },
         Step("delete b with its sessions") { try await $0.queue.deleteAccount("b", cascades: true) },
     ]
@@ -236,7 +238,7 @@ enum Scenario: String, CaseIterable, Sendable {
             stage.server.open("t10", failingWith: TransferError(.credentials, .credentialsRejected, "Who are you?"))
             let queue = stage.queue
             var events = queue.events.makeAsyncIterator()
-            while await queue.account("b")?.block == nil { _ = await events.next() }
+            while await queue.account("b")?.blockingError == nil { _ = await events.next() }
         },
         Step("unblock it") { stage in
             stage.server.close("t10")
@@ -244,7 +246,7 @@ enum Scenario: String, CaseIterable, Sendable {
             try await stage.server.reached("t10")
         },
         Step("hold an account") { stage in
-            _ = try await stage.queue.hold(.account("b"))
+            _ = try await stage.queue.apply(.hold, to: .account("b"))
             try await stage.settle()
         },
     ]
@@ -253,7 +255,7 @@ enum Scenario: String, CaseIterable, Sendable {
         Step("drain") { try await $0.queue.stop(.drain) },
         Step("start during the drain") { try await $0.queue.start() },
         Step("interrupt") { _ = try await $0.queue.stopAndWait() },
-        Step("release") { try await $0.queue.release(.all) },
+        Step("release") { try await $0.queue.apply(.release, to: .all) },
         Step("start again", isGradual: true) { stage in
             for name in names + others + ["t10"] { stage.server.open(name) }
             try await stage.queue.start()

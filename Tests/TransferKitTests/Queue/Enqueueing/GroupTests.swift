@@ -28,25 +28,27 @@ import TransportTesting
 
     private func expectNoChangeIfOneIsInvalid(_ queue: TransferQueue, _ ids: [SessionID]) async throws {
         let revision = await queue.status().orderRevision
-        await #expect(throws: QueueError.self) { try await queue.hold(.sessions(ids + [SessionID()])) }
+        await #expect(throws: QueueError.self) { try await queue.apply(.hold, to: .sessions(ids + [SessionID()])) }
         #expect(await queue.status().held == 0)
-        let error = await #expect(throws: QueueError.self) { try await queue.move(.sessions(Array(ids.dropFirst(2))), to: .index(3)) }
+        let error = await #expect(throws: QueueError.self) {
+            try await queue.apply(.move(to: .index(3)), to: .sessions(Array(ids.dropFirst(2))))
+        }
         #expect(error?.code == .indexOutOfRange)
         #expect(await queue.status().orderRevision == revision)
     }
 
     private func expectMoveOfWholeGroup(_ queue: TransferQueue, _ ids: [SessionID]) async throws {
         let moved = Array(ids.prefix(count - 2))
-        try await queue.move(.sessions(moved), to: .index(1))
+        try await queue.apply(.move(to: .index(1)), to: .sessions(moved))
         #expect(await queue.sessionIDs() == [ids[count - 2]] + moved + [ids[count - 1]])
-        try await queue.move(.sessions(moved), to: .before(moved[count - 3]))
+        try await queue.apply(.move(to: .before(moved[count - 3])), to: .sessions(moved))
         #expect(await queue.sessionIDs() == [ids[count - 2]] + moved + [ids[count - 1]])
         try await queue.move(ids[count - 2], to: .index(count - 2))
         #expect(await queue.sessionIDs() == ids)
     }
 
     private func expectRunInOrder(_ queue: TransferQueue, _ ids: [SessionID], isRunning: () async throws -> Void) async throws {
-        #expect(try await queue.runNext(.all) == ids)
+        #expect(try await queue.apply(.runNext, to: .all) == ids)
         try await queue.start()
         try await isRunning()
         #expect(try await queue.status(of: ids[0]).state == .running, "not the first of the last transaction")
@@ -61,7 +63,7 @@ import TransportTesting
         var outside = try fixture.upload("1", to: "b")
         outside.dependency = .after(ids[1])
         let other = try await queue.enqueue(outside)
-        let error = await #expect(throws: QueueError.self) { try await queue.remove(.account("a")) }
+        let error = await #expect(throws: QueueError.self) { try await queue.apply(.remove(), to: .account("a")) }
         #expect(error?.code == .hasDependents)
         #expect(await queue.status().sessions == count + 2)
         try await queue.remove(other.id)

@@ -34,7 +34,7 @@ import TransportTesting
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(try fixture.upload("1"))
         let before = try await session.status
-        for call in [{ try await queue.update(session.id, update) }, { _ = try await queue.update(.all, update) }] {
+        for call in [{ try await queue.update(session.id, update) }, { _ = try await queue.apply(.update(update), to: .all) }] {
             let error = await #expect(throws: QueueError.self) { try await call() }
             #expect(error?.code == .invalidRequest)
         }

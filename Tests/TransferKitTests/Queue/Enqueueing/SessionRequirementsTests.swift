@@ -112,10 +112,10 @@ import TransportTesting
         let error = try await #require(throws: QueueError.self) { try await queue.update(ids[0], update) }
         #expect(error.code == .invalidRequest && error.message.contains("checksums"))
         for group in [SessionGroup.all, .account("a"), .tag("t"), .sessions(ids)] {
-            await #expect(throws: QueueError.self) { try await queue.update(group, update) }
+            await #expect(throws: QueueError.self) { try await queue.apply(.update(update), to: group) }
         }
         #expect(try await queue.sessions().map(\.tags) == [["t"], []])
-        try await queue.update(.all, SessionUpdate(tags: ["new"], verification: Verification.none))
+        try await queue.apply(.update(SessionUpdate(tags: ["new"], verification: Verification.none)), to: .all)
         #expect(try await queue.sessions().map(\.tags) == [["new"], ["new"]])
         await queue.shutdown()
     }

@@ -39,7 +39,7 @@ import TransportTesting
             await fixture.clock.sleeps(for: delay)
             #expect(await delegate.count == questions)
             #expect(fixture.memory.attempts.count == questions)
-            #expect(await queue.account("a")?.block != nil)
+            #expect(await queue.account("a")?.blockingError != nil)
             fixture.clock.advance(by: delay)
         }
         await queue.shutdown()

@@ -255,7 +255,7 @@ import TransportTesting
         await queue.waitUntilIdle()
         #expect(try await other.status.state == .completed)
         #expect(try await blocked.status.why == .accountBlocked(refused))
-        #expect(await queue.account("a")?.block?.error == refused)
+        #expect(await queue.account("a")?.blockingError == refused)
         try await queue.unblockAccount("a")
         #expect(try await blocked.value.state == .completed)
         await queue.shutdown()

@@ -129,7 +129,7 @@ import TransportTesting
         let queue = try await fixture.openWithAccounts()
         let sessions = try await enqueueAll(queue)
         try await refuse("UPDATE ON schedule WHEN old.session = 2")
-        #expect(try await queue.hold(.all).count == 3)
+        #expect(try await queue.apply(.hold, to: .all).count == 3)
         #expect(try await queue.sessions().map(\.state) == [.held, .held, .held])
         #expect(try await queue.quarantined().first?.reason.contains("\(sessions[1].id)") == true)
         await queue.shutdown()

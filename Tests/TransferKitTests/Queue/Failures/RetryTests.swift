@@ -19,12 +19,12 @@ import TransportTesting
         #expect(try await queue.sessions().map(\.state) == [.failed, .failed, .completed, .cancelled])
 
         let begun = fixture.memory.attempts.count
-        #expect(try await queue.retryAllFailed() == [partly.id, whole.id])
+        #expect(try await queue.apply(.retry, to: .failed) == [partly.id, whole.id])
         await queue.waitUntilIdle()
         #expect(try await queue.sessions().map(\.state) == [.completed, .completed, .completed, .cancelled])
         #expect(fixture.memory.attempts.count == begun + 2, "only failed files")
         #expect(await queue.sessionIDs() == [partly.id, whole.id, completed.id, cancelled.id])
-        #expect(try await queue.retryAllFailed() == [])
+        #expect(try await queue.apply(.retry, to: .failed) == [])
         await queue.shutdown()
     }
 }

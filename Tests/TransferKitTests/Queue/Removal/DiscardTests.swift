@@ -34,7 +34,7 @@ import TransportTesting
         // The first discard begins before the others exist, because runs end in any order.
         try await sessions.removeFirst().cancel()
         try await hung.wait()
-        try await queue.cancel(.sessions(sessions.map(\.id)))
+        try await queue.apply(.cancel(), to: .sessions(sessions.map(\.id)))
         return queue
     }
 
@@ -110,7 +110,7 @@ extension DiscardTests {
         for number in 0..<count { sessions.append(try await queue.enqueue(try fixture.upload("f\(number)", to: host)).id) }
         try await queue.start()
         for gate in gates { try await gate.reached() }
-        try await queue.cancel(.sessions(sessions))
+        try await queue.apply(.cancel(), to: .sessions(sessions))
         return queue
     }
 

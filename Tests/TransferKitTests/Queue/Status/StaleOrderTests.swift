@@ -33,7 +33,7 @@ import TransportTesting
             #expect(error?.code == .staleOrder)
         }
         let error = await #expect(throws: QueueError.self) {
-            try await queue.move(.sessions([ids[0], ids[1]]), to: .index(1, expecting: revision))
+            try await queue.apply(.move(to: .index(1, expecting: revision)), to: .sessions([ids[0], ids[1]]))
         }
         #expect(error?.code == .staleOrder)
         #expect(await queue.sessionIDs() == [ids[2], ids[0], ids[1]])
