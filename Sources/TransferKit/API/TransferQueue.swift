@@ -25,7 +25,6 @@ public actor TransferQueue: ControllableQueue {
     nonisolated let configuration: QueueConfiguration
     let transports: [TransportID: any Transport]
     let credentials: any CredentialProvider
-    let authenticated = AuthenticatedEndpoints()
     private(set) var scheduler: Scheduler
     var runs: [UInt64: RunningSession] = [:]
     /// Sent when a run has ended or was abandoned.
@@ -63,7 +62,7 @@ public actor TransferQueue: ControllableQueue {
     package nonisolated let deferredDeletion: DeferredDeletion
     package nonisolated let pacer: Pacer
     nonisolated let streams = StreamRegistry()
-    nonisolated let liveEndpoints = LiveEndpoints()
+    nonisolated let endpointStates = EndpointStates()
     /// Sent when the last run of a removed session ends, which no event reports.
     nonisolated let leftoversEnded = ChangeSignal()
 

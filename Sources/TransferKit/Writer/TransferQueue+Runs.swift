@@ -22,7 +22,7 @@ extension TransferQueue {
         case .pace(let account):
             pace(account)
         case .forgetAuthentication(let account):
-            authenticated.remove(account.endpoints)
+            endpointStates.forgetAuthentication(of: account.endpoints)
         case .grow(let key, let items):
             notifyRun(of: items, in: key)
         }
@@ -192,7 +192,7 @@ extension TransferQueue {
         logger[metadataKey: "account"] = (scheduler.accounts[account]?.account.name).map { "\($0)" }
         var context = RunContext(
             key: key, id: id, run: number, currentEndpoints: { [weak self] in await self?.endpoints(for: key, run: number) },
-            transports: transports, credentials: credentials, authenticated: authenticated, liveEndpoints: liveEndpoints,
+            transports: transports, credentials: credentials, endpoints: endpointStates,
             allowance: { [pacer] in pacer.allowance(upTo: $0, session: key, account: account) },
             store: store, mailbox: mailbox, clock: configuration.clock,
             randomFraction: configuration.randomFraction, logger: logger, live: run, streams: streams,

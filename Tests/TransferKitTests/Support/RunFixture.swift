@@ -23,7 +23,7 @@ final class RunFixture: Sendable {
     private let options: SessionOptions
     private let transport: any Transport
     private let histories = Locked<[Int64: FileHistory]>([:])
-    private let authenticated = AuthenticatedEndpoints()
+    private let endpoints = EndpointStates()
     private let present = Locked<Task<Void, Never>?>(nil)
     private let reported = Locked<[RunEvent.Content]>([])
     private let commitCount = Locked(0)
@@ -116,7 +116,7 @@ final class RunFixture: Sendable {
                     account: account, registered: account.endpoints,
                     available: account.endpoints.filter { unavailable[$0] == nil }, busyUntil: unavailable.filter { $0.value > .zero })
             },
-            transports: [memory.id: transport], credentials: ReferencedCredentials(), authenticated: authenticated,
+            transports: [memory.id: transport], credentials: ReferencedCredentials(), endpoints: endpoints,
             allowance: { [allowance] in allowance.withLock { $0 }($0) }, store: store, mailbox: mailbox, clock: clock.engineClock,
             randomFraction: { 1 }, logger: logger, live: live)
         let run = Task { [histories] in

@@ -85,7 +85,7 @@ package struct FileHistory: Equatable, Sendable {
     /// - Parameters:
     ///   - liveness: The endpoint's results for other files.
     package mutating func failed(
-        _ error: TransferError, at endpoint: Endpoint, uptime: Duration, liveness: EndpointLiveness.FailureSeries = .init()
+        _ error: TransferError, at endpoint: Endpoint, uptime: Duration, liveness: EndpointState.FailureSeries = .init()
     ) {
         let isOwn = isOwn(error, at: endpoint, liveness)
         isOutage = RecoveryDecision.isOutage(error) && !isOwn
@@ -108,7 +108,7 @@ package struct FileHistory: Equatable, Sendable {
     ///
     /// A failure concerns only this file if the endpoint responded in the attempt. The same applies if, since this file's last failure at the
     /// endpoint, other files got responses there and none of them failed.
-    private mutating func isOwn(_ error: TransferError, at endpoint: Endpoint, _ liveness: EndpointLiveness.FailureSeries) -> Bool {
+    private mutating func isOwn(_ error: TransferError, at endpoint: Endpoint, _ liveness: EndpointState.FailureSeries) -> Bool {
         guard RecoveryDecision.isOutage(error), RecoveryDecision.mayConcernOneFile(error) else {
             answersAtFailure[endpoint] = nil
             return false

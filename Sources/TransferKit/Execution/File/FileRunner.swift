@@ -140,8 +140,8 @@ struct FileRunner: Sendable {
     private mutating func react(to error: TransferError, at endpoint: Endpoint, failuresBefore: Int) async throws -> Outcome? {
         let options = context.options
         let now = context.clock.now()
-        let own = EndpointLiveness.File(session: context.key, position: file.position)
-        let series = RecoveryDecision.isOutage(error) ? context.liveEndpoints.of(endpoint).failed(own) : EndpointLiveness.FailureSeries()
+        let own = EndpointState.File(session: context.key, position: file.position)
+        let series = RecoveryDecision.isOutage(error) ? context.endpoints.of(endpoint).failed(own) : EndpointState.FailureSeries()
         history.failed(error, at: endpoint, uptime: now, liveness: series)
         await reportEndpointFailure(error, endpoint, failuresBefore: failuresBefore, at: now)
         let isUnreachable = history.isUnreachable(error)
@@ -202,7 +202,7 @@ struct FileRunner: Sendable {
             hasCheckpoint: checkpoints[endpoint.address].map { $0.checkpoint.confirmed > 0 } ?? false,
             mayFallBack: history.mayFallBack(from: endpoint, after: availability.account.fallbackAfter, uptime: uptime),
             hasNextEndpoint: !others.isEmpty, othersMayWork: history.passedOver.values.contains { $0 != .unsupported },
-            isAuthenticated: context.authenticated.contains(endpoint), outageAttempts: history.outages[endpoint]?.attempts ?? 0,
+            isAuthenticated: context.endpoints.isAuthenticated(endpoint), outageAttempts: history.outages[endpoint]?.attempts ?? 0,
             isOutageTooLong: history.isOutage(of: endpoint, longerThan: context.options.retry.giveUpAfter, uptime: uptime),
             isOfFile: !history.isOutage, isCostly: history.isCostly)
     }
@@ -215,7 +215,7 @@ struct FileRunner: Sendable {
         if record.failed(endpoint, since: failuresBefore, isUnreachable: isUnreachable, at: uptime) {
             context.post(.endpointFailed(endpoint, error))
             // Called after the report of the failure, so reports of later activity follow it.
-            context.liveEndpoints.of(endpoint).noteFailure()
+            context.endpoints.of(endpoint).noteFailure()
         }
     }
 

@@ -27,7 +27,7 @@ final class EndpointActivity: Sendable {
     private let context: RunContext
     private let record: EndpointRecord
     private let endpoint: Endpoint
-    private let liveness: EndpointLiveness
+    private let liveness: EndpointState
     private let wasSeen = Atomic(false)
     private let wasServed = Atomic(false)
 
@@ -35,7 +35,7 @@ final class EndpointActivity: Sendable {
         self.context = context
         self.record = record
         self.endpoint = endpoint
-        liveness = context.liveEndpoints.of(endpoint)
+        liveness = context.endpoints.of(endpoint)
     }
 
     /// Whether the other end confirmed anything.
@@ -57,7 +57,7 @@ final class EndpointActivity: Sendable {
     func answered() {
         connected()
         if !wasSeen.load(ordering: .relaxed), !wasSeen.exchange(true, ordering: .relaxed) {
-            context.authenticated.insert(endpoint)
+            context.endpoints.authenticated(endpoint)
             record.works(endpoint)
         }
         liveness.answered()

@@ -11,10 +11,8 @@ package struct RunContext: Sendable {
     package var currentEndpoints: @Sendable () async -> EndpointAvailability?
     package var transports: [TransportID: any Transport]
     package var credentials: any CredentialProvider
-    /// The endpoints that accepted the credentials in this process. Shared by all runs of a queue.
-    package var authenticated: AuthenticatedEndpoints
-    /// The endpoints that showed activity. Shared by all runs of a queue.
-    package var liveEndpoints: LiveEndpoints
+    /// Shared by all runs of a queue.
+    package var endpoints: EndpointStates
     /// Returns the number of bytes, up to a limit, that the rate limits allow now.
     package var allowance: @Sendable (Int) -> Allowance
     package var store: QueueStore
@@ -32,8 +30,8 @@ package struct RunContext: Sendable {
 
     package init(
         key: SessionKey, id: SessionID, run: UInt64, currentEndpoints: @escaping @Sendable () async -> EndpointAvailability?,
-        transports: [TransportID: any Transport], credentials: any CredentialProvider, authenticated: AuthenticatedEndpoints,
-        liveEndpoints: LiveEndpoints = LiveEndpoints(),
+        transports: [TransportID: any Transport], credentials: any CredentialProvider,
+        endpoints: EndpointStates = EndpointStates(),
         allowance: @escaping @Sendable (Int) -> Allowance = { Allowance(bytes: $0) }, store: QueueStore, mailbox: Mailbox,
         clock: EngineClock, randomFraction: @escaping @Sendable () -> Double, logger: Logger, live: LiveRun,
         streams: StreamRegistry = StreamRegistry(), chooseEndpoint: @escaping @Sendable ([Endpoint]) async -> Endpoint? = { _ in nil }
@@ -44,8 +42,7 @@ package struct RunContext: Sendable {
         self.currentEndpoints = currentEndpoints
         self.transports = transports
         self.credentials = credentials
-        self.authenticated = authenticated
-        self.liveEndpoints = liveEndpoints
+        self.endpoints = endpoints
         self.allowance = allowance
         self.store = store
         self.mailbox = mailbox

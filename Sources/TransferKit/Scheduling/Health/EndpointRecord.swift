@@ -1,26 +1,6 @@
 import Locking
 import TransferCore
 
-/// The endpoints that accepted the account's credentials in this process.
-package final class AuthenticatedEndpoints: Sendable {
-    private let endpoints = Locked<Set<Endpoint>>([])
-
-    package init() {}
-
-    func insert(_ endpoint: Endpoint) {
-        endpoints.withLock { _ = $0.insert(endpoint) }
-    }
-
-    /// Forgets that endpoints accepted credentials.
-    func remove(_ refused: [Endpoint]) {
-        endpoints.withLock { $0.subtract(refused) }
-    }
-
-    func contains(_ endpoint: Endpoint) -> Bool {
-        endpoints.withLock { $0.contains(endpoint) }
-    }
-}
-
 /// The failures and successes of one run at each endpoint, shared by all files of the run.
 final class EndpointRecord: Sendable {
     private struct Known: Sendable {

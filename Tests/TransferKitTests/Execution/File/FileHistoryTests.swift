@@ -55,7 +55,7 @@ import TransferKit
     private let unavailable = TransferError(.transient, .serverUnavailable, "503")
 
     private func fail(_ history: inout FileHistory, answers: Int, isShared: Bool = false, with error: TransferError? = nil) {
-        var series = EndpointLiveness.FailureSeries()
+        var series = EndpointState.FailureSeries()
         (series.answers, series.isShared) = (answers, isShared)
         history.failed(error ?? unavailable, at: endpoint, uptime: .zero, liveness: series)
     }

@@ -2,25 +2,46 @@ import Locking
 import Synchronization
 import TransferCore
 
-/// The endpoints that showed activity since their last reported failure. Shared by all runs of a queue.
-package final class LiveEndpoints: Sendable {
-    private let endpoints = Locked<[EndpointHealth.Key: EndpointLiveness]>([:])
+/// The states of all endpoints in this process. Shared by all runs of a queue.
+package final class EndpointStates: Sendable {
+    private struct Known: Sendable {
+        var states: [EndpointHealth.Key: EndpointState] = [:]
+        /// Accounts with other credentials may have an endpoint with the same address.
+        var authenticated: Set<Endpoint> = []
+    }
+
+    private let known = Locked(Known())
 
     package init() {}
 
-    func of(_ endpoint: Endpoint) -> EndpointLiveness {
+    func of(_ endpoint: Endpoint) -> EndpointState {
         let key = EndpointHealth.Key(endpoint)
-        return endpoints.withLock { endpoints in
-            if let known = endpoints[key] { return known }
-            let liveness = EndpointLiveness()
-            endpoints[key] = liveness
-            return liveness
+        return known.withLock { known in
+            if let state = known.states[key] { return state }
+            let state = EndpointState()
+            known.states[key] = state
+            return state
         }
+    }
+
+    /// Records that the endpoint accepted the account's credentials.
+    func authenticated(_ endpoint: Endpoint) {
+        known.withLock { _ = $0.authenticated.insert(endpoint) }
+    }
+
+    /// Whether the endpoint accepted the account's credentials in this process.
+    func isAuthenticated(_ endpoint: Endpoint) -> Bool {
+        known.withLock { $0.authenticated.contains(endpoint) }
+    }
+
+    /// Forgets that the endpoints accepted credentials.
+    func forgetAuthentication(of endpoints: [Endpoint]) {
+        known.withLock { $0.authenticated.subtract(endpoints) }
     }
 }
 
 /// The activity of one endpoint for all files of a queue. Called each time bytes move.
-package final class EndpointLiveness: Sendable {
+package final class EndpointState: Sendable {
     /// One file of one session.
     struct File: Hashable, Sendable {
         var session: SessionKey

@@ -5,7 +5,7 @@ import TransferKit
 import TransportTesting
 
 /// A file that fails at an endpoint while another one moves there.
-@Suite struct EndpointLivenessTests {
+@Suite struct EndpointStateTests {
     private let options = SessionOptions(retry: RetryPolicy(maximumDelay: .seconds(1)), filesInFlight: 2)
     private let broken = TransferError(.transient, .connectionLost, "The connection broke.")
 
