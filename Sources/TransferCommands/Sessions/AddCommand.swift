@@ -14,7 +14,7 @@ struct AddCommand: AsyncParsableCommand {
             read when the session runs. "transferq run" or the agent starts the transfer. If a path can't be read, the command reports all \
             errors and adds nothing.
 
-            Without --overwrite, existing files are never replaced. Servers for PUT and forms decide this themselves, so accounts with such \
+            Without --overwrite, existing files are never replaced. For an upload to a plain HTTP server, the server decides, so accounts with such \
             an endpoint reject --overwrite for uploads. Tus servers store each file as a new upload. For them, "always" has no effect, and \
             policies that compare files are rejected.
 
@@ -47,7 +47,7 @@ struct AddCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The name of the session (from its first path).", valueName: "text"), transform: TextArgument.text)
     var name: String?
 
-    @Option(help: ArgumentHelp("A tag to select the session by; repeatable.", valueName: "word"), transform: TextArgument.text)
+    @Option(help: ArgumentHelp("A tag for selecting the session; repeatable.", valueName: "word"), transform: TextArgument.text)
     var tag: [String] = []
 
     @Option(
@@ -57,7 +57,7 @@ struct AddCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Add nothing if an uncompleted session has the same key, and print its ID.", valueName: "key"),
+            "If a session that is not completed has the same key, add nothing and print that session's ID.", valueName: "key"),
         transform: TextArgument.text)
     var dedupe: String?
 
@@ -144,13 +144,14 @@ struct AddCommand: AsyncParsableCommand {
     ) async throws -> [String] {
         guard let endpoints = try await queue.account(account)?.account.endpoints, let options = requests.first?.options else { return [] }
         let check = AdmissionCheck(endpoints: endpoints, options: options, transports: CommandContext.current.transports)
-        // With `--dedupe`, only the queue checks the options, because the session may already exist.
+        // With `--dedupe`, only the queue checks the options and names, because the session may already exist.
         if dedupe == nil { try check.check(for: direction.download ? .download : .upload) }
         guard !direction.download else {
             if let folder = given.first(where: \.endsInSlash) { try check.check(folder: folder.path) }
             return []
         }
-        return try (direction.overwrite.map { try check.check($0) } ?? []) + (clash.map { [try check.check($0)] } ?? [])
+        let warnings = try clash.map { clash in dedupe == nil ? [try check.check(clash)] : (try? check.check(clash)).map { [$0] } ?? [] }
+        return try (direction.overwrite.map { try check.check($0) } ?? []) + (warnings ?? [])
             + check.warnings(chunk: transfer.chunk != nil, parallel: transfer.parallel != nil, ofSingleFile: isSingleFile)
     }
 

@@ -3,7 +3,7 @@ import SystemPackage
 import TransferCore
 import TransferKit
 
-/// One part of a request. A request can have any size, and is split into parts that each fit into a message.
+/// One part of a request. A request can be larger than a message, so it is split into parts that each fit into one message.
 enum StagedPart: Codable, Sendable {
     /// Sessions with all of their items.
     case sessions([WholeSession])
@@ -39,8 +39,7 @@ struct SessionHead: Codable, Sendable {
     var notBefore: Date?
     var dependency: SessionDependency?
     var deduplicationKey: String?
-    /// Nil for false, as from an older version.
-    var deduplicatesCompleted: Bool?
+    var deduplicatesCompleted: Bool
 
     /// The largest possible size in a message, in bytes.
     var cost: Int {
@@ -62,7 +61,7 @@ struct SessionHead: Codable, Sendable {
         notBefore = request.notBefore
         dependency = request.dependency
         deduplicationKey = request.deduplicationKey
-        deduplicatesCompleted = request.deduplicatesCompleted ? true : nil
+        deduplicatesCompleted = request.deduplicatesCompleted
     }
 
     /// Creates a request for the session with its items.
@@ -77,7 +76,7 @@ struct SessionHead: Codable, Sendable {
         request.notBefore = notBefore
         request.dependency = dependency
         request.deduplicationKey = deduplicationKey
-        request.deduplicatesCompleted = deduplicatesCompleted ?? false
+        request.deduplicatesCompleted = deduplicatesCompleted
         return request
     }
 }

@@ -2,10 +2,10 @@ import Logging
 import TransferCore
 
 extension TransferQueue {
-    /// Adds an account, or replaces the account of the same name and unblocks it. Waiting sessions and later attempts use the change.
+    /// Adds an account, or replaces the account with the same name and unblocks it. Waiting sessions and later attempts use the new definition.
     ///
-    /// Transports that are registered in this process validate its endpoints; see `EndpointValidating`. If no registered transport serves
-    /// the account, the queue saves it and logs a warning.
+    /// Transports that are registered in this process validate the account's endpoints; see `EndpointValidating`. If no registered transport serves
+    /// the account, the queue saves the account and logs a warning.
     ///
     /// - Throws: ``QueueError`` with the code `invalidAccount`. After an error, nothing is changed.
     public nonisolated func save(_ account: Account) async throws {
@@ -14,10 +14,10 @@ extension TransferQueue {
         warn(ofMissingTransports: [account])
     }
 
-    /// Adds or replaces an account unless it has changed since the caller read it. Comparing and saving are one atomic step.
+    /// Adds or replaces an account unless it has changed since the caller read it. The comparison and the save are one atomic step.
     ///
     /// - Parameter previous: The account as the caller read it; nil if no account had the name.
-    /// - Returns: Whether the account was saved. If false, it has changed: read it again.
+    /// - Returns: Whether the account was saved. If false, the account in the queue has changed: read it again.
     /// - Throws: ``QueueError`` with the code `invalidAccount`. After an error, nothing is changed.
     public nonisolated func save(_ account: Account, replacing previous: Account?) async throws -> Bool {
         try check(account)
@@ -38,7 +38,7 @@ extension TransferQueue {
         }
     }
 
-    /// Logs a warning for each account that no transport of this process serves. Its sessions wait until the app or the user acts.
+    /// Logs a warning for each account that no transport of this process serves. The sessions of such an account wait until the app or the user acts.
     nonisolated func warn(ofMissingTransports accounts: [Account]) {
         for account in accounts where !account.endpoints.contains(where: { transports[$0.transport] != nil }) {
             let names = Set(account.endpoints.map { "\($0.transport)" }).sorted().joined(separator: ", ")
@@ -57,12 +57,12 @@ extension TransferQueue {
 
     /// Removes an account.
     ///
-    /// - Parameter cascades: Whether to remove the sessions that refer to the account too. If false, the call throws `accountInUse` if there are such
-    ///   sessions. More than 10,000 sessions are removed in several transactions, before the account.
+    /// - Parameter cascades: Whether to also remove the sessions that refer to the account. If false, and such sessions exist, the call throws
+    ///   `accountInUse`. More than 10,000 sessions are removed in several transactions, before the account.
     /// - Throws: ``QueueError`` with the code `noSuchAccount` or `accountInUse`, or `hasDependents` while sessions of other accounts depend on
     ///   sessions of this account.
     public nonisolated func deleteAccount(_ name: String, cascades: Bool = false) async throws {
-        if cascades, await account(name)?.sessions ?? 0 > Self.groupSize { try await remove(.account(name)) }
+        if cascades, await account(name)?.sessions ?? 0 > Self.groupSize { try await apply(.remove(), to: .account(name)) }
         try await mailbox.send(.command(.deleteAccount(name: name, cascade: cascades)))
     }
 
@@ -73,10 +73,10 @@ extension TransferQueue {
         try await mailbox.send(.command(.unblockAccount(name: name)))
     }
 
-    /// Probes the unavailable endpoints of an account immediately: those that failed too often or asked to back off.
+    /// Probes the unavailable endpoints of an account immediately: the endpoints that failed too often or asked to back off.
     ///
-    /// One waiting session probes on behalf of all. Sessions of the account that wait for a retry skip the remaining delay, even if the server
-    /// requested the delay. The call does not affect available endpoints.
+    /// One waiting session probes the endpoints on behalf of all sessions. Sessions of the account that wait for a retry skip the remaining delay,
+    /// even if the server requested the delay. The call does not affect available endpoints.
     ///
     /// ``unblockAccount(_:)`` has the same effect. ``ControllableQueue/run(_:again:)``,
     /// ``ControllableQueue/retry(_:)``, ``save(_:)`` and a restored network probe the endpoints, too.
@@ -92,7 +92,7 @@ extension TransferQueue {
         return scheduler.accounts.keys.compactMap { status(of: $0) }.sorted { $0.account.name < $1.account.name }
     }
 
-    /// The account of the given name; nil if it does not exist.
+    /// The account with the given name; nil if it does not exist.
     public func account(_ name: String) async -> AccountStatus? {
         await settle()
         return scheduler.accountKeys[name].flatMap { status(of: $0) }

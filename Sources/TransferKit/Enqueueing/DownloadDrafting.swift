@@ -14,11 +14,11 @@ struct DownloadFolder: Sendable {
     var overwrite: OverwritePolicy
 }
 
-/// Creates drafts of a download's items: chooses their local names, all inside the download folder. Blocks.
+/// Creates drafts of a download's items, and chooses their local names, which are all inside the download folder. Blocks.
 struct DownloadDrafting {
     private let folder: DownloadFolder
     private var names: Set<FilePath> = []
-    /// All folders that contain one of the names.
+    /// All folders, relative to the download folder, that contain one of the names.
     private var parents: Set<FilePath> = []
 
     /// Checks the download folder.
@@ -46,7 +46,7 @@ struct DownloadDrafting {
     /// - Throws: A ``TransferError``; with the code ``TransferError/Code/fileExists`` if the local file exists and must not be replaced.
     mutating func draft(of remotePath: RemotePath, as given: FilePath?) throws(TransferError) -> ItemDraft {
         let (name, path) = try place(of: remotePath, as: given)
-        // The remote path may be a folder; its files then go into the existing folder.
+        // The remote path may be a folder. In that case, its files are downloaded into the existing folder.
         if folder.overwrite == .never, let kind = Self.kind(of: path), kind != S_IFDIR { throw .fileExists(path) }
         return ItemDraft(kind: .download, source: Data(name.bytes), destination: Data(remotePath.bytes), size: 0, isUnsized: true)
     }
@@ -82,7 +82,7 @@ struct DownloadDrafting {
         guard (try? RemotePath(bytes: name.bytes)) != nil, name.components.allSatisfy({ $0.kind == .regular }) else {
             throw TransferError(
                 .permanent, .unsafeName,
-                "The local name \"\(name)\" is empty, absolute or outside the folder. Choose a name below \(folder.path).")
+                "The local name \"\(name)\" is empty, absolute or outside the download folder. Choose a name below \(folder.path).")
         }
         let path = folder.path.pushing(name)
         var parent = name.removingLastComponent()

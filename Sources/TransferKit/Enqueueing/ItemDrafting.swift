@@ -16,6 +16,8 @@ struct ItemDrafting {
     private let sources: SourceFolders
     private let workingFolder: FilePath
     private var problems: [TransferError] = []
+    /// The number of problems before the current session.
+    private var earlierProblems = 0
     /// Nil for an upload, and for a download whose folder is unusable.
     private var downloads: DownloadDrafting?
     private var direction = TransferDirection.upload
@@ -25,16 +27,18 @@ struct ItemDrafting {
         workingFolder = Self.currentFolder()
     }
 
-    /// Starts a session: the following drafts belong to it.
+    /// Begins the drafts of a session. All drafts that are created until the next call belong to that session.
     ///
     /// - Parameter folder: The folder for the session's downloads; nil for an upload.
     /// - Returns: The folder's path in its stored form; nil for an upload.
     mutating func begin(downloadingTo folder: DownloadFolder?) -> Data? {
         downloads = nil
+        earlierProblems = problems.count
         direction = folder == nil ? .upload : .download
         guard var folder else { return nil }
         if folder.path.isEmpty {
-            problems.append(TransferError(.permanent, .unsupported, "The folder for the downloads is empty. For the working folder: ."))
+            problems.append(
+                TransferError(.permanent, .unsupported, "The path of the download folder is empty. Use . for the working directory."))
         }
         if !folder.path.isAbsolute { folder.path = workingFolder.pushing(folder.path) }
         do throws(TransferError) {
@@ -45,7 +49,7 @@ struct ItemDrafting {
         return Data(sources.stored(folder.path))
     }
 
-    /// Creates a draft of an item. The draft of bytes in memory has no file in the spool yet; see `nameBlobs(_:)`.
+    /// Creates a draft of an item. A draft of in-memory data has no file in the spool yet; see `nameBlobs(_:)`.
     ///
     /// - Returns: The draft; nil if the item has a problem, which ``finish()`` throws.
     mutating func draft(of item: TransferItem) -> ItemDraft? {
@@ -53,7 +57,7 @@ struct ItemDrafting {
             if let name = item.invalidDestination { _ = try RemotePath(name) }
             try check(item.uploadPlace)
             if direction == .download, !item.isReceived {
-                throw TransferError(.permanent, .unsupported, "\(item.shownName) is an upload, but its session downloads.")
+                throw TransferError(.permanent, .unsupported, "\(item.shownName) is an upload item, but its session is a download.")
             }
             switch item.content {
             case .remote(let name):
@@ -95,7 +99,7 @@ struct ItemDrafting {
 
     private func remotePath(of item: TransferItem) throws(TransferError) -> RemotePath {
         guard direction == .download, let remotePath = item.destination, item.uploadPlace == nil else {
-            throw TransferError(.permanent, .unsupported, "\(item.shownName) is a download, but its session uploads.")
+            throw TransferError(.permanent, .unsupported, "\(item.shownName) is a download item, but its session is an upload.")
         }
         return remotePath
     }
@@ -152,22 +156,39 @@ struct ItemDrafting {
         return unsafe FilePath(platformString: path)
     }
 
+    /// Takes back the problems of the current session if all of them concern local files. They do not matter if the session is a duplicate.
+    ///
+    /// - Returns: The error that ``finish()`` would otherwise throw; nil if the session has no problems, or also others.
+    mutating func takeFileProblems() -> QueueError? {
+        let own = problems[earlierProblems...]
+        guard !own.isEmpty, !own.contains(where: Self.concernsRequest) else { return nil }
+        let error = Self.error(Array(own))
+        problems.removeSubrange(earlierProblems...)
+        return error
+    }
+
     /// Throws the collected problems, if any.
     ///
-    /// - Throws: ``QueueError`` that lists the first problems. Its code is `fileExists` if every problem is an existing file, `invalidRequest` if
-    ///   every problem is in the request itself, and otherwise `unreadableItems`.
+    /// - Throws: ``QueueError`` that lists the first problems. Its code is `fileExists` if every problem is an existing file; `invalidRequest` if
+    ///   every problem is in the request itself; otherwise `unreadableItems`.
     func finish() throws(QueueError) {
-        guard !problems.isEmpty else { return }
-        var text = problems.prefix(Self.namedProblems).map(\.message).joined(separator: "\n")
-        if problems.count > Self.namedProblems { text += "\n… and \(problems.count - Self.namedProblems) more." }
-        if problems.allSatisfy({ $0.code == .fileExists }) { throw QueueError(.fileExists, text) }
-        let isInvalid = problems.allSatisfy { $0.failureClass == .permanent && [.unsafeName, .unsupported].contains($0.code) }
-        throw QueueError(isInvalid ? .invalidRequest : .unreadableItems, text)
+        guard problems.isEmpty else { throw Self.error(problems) }
+    }
+
+    private static func error(_ problems: [TransferError]) -> QueueError {
+        var text = problems.prefix(namedProblems).map(\.message).joined(separator: "\n")
+        if problems.count > namedProblems { text += "\n… and \(problems.count - namedProblems) more." }
+        if problems.allSatisfy({ $0.code == .fileExists }) { return QueueError(.fileExists, text) }
+        return QueueError(problems.allSatisfy(concernsRequest) ? .invalidRequest : .unreadableItems, text)
+    }
+
+    private static func concernsRequest(_ problem: TransferError) -> Bool {
+        problem.failureClass == .permanent && [.unsafeName, .unsupported].contains(problem.code)
     }
 }
 
 extension QueueStore {
-    /// Creates drafts of items for an existing upload session. Writes bytes in memory to files in the spool. If the drafts are not stored, the
+    /// Creates drafts of items for an existing upload session. Writes in-memory data to files in the spool. If the drafts are not stored, the
     /// caller must call ``discardBlobs(of:)``.
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`, `unreadableItems` or `storageUnavailable`. After an error, no new file remains in the
@@ -176,7 +197,9 @@ extension QueueStore {
         try await drafts(of: items, downloadingTo: nil)
     }
 
-    /// Same as ``drafts(of:)``, but `folder` is the folder for downloads; nil for an upload session. May also throw the code `fileExists`.
+    /// Same as ``drafts(of:)``, but also supports download sessions. For a download, may also throw the code `fileExists`.
+    ///
+    /// - Parameter folder: The session's download folder; nil for an upload session.
     func drafts(of items: [TransferItem], downloadingTo folder: DownloadFolder?) async throws(QueueError) -> [ItemDraft] {
         guard !items.isEmpty else { throw QueueError(.invalidRequest, "There are no items to add. Add at least one.") }
         return try await BlockingIO.run { [sources, spool] () throws(QueueError) in
@@ -209,6 +232,14 @@ extension TransferItem {
         switch content {
         case .remote, .remoteFolder: true
         case .path, .data, .stream: false
+        }
+    }
+
+    /// Whether the item refers to a file, and has no content of its own.
+    var isReference: Bool {
+        switch content {
+        case .path, .remote, .remoteFolder: true
+        case .data, .stream: false
         }
     }
 

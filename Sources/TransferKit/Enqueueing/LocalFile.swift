@@ -41,7 +41,7 @@ enum LocalFile {
         return TransferError(.sourceLost, .notARegularFile, "\(path) is \(what). Only regular files and folders can be sent.")
     }
 
-    /// The error for a path whose stat(2) failed. Its message names a symbolic link that is the cause.
+    /// The error for a path after stat(2) failed. If a symbolic link is the cause, the message says so.
     static func unavailable(_ path: FilePath, _ error: Errno) -> TransferError {
         if error == .tooManySymbolicLinkLevels {
             return TransferError(

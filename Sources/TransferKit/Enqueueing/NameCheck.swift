@@ -3,16 +3,16 @@ import GRDB
 import SystemPackage
 import TransferCore
 
-/// Rejects uploads whose files would replace each other on the server. The transports report the effect of two files with the same name.
+/// Rejects uploads whose files would replace each other on the server. The transports report what happens to two files with the same name.
 struct NameCheck: Sendable {
     let transports: [TransportID: any Transport]
     let folders: SourceFolders
 
     /// Rejects session drafts whose remote names collide. Blocks.
     ///
-    /// The names of all drafts of a call are compared. A draft with a deduplication key may be a duplicate of a stored session. Only the names inside
-    /// such a draft are compared with each other, and an error is kept in the draft. The writer throws the error only if the store has no session
-    /// with the key.
+    /// Compares the names of all drafts of the call with each other. Drafts with a deduplication key are an exception, because the store may already
+    /// contain their sessions. The names in such a draft are compared only with each other, and a clash is recorded in ``SessionDraft/refusal``. The
+    /// writer throws that error only if the store has no session with the key.
     func check(_ drafts: inout [SessionDraft], _ accounts: [String: Account]) throws(QueueError) {
         var names: [String: RemoteNames] = [:]
         var last: (account: String, options: SessionOptions, refusal: String?)?
@@ -36,11 +36,11 @@ struct NameCheck: Sendable {
     ///
     /// - Parameters:
     ///   - items: The new items.
-    ///   - taken: The items already in the session whose remote names equal the name of a new item.
+    ///   - existing: The items of the session that have the same remote name as a new item.
     ///   - refusal: The second clause of the error message; see ``refusal(of:at:)``.
-    func check(_ items: [ItemDraft], after taken: [(name: Data, source: FilePath?)], _ refusal: String) throws(QueueError) {
+    func check(_ items: [ItemDraft], after existing: [(name: Data, source: FilePath?)], _ refusal: String) throws(QueueError) {
         var names = RemoteNames()
-        for (name, source) in taken { _ = names.add(name, source) }
+        for (name, source) in existing { _ = names.add(name, source) }
         if let clash = names.add(items, in: folders) { throw error(clash, refusal) }
     }
 
@@ -48,27 +48,27 @@ struct NameCheck: Sendable {
         QueueError(.invalidRequest, "\(clash), and \(refusal)")
     }
 
-    /// The consequence of a name collision and its remedy, as the second clause of an error message; nil if collisions are harmless.
+    /// Returns the consequence of a name collision and its remedy, as the second clause of an error message; nil if collisions are harmless.
     func refusal(of options: SessionOptions, at account: Account) -> String? {
-        var asked = AttemptOptions(options, uploadURL: nil)
+        var attemptOptions = AttemptOptions(options, uploadURL: nil)
         let clashes = NameClashes(at: account.endpoints) { endpoint throws(TransferError) in
-            try (transports[endpoint.transport] as? any SessionValidating)?.validate(asked, for: .upload, at: endpoint)
+            try (transports[endpoint.transport] as? any SessionValidating)?.validate(attemptOptions, for: .upload, at: endpoint)
         } clash: { endpoint in
-            clash(asked, at: endpoint)
+            clash(attemptOptions, at: endpoint)
         }
         guard let loss = clashes.loss else { return nil }
-        asked.overwrite = .rename
-        let other = clash(asked, at: loss.endpoint) == .keptApart ? ", or set the session's overwrite policy to rename" : ""
-        return "at \(loss.endpoint.location) \(loss.clash.consequence). Give each item a different remote name\(other)."
+        attemptOptions.overwrite = .rename
+        let alternative = clash(attemptOptions, at: loss.endpoint) == .bothKept ? ", or set the session's overwrite policy to rename" : ""
+        return "at \(loss.endpoint.location) \(loss.clash.consequence). Give each item a different remote name\(alternative)."
     }
 
     private func clash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash {
-        (transports[endpoint.transport] as? any FileNaming)?.nameClash(options, at: endpoint) ?? .keptApart
+        (transports[endpoint.transport] as? any FileNaming)?.nameClash(options, at: endpoint) ?? .bothKept
     }
 }
 
 extension QueueStore {
-    /// Returns the items of a session that were added with one of these remote names, without the contents of folders.
+    /// Returns the items of a session that were added with one of these remote names. Ignores the files and folders inside an added folder.
     func items(of key: SessionKey, named names: Set<Data>) async throws -> [(name: Data, source: FilePath?)] {
         try await read { [sources] db in
             let rows = try StoredRow.fetchCursor(

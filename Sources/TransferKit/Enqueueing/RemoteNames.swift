@@ -4,25 +4,25 @@ package import TransferCore
 
 /// The remote names of an account's uploads, each with its local source.
 package struct RemoteNames {
-    /// Nil for bytes from memory and streams.
+    /// The source of each name; nil for in-memory data and streams.
     private var sources: [Data: FilePath?] = [:]
 
     /// Creates an empty collection.
     package init() {}
 
-    /// Adds a name. The same file twice is not a clash, and neither are two folders, because their contents merge. Blocks.
+    /// Adds a name. Adding the same file twice is not a clash. Two folders with the same name are not a clash, because their contents merge. Blocks.
     ///
-    /// - Parameter source: The absolute path of the file or folder; nil for bytes from memory and streams.
+    /// - Parameter source: The absolute path of the file or folder; nil for in-memory data and streams.
     /// - Returns: The clash if another source has the name; otherwise nil.
     package mutating func add(_ name: Data, _ source: FilePath?) -> RemoteNameClash? {
-        // Normalizing paths is slow, and two sources with one name are usually the same path.
+        // Normalizing paths is slow, so compare the paths as given first. Two sources with the same name usually have the same path.
         guard let other = sources.updateValue(source, forKey: name), source == nil || other != source else { return nil }
         let (first, second) = (other?.lexicallyNormalized(), source?.lexicallyNormalized())
         if let first, let second, first == second || Self.isFolder(first) && Self.isFolder(second) { return nil }
         return RemoteNameClash(name: name, first: first, second: second)
     }
 
-    /// Adds the names of drafts, except those with an upload URL. Blocks.
+    /// Adds the remote names of drafts, except drafts with an upload URL. Blocks.
     ///
     /// - Returns: The first clash, or nil if all names differ.
     mutating func add(_ drafts: [ItemDraft], in folders: SourceFolders) -> RemoteNameClash? {
@@ -55,11 +55,11 @@ package struct RemoteNameClash: CustomStringConvertible {
     }
 }
 
-/// The consequences of a name clash at each endpoint of an account that can perform a session.
+/// The consequence of a name clash at each endpoint of an account. Omits endpoints that can't perform the session.
 package struct NameClashes {
     private let consequences: [(endpoint: Endpoint, clash: NameClash)]
 
-    /// Creates the list of consequences.
+    /// Determines the consequence at each endpoint.
     ///
     /// - Parameters:
     ///   - endpoints: The account's endpoints, in their order.
@@ -74,24 +74,25 @@ package struct NameClashes {
         self.consequences = consequences
     }
 
-    /// The first endpoint where a file would be lost, or the account's first endpoint if it would reject the second file.
+    /// The first endpoint at which a name clash is an error; nil if there is none.
     ///
-    /// A fallback that rejects the second file does not count: nothing is lost there, and the fallback may never be used.
+    /// A clash is an error at an endpoint that would replace or skip a file. If an endpoint would reject the second file, the clash is an error only
+    /// at the first endpoint: a fallback that rejects the file loses nothing, and may never be used.
     package var loss: (endpoint: Endpoint, clash: NameClash)? {
         consequences.enumerated().first { index, consequence in
             consequence.clash == .replaced || consequence.clash == .skipped || index == 0 && consequence.clash == .refused
         }?.element
     }
 
-    /// The first endpoint that would reject the second file, or nil if all accept it.
+    /// The first endpoint that would reject the second file; nil if every endpoint would accept it.
     package var refusing: Endpoint? { consequences.first { $0.clash == .refused }?.endpoint }
 }
 
 extension NameClash {
-    /// The consequence for the files, for messages: a clause without a full stop.
+    /// The consequence for the two files, as a clause for messages, without a full stop.
     package var consequence: String {
         switch self {
-        case .keptApart: "both would be kept"
+        case .bothKept: "both would be kept"
         case .refused: "the second one would be refused, because existing files are not replaced"
         case .skipped: "the second one would be skipped, because a file with its name would already exist"
         case .replaced: "one could replace the other"
@@ -100,7 +101,7 @@ extension NameClash {
 }
 
 extension SourceFolders {
-    /// The local file or folder of a stored source; nil for bytes from memory and streams.
+    /// The local file or folder of a stored source; nil for in-memory data and streams.
     func source(of kind: ItemKind, _ stored: [UInt8]) -> FilePath? {
         kind == .blob || kind == .stream ? nil : FilePath(bytes: path(kind, stored))
     }

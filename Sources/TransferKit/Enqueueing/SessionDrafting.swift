@@ -3,7 +3,7 @@ import SystemPackage
 import TransferCore
 
 extension QueueStore {
-    /// Creates session drafts for requests: checks their local files, and chooses names. Writes bytes in memory to files in the spool. If a draft
+    /// Creates session drafts for requests: checks their local files, and chooses names. Writes in-memory data to files in the spool. If a draft
     /// is not stored, the caller must call ``discardBlobs(of:)``.
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`, `fileExists`, `unreadableItems` or `storageUnavailable`. After an error, no new file
@@ -33,23 +33,30 @@ extension SessionDraft {
         try SessionContext.validate(request.context)
         let calendar = Date.distantPast.timeIntervalSince1970...Date.distantFuture.timeIntervalSince1970
         if let notBefore = request.notBefore, !calendar.contains(notBefore.timeIntervalSince1970) {
-            throw QueueError(.invalidRequest, "The start time is outside the range of dates. Set another one, or omit it to start at once.")
+            throw QueueError(.invalidRequest, "The start time is out of range. Set a different one, or omit it to start immediately.")
         }
         guard (request.direction == .download) == (request.folder != nil) else {
             throw QueueError(
                 .invalidRequest, "A download needs a local folder, and an upload must not have one.")
         }
+        guard !request.deduplicatesCompleted || request.deduplicationKey != nil else {
+            throw QueueError(.invalidRequest, "deduplicatesCompleted needs a deduplicationKey.")
+        }
         guard request.options.expectedChecksum == nil || (request.direction == .download && request.items.count == 1 && first.isFile) else {
-            throw QueueError(.invalidRequest, "An expected checksum needs a download of exactly one file.")
+            throw QueueError(.invalidRequest, "An expected checksum is allowed only for a download of exactly one file.")
         }
         let folder = drafting.begin(downloadingTo: request.folder.map { DownloadFolder(path: $0, overwrite: request.options.overwrite) })
         let items = request.items.compactMap { drafting.draft(of: $0) }
         drafting.checkSum(of: items)
+        // The session may be a duplicate of a completed one, whose sources were removed since, or whose downloads exist.
+        let canBeDuplicate = request.deduplicationKey != nil && request.items.allSatisfy(\.isReference)
+        let refusal = canBeDuplicate ? drafting.takeFileProblems() : nil
         self.init(
             id: request.id, account: request.account, name: request.name ?? Self.name(first, of: request.items.count),
             direction: request.direction, folder: folder, tags: request.tags, context: request.context, options: request.options,
             notBefore: request.notBefore, dependency: request.dependency, deduplicationKey: request.deduplicationKey,
             deduplicatesCompleted: request.deduplicatesCompleted, items: items)
+        self.refusal = refusal
     }
 
     private static func name(_ first: TransferItem, of count: Int) -> String {

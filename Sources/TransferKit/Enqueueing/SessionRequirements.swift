@@ -4,23 +4,24 @@ extension Sequence<Endpoint> {
     /// Checks whether the endpoints of an account can perform a session.
     ///
     /// A failure of the class ``FailureClass/unsupported`` rejects the session only if every endpoint fails with it, because an attempt skips
-    /// endpoints that lack a feature. Any other failure, such as a header that no request may have, rejects the session even if only a fallback
-    /// reports it. Otherwise, success would depend on which server is reachable.
+    /// endpoints that lack a feature. Any other failure, such as a forbidden header, rejects the session even if only a fallback endpoint reports
+    /// it. Otherwise, the success of the session would depend on which server is reachable.
     ///
     /// - Parameter validate: Throws if the endpoint's transport finds that the session is invalid at the endpoint.
-    /// - Throws: The first failure of another class, or else the first `unsupported` failure if no endpoint can perform the session.
+    /// - Throws: The first failure of any other class. If there is no such failure, and no endpoint can perform the session, throws the first
+    ///   `unsupported` failure.
     package func check(by validate: (Endpoint) throws(TransferError) -> Void) throws(TransferError) {
-        var isAble = false
-        var inability: TransferError?
+        var hasCapableEndpoint = false
+        var unsupported: TransferError?
         for endpoint in self {
             do throws(TransferError) {
                 try validate(endpoint)
-                isAble = true
+                hasCapableEndpoint = true
             } catch {
                 guard error.failureClass == .unsupported else { throw error }
-                inability = inability ?? error
+                unsupported = unsupported ?? error
             }
         }
-        if !isAble, let inability { throw inability }
+        if !hasCapableEndpoint, let unsupported { throw unsupported }
     }
 }

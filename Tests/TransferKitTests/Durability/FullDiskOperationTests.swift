@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 
 /// The disk fills up during an operation on a running queue, and has space again later. A full disk affects a whole process, so each test
-/// has its own.
+/// runs in its own process.
 @Suite(.oneProcessAtATime) struct FullDiskOperationTests {
     private static let names = ["f1", "f2", "f3", "f4", "f5"]
     private let folder: TemporaryFolder
@@ -25,9 +25,9 @@ import TransferKit
             switch self {
             case .resume:
                 try await queue.pause(Stage.id("f1"))
-                try await stage.settle()
+                try await stage.waitForStoppingRuns()
             case .retry:
-                stage.server.open("f1", failingWith: TransferError(.permanent, .rejected, "The server refused it."))
+                stage.server.open("f1", failingWith: TransferError(.permanent, .rejected, "The server rejected the file."))
                 try await stage.wait(for: "f1", .failed)
                 stage.server.close("f1")
             case .unblock:
@@ -85,7 +85,7 @@ import TransferKit
         }
     }
 
-    /// Returns false if there was no space, or if the session had already ended.
+    /// Performs an operation. Returns false if there was no space, or if the session had already ended.
     private static func isAccepted(_ body: () async throws -> Void) async throws -> Bool {
         do {
             try await body()
@@ -95,14 +95,15 @@ import TransferKit
         }
     }
 
-    /// Performs all operations of a user until every session has ended.
+    /// Repeats all operations with which a user can make sessions continue, until every session has ended.
     private static func finish(_ stage: Stage) async throws {
         let queue = stage.queue
         while try await !queue.sessions().allSatisfy({ $0.state == .completed || $0.state == .cancelled }) {
             try await queue.unblockAccount("a")
             try await queue.start()
-            for operation in [queue.resume, queue.release, queue.retry] as [(SessionGroup) async throws -> [SessionID]] {
-                _ = try await operation(.sessions(try await queue.sessions().filter { $0.state != .cancelled }.map(\.id)))
+            for operation in [SessionOperation.resume, .release, .retry] {
+                let ids = try await queue.sessions().filter { $0.state != .cancelled }.map(\.id)
+                try await queue.apply(operation, to: .sessions(ids))
             }
             stage.clock.advance(by: .seconds(1))
         }
@@ -124,9 +125,11 @@ import TransferKit
             }
         }
         if operation == .readFolder {
-            #expect(try stage.server.uploads(".done").count { $0.hasPrefix("\(Stage.id("tree"))") } == 24)
+            #expect(
+                try stage.server.uploads(".done").count { $0.hasPrefix("\(Stage.id("tree"))") } == 24,
+                "12 files in the folder, 12 in its subfolder")
         }
-        // The unfinished upload is removed gradually.
+        // The queue removes an unfinished upload only after some time.
         while expected["f1"] != .completed, try stage.server.uploads(".part").contains(where: { $0.hasPrefix("\(Stage.id("f1"))") }) {
             stage.clock.advance(by: .seconds(1))
             _ = await stage.queue.status()

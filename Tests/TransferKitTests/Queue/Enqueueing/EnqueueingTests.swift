@@ -58,7 +58,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func keepsNamesThatAreNotUTF8() async throws {
+    @Test func keepsFileNamesThatAreNotUTF8() async throws {
         let queue = try await fixture.openWithAccounts()
         let name: [UInt8] = [0x61, 0xFF, 0x0A, 0x62]
         let path = fixture.folder.path.appending(FilePath(bytes: name).components)

@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A group that needs several transactions.
+/// Operations on a group so large that the queue needs several transactions.
 @Suite struct GroupTests {
     private let count = 10_003
 
@@ -47,11 +47,13 @@ import TransportTesting
         #expect(await queue.sessionIDs() == ids)
     }
 
-    private func expectRunInOrder(_ queue: TransferQueue, _ ids: [SessionID], isRunning: () async throws -> Void) async throws {
+    private func expectRunInOrder(_ queue: TransferQueue, _ ids: [SessionID], waitUntilRunning: () async throws -> Void) async throws {
         #expect(try await queue.apply(.runNext, to: .all) == ids)
         try await queue.start()
-        try await isRunning()
-        #expect(try await queue.status(of: ids[0]).state == .running, "not the first of the last transaction")
+        try await waitUntilRunning()
+        #expect(
+            try await queue.status(of: ids[0]).state == .running,
+            "the group's first session runs, not the first one of the last transaction")
         #expect(try await queue.status(of: ids[count - 1]).why == .order(behind: ids[count - 2]))
         try await queue.stopAndWait()
     }

@@ -5,9 +5,9 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Accounts without a transport in the process.
+/// Accounts whose transport the process does not have.
 @Suite struct MissingTransportTests {
-    @Test func warnsAndBecomesIdle() async throws {
+    @Test func queueWarnsAndBecomesIdle() async throws {
         let fixture = try QueueFixture()
         let warnings = Locked(0)
         let queue = try await fixture.open(logger: Logger(label: "test") { _ in CountingLog(warnings: warnings) })
@@ -23,7 +23,7 @@ import TransportTesting
         #expect(try await countWarnings { try await queue.save(Account("unused", endpoints: [missing])) } == 1)
         let session = try await queue.enqueue(try fixture.upload("0", to: "b"))
         #expect(try await countWarnings { _ = try await queue.enqueue([try fixture.upload("1"), try fixture.upload("2")]) } == 1)
-        #expect(try await countWarnings { try await queue.start() } == 1, "only accounts with sessions")
+        #expect(try await countWarnings { try await queue.start() } == 1, "the queue warns only about accounts with sessions")
         await queue.waitUntilIdle()
         #expect(try await session.status.state == .completed)
         #expect(await queue.status().isIdle, "the sessions need user action")

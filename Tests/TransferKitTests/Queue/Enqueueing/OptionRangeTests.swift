@@ -67,7 +67,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Values that apps use for "as long as possible" or "all".
+    /// Apps use such values for "as long as possible" or "all".
     @Test func acceptsExtremeValues() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.open(changeLogLimit: .max)
@@ -104,13 +104,13 @@ import TransportTesting
         let error = await #expect(throws: QueueError.self) { try await queue.save(Account("a", endpoints: [endpoint])) }
         #expect(error?.code == .invalidAccount && error?.message.contains("spede") == true)
         #expect(await queue.accounts().first?.account.endpoints.first?.settings == [:])
-        // A process without the transport does not validate its endpoints.
+        // A process that lacks a transport does not validate the settings of the transport's endpoints.
         endpoint.transport = "elsewhere"
         try await queue.save(Account("a", endpoints: [endpoint]))
         await queue.shutdown()
     }
 
-    @Test func reportsShutdown() async throws {
+    @Test func callsAfterShutdownThrow() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(try fixture.upload("1"))
@@ -122,7 +122,7 @@ import TransportTesting
     }
 }
 
-/// Has no settings.
+/// A transport that accepts no endpoint settings.
 private struct ValidatingTransport: EndpointValidating {
     let id = TransportID(rawValue: "memory")
     let memory: MemoryTransport

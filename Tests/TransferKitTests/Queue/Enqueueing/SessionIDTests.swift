@@ -3,7 +3,7 @@ import Testing
 import TransferKit
 
 @Suite struct SessionIDTests {
-    @Test func hasTextOfUUID() throws {
+    @Test func descriptionIsLowercaseUUID() throws {
         var random = SystemRandomNumberGenerator()
         for _ in 0..<1_000 {
             var bytes = [UInt8](repeating: 0, count: 16)

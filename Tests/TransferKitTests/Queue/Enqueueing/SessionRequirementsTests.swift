@@ -25,7 +25,8 @@ import TransportTesting
         host == "absent" ? Endpoint(transport: "absent", address: "absent://host/") : fixture.memory.endpoint(host: host)
     }
 
-    private static let odd = SessionOptions(metadata: ["odd": "1"])
+    /// Options that some hosts of ``PickyTransport`` reject.
+    private static let withColor = SessionOptions(metadata: ["color": "1"])
 
     @Test(
         arguments: [
@@ -33,13 +34,13 @@ import TransportTesting
             (["unable"], "unable"), (["unable", "unable2"], "unable"), (["unable", "able"], nil), (["able", "unable"], nil),
             (["unable", "absent"], nil),
         ] as [([String], String?)])
-    func rejectsInvalidOrUnsupportedSession(hosts: [String], refusing: String?) async throws {
+    func rejectsInvalidOrUnsupportedSession(hosts: [String], rejectingHost: String?) async throws {
         let queue = try await fixture.open(transports: [transport])
         try await queue.save(Account("a", endpoints: hosts.map(endpoint)))
-        let request = try fixture.upload("1", options: Self.odd)
-        if let refusing {
+        let request = try fixture.upload("1", options: Self.withColor)
+        if let rejectingHost {
             let error = try await #require(throws: QueueError.self) { try await queue.enqueue(request) }
-            #expect(error.code == .invalidRequest && error.message == "\(refusing) can't carry odd; leave it out.")
+            #expect(error.code == .invalidRequest && error.message == "\(rejectingHost) does not support the metadata key color.")
             #expect(await queue.status().sessions == 0)
         } else {
             try await queue.enqueue(request)
@@ -48,11 +49,11 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// No session of the call is stored, and no data item.
+    /// If one request of a call is rejected, the queue stores neither the other sessions nor their data items.
     @Test func storesNothingIfOneSessionIsRejected() async throws {
         let queue = try await open("wrong")
         var blob = try SessionRequest.upload(items: [.data(Data("x".utf8), as: RemotePath("blob"))], to: "a")
-        blob.options = Self.odd
+        blob.options = Self.withColor
         let requests = [try fixture.upload("1"), try fixture.upload("2"), blob]
         await #expect(throws: QueueError.self) { try await queue.enqueue(requests, at: 0, held: true) }
         await #expect(throws: QueueError.self) { try await queue.enqueue(requests, at: 0, expecting: nil) }
@@ -62,11 +63,13 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// An existing session is not rejected, whatever its account has become. It does not permit other sessions, either.
+    /// A request for an existing session is accepted, even if its account can no longer perform the session. New sessions in the same call are
+    /// still rejected.
     @Test func acceptsExistingSession() async throws {
         let queue = try await open("able")
         func request(_ key: String) throws -> SessionRequest {
-            var request = try SessionRequest.upload(items: [.data(Data("x".utf8), as: RemotePath("blob"))], to: "a", options: Self.odd)
+            var request = try SessionRequest.upload(
+                items: [.data(Data("x".utf8), as: RemotePath("blob"))], to: "a", options: Self.withColor)
             request.deduplicationKey = key
             return request
         }
@@ -77,17 +80,17 @@ import TransportTesting
         #expect(try await queue.enqueue([request("known"), plain, request("known")]).map(\.id) == [known, plain.id, known])
         for requests in [[try request("new")], [try request("known"), try request("new")], [try request("new"), try request("known")]] {
             let error = try await #require(throws: QueueError.self) { try await queue.enqueue(requests) }
-            #expect(error.code == .invalidRequest && error.message == "wrong can't carry odd; leave it out.")
+            #expect(error.code == .invalidRequest && error.message == "wrong does not support the metadata key color.")
         }
         #expect(await queue.sessionIDs() == [known, plain.id])
         let spool = fixture.folder.path.appending("store").appending("spool").string
-        #expect(try FileManager.default.contentsOfDirectory(atPath: spool).count == 1, "the data of the existing session")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: spool).count == 1, "only the data of the existing session")
         try await queue.remove(known)
         await #expect(throws: QueueError.self) { try await queue.enqueue(request("known")) }
         await queue.shutdown()
     }
 
-    /// An upload URL belongs to a single item.
+    /// The queue validates the upload URL of every item, whether the item belongs to a new session or is added to an existing one.
     @Test func rejectsUnsupportedUploadURL() async throws {
         let queue = try await open("able")
         var item = TransferItem(try fixture.folder.file("1", size: 10))
@@ -134,10 +137,10 @@ private struct PickyTransport: SessionValidating {
         guard options.verification != .checksum else {
             throw TransferError(.unsupported, .unsupported, "There are no checksums; ask for another verification.")
         }
-        guard options.metadata["odd"] != nil else { return }
+        guard options.metadata["color"] != nil else { return }
         let host = try endpoint.validate().host() ?? ""
         let failureClass: FailureClass? = host.hasPrefix("unable") ? .unsupported : host == "wrong" ? .permanent : nil
-        if let failureClass { throw TransferError(failureClass, .rejected, "\(host) can't carry odd; leave it out.") }
+        if let failureClass { throw TransferError(failureClass, .rejected, "\(host) does not support the metadata key color.") }
     }
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
