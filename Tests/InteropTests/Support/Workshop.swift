@@ -20,7 +20,7 @@ final class Workshop: Sendable {
         try? FileManager.default.removeItem(at: folder)
     }
 
-    /// Creates a file whose content does not repeat soon.
+    /// Creates a file with pseudorandom content, which depends on the name and the size.
     func file(_ name: String, size: Int) throws -> FilePath {
         var state = UInt64(size) &+ UInt64(truncatingIfNeeded: name.utf8.reduce(7) { $0 &* 31 &+ Int($1) })
         var data = Data(capacity: size + 8)
@@ -37,17 +37,18 @@ final class Workshop: Sendable {
         try Data(contentsOf: URL(fileURLWithPath: path.string))
     }
 
-    /// Opens this workshop's queue with the account "real" at an endpoint. Retries have no delay.
+    /// Opens this workshop's queue with an account "real" that has one tus endpoint. Retries have no delay.
     func openQueue(_ endpoint: String, settings: [String: String] = [:]) async throws -> TransferQueue {
         try await openQueue(Account("real", endpoints: [Endpoint(transport: .tus, address: endpoint, settings: settings)]))
     }
 
     /// Opens this workshop's queue with an account. Retries have no delay.
     func openQueue(
-        _ account: Account, transports: [any Transport] = [TUSTransport()], clock: EngineClock = .system
+        _ account: Account, transports: [any Transport] = [TUSTransport()], clock: EngineClock = .system, logger: Logger? = nil
     ) async throws -> TransferQueue {
         var configuration = QueueConfiguration()
         configuration.logger.logLevel = .critical
+        if let logger { configuration.logger = logger }
         configuration.randomFraction = { 0 }
         configuration.clock = clock
         let queue = try await TransferQueue(
@@ -91,7 +92,7 @@ func checkOffsets(_ requests: [RealServer.Request]) {
         case "HEAD": known[upload] = request.answeredOffset
         case "PATCH":
             #expect(request.offset == known[upload], "a PATCH of \(upload)")
-            // Without a response, or after a refusal, the next PATCH needs a HEAD before it.
+            // After a PATCH without a successful response, a HEAD must precede the next PATCH.
             known[upload] = request.status == 204 ? request.answeredOffset : nil
         default: break
         }
@@ -99,14 +100,14 @@ func checkOffsets(_ requests: [RealServer.Request]) {
 }
 
 extension TransferSession {
-    /// Returns when this many bytes were sent since the session was enqueued.
+    /// Waits until the session has sent `bytes` bytes in total.
     func waitUntilSent(_ bytes: Int64) async {
         for await statistics in progress where statistics.bytesSent >= bytes { return }
     }
 }
 
 extension QueueEvents {
-    /// The first non-nil value that the closure returns for an event.
+    /// Waits for the first event for which `pick` returns a value, and returns that value.
     func first<Value>(_ pick: (QueueEvent.Kind) -> Value?) async -> Value? {
         for await event in self {
             if let value = pick(event.kind) { return value }
