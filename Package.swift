@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Warnings are errors in this project's own builds only: in a package that depends on this one,
-// a newer compiler's warning must not break the build.
+// Warnings are errors only in this project's own builds. A newer compiler may report new warnings, which must not break the
+// builds of packages that depend on this package.
 let isStrict = Context.environment["TRANSFERKIT_STRICT"] != nil
 
 let settings: [SwiftSetting] =
@@ -24,7 +24,7 @@ let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collect
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 
-// Only the loopback server needs these. SwiftPM resolves no package that only a disabled trait needs.
+// Only the loopback server needs these dependencies. SwiftPM does not resolve packages that only a disabled trait needs.
 let ifLoopbackServer = TargetDependencyCondition.when(traits: ["LoopbackServer"])
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types", condition: ifLoopbackServer)
 let hummingbird = Target.Dependency.product(name: "HummingbirdCore", package: "hummingbird", condition: ifLoopbackServer)
@@ -34,7 +34,8 @@ let nioHTTPTypes = Target.Dependency.product(name: "NIOHTTPTypes", package: "swi
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio", condition: ifLoopbackServer)
 let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle", condition: ifLoopbackServer)
 
-// SwiftPM reads the manifest of a dependency at "/" while it resolves, and in its checkout while it builds.
+// Whether this package is a dependency of another package. When SwiftPM resolves versions, it reads the manifest of a dependency at "/".
+// When it builds, it reads the manifest in the dependency's checkout.
 let isDependency = Context.packageDirectory == "/" || Context.packageDirectory.hasSuffix("/checkouts/transferkit")
 
 let package = Package(
@@ -56,7 +57,7 @@ let package = Package(
         .executable(name: "tus-loopback", targets: ["tus-loopback"]),
     ],
     traits: [
-        // In this package's own builds, the loopback server and the tests that need it are built, too.
+        // This package's own builds include the loopback server and the tests that need it.
         .default(enabledTraits: isDependency ? [] : ["LoopbackServer"]),
         .trait(name: "LoopbackServer", description: "TUSLoopback, a tus server for the tests of an app. It needs SwiftNIO."),
     ],
@@ -70,7 +71,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio-extras", from: "1.34.1"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
-        // Without its traits: they add libraries for configuration files and for all of Foundation.
+        // The default traits are disabled, because they add libraries for configuration files and for all of Foundation.
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
@@ -80,7 +81,7 @@ let package = Package(
         .target(
             name: "TransferKit", dependencies: ["Locking", "TransferCore", grdb, sqlite, heap, logging, system], swiftSettings: settings),
 
-        // Transports, and what they are made of.
+        // Transports, and their building blocks.
         .target(name: "TransportSupport", dependencies: ["Locking", "TransferCore", crypto, system], swiftSettings: settings),
         .target(
             name: "TransportTesting", dependencies: ["Locking", "TransportSupport", "TransferCore", logging, system],
@@ -225,7 +226,8 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-// Samples are packages of their own, in whose builds these names must not be taken: only this project's own builds test them, too.
+// Samples are separate packages that depend on this package. When a sample is built, this package must not have a target with the same
+// name. Therefore, only this project's own builds include the samples as targets, to test them.
 if isStrict {
     package.targets += [
         .target(
@@ -241,12 +243,13 @@ if isStrict {
     ]
 }
 
-// A build of some tests only, as it saves most of the time that a sanitizer's takes: Tests/sanitize names them with commas between.
+// Builds only the test targets that TRANSFERKIT_TESTS names, separated by commas. This saves most of the time of a build, for example with
+// a sanitizer. Tests/run and Tests/sanitize set the variable.
 if let names = Context.environment["TRANSFERKIT_TESTS"]?.split(separator: ",").map(String.init) {
     package.targets.removeAll { $0.type == .test && !names.contains($0.name) }
 }
 
-// Fuzzing needs code that is compiled for it: Tests/Fuzzing/run builds this in a folder of its own.
+// Fuzzing requires code that is compiled with libFuzzer's instrumentation. Tests/Fuzzing/run builds it in a separate folder.
 if Context.environment["TRANSFERKIT_FUZZING"] != nil {
     package.targets += [
         .systemLibrary(name: "CFuzzer", path: "Tests/Fuzzing/CFuzzer"),
@@ -258,7 +261,7 @@ if Context.environment["TRANSFERKIT_FUZZING"] != nil {
                 grdb,
                 system,
             ], path: "Tests/Fuzzing/Fuzzer", swiftSettings: settings,
-            // Debian's default linker can't read the debug information of code for libFuzzer.
+            // Debian's default linker can't read the debug information of code that is instrumented for libFuzzer.
             linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),
     ]
 }

@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Imports are internal by default. `public import` marks the modules that the package's own interface uses.
+// Imports are internal by default. `public import` marks the modules whose types appear in the package's own public interface.
 let settings: [SwiftSetting] = [.enableUpcomingFeature("InternalImportsByDefault")]
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")

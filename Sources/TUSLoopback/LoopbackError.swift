@@ -1,4 +1,4 @@
-/// An error at the start of the server.
+/// An error that prevents the server from starting.
 public struct LoopbackError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The cause and the remedy as sentences.
     public let description: String

@@ -12,7 +12,7 @@ public enum LoopbackExtension: String, CaseIterable, Hashable, Sendable {
     case checksum
     /// The checksum can follow the content as a trailer. Requires ``checksum``.
     case checksumTrailer = "checksum-trailer"
-    /// Partial uploads can be concatenated to a final upload.
+    /// Partial uploads can be concatenated into a final upload.
     case concatenation
     /// A final upload can be created before its partial uploads are complete. Requires ``concatenation``.
     case concatenationUnfinished = "concatenation-unfinished"

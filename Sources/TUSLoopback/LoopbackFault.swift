@@ -5,14 +5,14 @@ import TransferCore
 public enum LoopbackFault: Hashable, Sendable {
     /// Stores this many bytes of a request's body and closes the connection without a response.
     ///
-    /// Applies to the first POST or PATCH for an upload whose body has at least this many bytes. If the body has exactly this many bytes, all bytes
-    /// are stored and only the response is lost.
+    /// Applies to the first POST or PATCH that has a body of at least this many bytes. If the body has exactly this many bytes, all bytes are stored
+    /// and only the response is lost.
     case cut(afterBodyBytes: Int64)
 
     /// Sends this many bytes of content and closes the connection. Applies to the first GET whose response has at least this many bytes.
     case cutDownload(afterBytes: Int64)
 
-    /// Responds to a request with a status from 200 to 599 and headers instead of handling the request. Does not read the body. The method nil
+    /// Responds to a request with a status from 200 to 599 and headers instead of handling the request. Does not read the body. A nil `method`
     /// matches any method.
     case answer(status: Int, headers: [String: String] = [:], method: String? = nil)
 }
@@ -24,9 +24,9 @@ final class FaultScript: Sendable {
     /// The offset at which uploads and downloads stop; nil to let them continue.
     let stopOffset = Locked<Int64?>(nil)
 
-    /// Returns the number of bytes that may be transferred after an offset, at least 1. Waits while the transfer must stop at the offset.
+    /// Returns the number of bytes after an offset that may be transferred now, at least 1.
     ///
-    /// Returns nil if the connection must end.
+    /// If transfers must stop at this offset, waits until they may continue. Returns nil if the connection must be closed.
     func transferableBytes(from offset: Int64, on connection: Connection) async -> Int64? {
         while let stop = stopOffset.withLock({ $0 }) {
             if offset < stop { return stop - offset }
@@ -40,7 +40,7 @@ final class FaultScript: Sendable {
         faults.withLock { $0.append(contentsOf: repeatElement(fault, count: times)) }
     }
 
-    /// Removes and returns the pending scripted response to a request with this method.
+    /// Removes and returns the first pending response for a request with this method.
     func takeAnswer(for method: String) -> Response? {
         faults.withLock { faults in
             for (index, fault) in faults.enumerated() {
@@ -53,7 +53,7 @@ final class FaultScript: Sendable {
         }
     }
 
-    /// The number of body bytes before the next pending cut.
+    /// The number of body bytes after which the first pending cut closes a connection; nil if no cut is pending.
     var nextCut: Int64? {
         faults.withLock { faults in
             for case .cut(let bytes) in faults { return bytes }
@@ -70,7 +70,8 @@ final class FaultScript: Sendable {
         }
     }
 
-    /// Removes the pending cut of a response with this much content, and returns the number of bytes before the cut.
+    /// Removes the first pending cut that applies to a response with this much content. Returns the number of bytes to send before the cut; nil if no
+    /// cut applies.
     func takeDownloadCut(of size: Int64) -> Int64? {
         faults.withLock { faults in
             for (index, fault) in faults.enumerated() {

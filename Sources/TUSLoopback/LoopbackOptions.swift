@@ -31,7 +31,7 @@ public struct LoopbackOptions: Hashable, Sendable {
         self.servesDownloads = servesDownloads
     }
 
-    /// Whether the server supports an extension and the extension that it requires.
+    /// Whether the server supports an extension, including any other extension that this extension requires.
     func offers(_ name: LoopbackExtension) -> Bool {
         guard extensions.contains(name) else { return false }
         return switch name {

@@ -40,9 +40,9 @@ public struct LoopbackStatistics: Hashable, Sendable, Codable {
         public var method: String
         /// The offset in bytes: the `Upload-Offset` of a PATCH, the offset in the response to a HEAD, the first sent byte of a GET, or 0 for a POST.
         public var offset: Int64?
-        /// The number of stored bytes of the body.
+        /// The number of body bytes that were stored.
         public var received: Int64 = 0
-        /// The number of sent content bytes.
+        /// The number of content bytes that were sent.
         public var sent: Int64 = 0
         /// The status of the response; nil before the response or if the connection was cut.
         public var status: Int?
@@ -76,7 +76,7 @@ final class StatisticsRecorder: Sendable {
         }
     }
 
-    /// Records the start of a request for an upload. Returns an entry for updates.
+    /// Records the start of a request for an upload. Returns the request's entry, which later calls update.
     func begin(_ method: String, offset: Int64?, for upload: Upload) -> Entry {
         state.withLock { state in
             let index = state.indices[upload.id] ?? state.statistics.uploads.count
@@ -107,7 +107,7 @@ final class StatisticsRecorder: Sendable {
     }
 
     /// Records the length and offset of an upload.
-    func moved(_ upload: Upload) {
+    func updated(_ upload: Upload) {
         let (length, offset, isComplete) = (upload.record.length, upload.offset, upload.isComplete)
         state.withLock { state in
             guard let index = state.indices[upload.id] else { return }

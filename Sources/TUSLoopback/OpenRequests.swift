@@ -25,7 +25,7 @@ final class OpenRequests: Sendable {
         state.withLock { $0.connections[ObjectIdentifier(connection)] = nil }
     }
 
-    /// Cuts all current and later requests.
+    /// Interrupts all current requests. Later requests fail.
     func stop() {
         let open = state.withLock { state in
             state.isStopping = true

@@ -33,7 +33,7 @@ final class RunningServer: Sendable {
                     try await handler.serve(Exchange(request, writer, on: connection))
                 },
                 onServerRunning: { listener in
-                    handler.order.listen(at: listener)
+                    handler.order.setListener(listener)
                     // Fails only if the listener is already closed.
                     try? await listener.eventLoop.submit {
                         try listener.pipeline.syncOperations.addHandler(SocketEndHandler(), position: .first)
@@ -69,7 +69,7 @@ final class RunningServer: Sendable {
     func stop() async {
         connections.stop()
         await group.triggerGracefulShutdown()
-        // Errors of the start were already reported, and later errors don't matter because all connections are closed.
+        // Errors during the start were already reported. Later errors don't matter, because all connections are closed.
         try? await task.value
     }
 }

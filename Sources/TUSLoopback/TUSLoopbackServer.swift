@@ -9,9 +9,9 @@ import TransferCore
 /// The server supports the core protocol and all extensions, each of which can be disabled. It does not authenticate clients. Complete uploads can be
 /// downloaded with GET.
 ///
-/// An upload consists of two files in the folder: `<id>.bin` with the received bytes, and `<id>.json` with its length, decoded metadata and whether
-/// it is complete. All received bytes are kept, even after a broken connection, and survive a restart of the server. There is one exception: the
-/// bytes of a request with a checksum are discarded unless the whole body arrives and matches.
+/// An upload consists of two files in the folder: `<id>.bin` with the received bytes, and `<id>.json` with its length, its decoded metadata, and
+/// whether it is complete. All received bytes are kept, even after a broken connection, and survive a restart of the server. There is one exception:
+/// the bytes of a request with a checksum are discarded unless the whole body arrives and matches.
 ///
 /// A HEAD, PATCH or DELETE for an upload ends a PATCH that is still writing to the upload. The upload keeps the received bytes. A client that lost
 /// its connection therefore need not wait until the server notices the loss.

@@ -5,11 +5,11 @@ public import SystemPackage
 import TransferCore
 import TransferKit
 
-/// The program `transferq`. Its `main` runs it, and tests run it in their own process.
+/// The program `transferq`. The executable runs it with `main`; tests run it inside the test process.
 public struct CommandLineProgram: Sendable {
     private let context: CommandContext
 
-    /// Runs the command in this process's arguments, and exits with its status: the whole `main` of a program.
+    /// Runs the command that this process's arguments contain, and exits with its status. An executable's `main` needs no other call.
     ///
     /// Call this before anything else. It opens closed standard streams, raises the limit of open files, restarts the process if its crash reports
     /// could contain secrets, and sets up logging.
@@ -72,7 +72,7 @@ public struct CommandLineProgram: Sendable {
     private func statusOfRun(_ arguments: [String]) async -> ExitStatus {
         do {
             let arguments = CommonOptions.movingAfterCommand(arguments)
-            if !Self.isForShell(arguments) {
+            if !Self.isCompletionRequest(arguments) {
                 try CommandWords.check(arguments)
                 try ShortOptions.check(arguments)
             }
@@ -94,9 +94,9 @@ public struct CommandLineProgram: Sendable {
     }
 
     /// Whether a shell requests completions for an unfinished command.
-    private static func isForShell(_ arguments: [String]) -> Bool { arguments.first?.hasPrefix("---") ?? false }
+    private static func isCompletionRequest(_ arguments: [String]) -> Bool { arguments.first?.hasPrefix("---") ?? false }
 
-    /// The exit status and message for an error that is not the parser's.
+    /// Returns the exit status and the message for an error that does not come from the parser.
     static func explanation(of error: any Error) -> (status: ExitStatus, message: String) {
         switch error {
         case let failure as CommandFailure: (failure.status, failure.message)
@@ -108,7 +108,7 @@ public struct CommandLineProgram: Sendable {
 
     private func fail(_ message: String, _ status: ExitStatus) async -> ExitStatus {
         let message = ProcessArguments.shown(message)
-        // Names in the message may contain control characters. Line breaks stay: there may be several errors.
+        // Names in the message may contain control characters. Line breaks stay, because they separate several errors.
         let lines = message.split(separator: "\n", omittingEmptySubsequences: false).map { String($0).withoutControlCharacters }
         await context.terminal.write("transferq: " + lines.joined(separator: "\n"))
         return status

@@ -9,11 +9,11 @@ import SystemPackage
 
 /// Keeps secrets out of the crash reports of Swift's runtime.
 enum CrashReports {
-    /// The variable that omits registers, and the memory to which they point, from crash reports. Both can contain a secret. A value set by the user
-    /// takes precedence.
+    /// The environment variable that omits registers, and the memory that they point to, from crash reports. Both can contain a secret. A value set
+    /// by the user takes precedence.
     static let variable = (name: "SWIFT_BACKTRACE", value: "registers=none")
 
-    /// The last words in the names of the commands that read credentials.
+    /// The last words of the commands that read credentials, such as `check` for `account check`.
     private static let commands: Set<String> = ["run", "check", "doctor"]
 
     /// Restarts this process with the variable set if its command reads credentials: `run`, `agent run`, `account check` or `doctor`.

@@ -8,7 +8,7 @@ struct RootCommand: AsyncParsableCommand {
         abstract: "A durable file transfer queue.",
         discussion: """
             The queue's storage folder is the first of --store, $TRANSFERQ_STORE, $XDG_STATE_HOME/transferq and ~/.local/state/transferq that \
-            is set. Only "run" and "agent" transfer files. All other commands work whether the queue is running or not.
+            is set. Only "run" and "agent" transfer files. All other commands work, whether or not the queue is running.
 
             Example: transferq account add studio https://upload.example.com/files/ --token-env STUDIO_TOKEN
             Example: transferq add studio reel.mov

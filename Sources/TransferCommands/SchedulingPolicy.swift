@@ -6,8 +6,8 @@
 enum SchedulingPolicy {
     /// Switches `run` and `agent run` to SCHED_BATCH (sched(7)), so that interactive programs stay responsive.
     ///
-    /// The share of CPU time stays the same. Checks only for the word `run`, because the policy does no harm to other commands. Call this before any
-    /// thread starts, because threads inherit the policy.
+    /// The process keeps its share of CPU time. The check is deliberately simple: it looks for the word `run` anywhere in the arguments. A false
+    /// match is harmless. Call this before any thread starts, because threads inherit the policy.
     static func yieldToOthers() {
         #if os(Linux)
             guard CommandLine.arguments.dropFirst().contains("run") else { return }

@@ -10,7 +10,8 @@ package final class DiskThreads: Sendable {
         case folder(FilePath)
     }
 
-    /// A weak reference to threads. There can be any number of folders, so the threads of a folder end with their last user.
+    /// A weak reference to the threads of a disk. The number of folders is unlimited, so the threads of a folder end when nothing uses them any
+    /// longer.
     private struct Entry {
         weak let threads: WorkerThreads?
     }
@@ -23,10 +24,10 @@ package final class DiskThreads: Sendable {
         self.limit = limit
     }
 
-    /// Returns the threads for a file to read.
+    /// Returns the threads for reading the source of an upload.
     package func threads(for source: UploadSource) -> WorkerThreads { threads(.device(source.identity.device)) }
 
-    /// Returns the threads for a file to write.
+    /// Returns the threads for writing the destination of a download.
     package func threads(for destination: DownloadDestination) -> WorkerThreads { threads(.folder(destination.root)) }
 
     /// Returns the threads for files in a folder.

@@ -33,7 +33,7 @@ public final class FileWriter: Sendable {
 
     private let placed = Locked<FilePath?>(nil)
     let threads: WorkerThreads
-    let place: DownloadPlace
+    let folder: DestinationFolder
     private let schedule: Locked<SyncSchedule>
     /// The error number of a failed sync; 0 if no sync failed.
     private let syncFailure = Locked<CInt>(0)
@@ -53,7 +53,7 @@ public final class FileWriter: Sendable {
         try await open(destination, from: confirmed, size: size, on: threads, syncing: SyncSchedule(at: .now))
     }
 
-    /// Like ``open(_:from:size:on:)``, but blocks the caller's thread. For callbacks of a C library with its own thread.
+    /// Like ``open(_:from:size:on:)``, but blocks the caller's thread. Intended for callbacks of a C library with its own thread.
     public static func openNow(
         _ destination: DownloadDestination, from confirmed: Int64 = 0, size: Int64? = nil, on threads: WorkerThreads
     ) throws(TransferError) -> FileWriter {
@@ -64,11 +64,11 @@ public final class FileWriter: Sendable {
         _ destination: DownloadDestination, from confirmed: Int64, size: Int64?, on threads: WorkerThreads, syncing schedule: SyncSchedule,
         _ faults: PlacingFaults = PlacingFaults()
     ) throws(TransferError) -> FileWriter {
-        let place = try DownloadPlace(destination, creates: true, faults)
-        let (part, isInPlace) = try place.openPart(from: confirmed, of: size)
-        let writer = try FileWriter(place, part, from: confirmed, isInPlace: isInPlace, schedule, threads)
-        // If only one of two files fits on the disk, the second one fails before its first byte.
-        if !isInPlace, let size { try place.reserve(size, for: part) }
+        let folder = try DestinationFolder(destination, creates: true, faults)
+        let (part, isInPlace) = try folder.openPart(from: confirmed, of: size)
+        let writer = try FileWriter(folder, part, from: confirmed, isInPlace: isInPlace, schedule, threads)
+        // Reserves the space. If only one of two concurrent downloads fits on the disk, the second one then fails before its first byte.
+        if !isInPlace, let size { try folder.reserve(size, for: part) }
         return writer
     }
 
@@ -80,18 +80,18 @@ public final class FileWriter: Sendable {
     }
 
     private init(
-        _ place: DownloadPlace, _ part: FileDescriptor, from confirmed: Int64, isInPlace: Bool, _ schedule: SyncSchedule,
+        _ folder: DestinationFolder, _ part: FileDescriptor, from confirmed: Int64, isInPlace: Bool, _ schedule: SyncSchedule,
         _ threads: WorkerThreads
     ) throws(TransferError) {
-        self.place = place
+        self.folder = folder
         self.threads = threads
         self.isInPlace = isInPlace
-        destination = place.destination
+        destination = folder.destination
         descriptor = part
         var start = confirmed
         var failure: TransferError?
         do throws(TransferError) {
-            if isInPlace { start = try place.status(of: part).size } else { try place.cut(part, to: confirmed) }
+            if isInPlace { start = try folder.status(of: part).size } else { try folder.truncate(part, to: confirmed) }
         } catch {
             failure = error
         }
@@ -103,7 +103,7 @@ public final class FileWriter: Sendable {
     }
 
     deinit {
-        // An error of close(2) can be ignored: important data was synced before, and each sync reported its errors.
+        // An error of close(2) can be ignored: important data has already been synced, and each sync reported its errors.
         try? descriptor.close()
     }
 
@@ -116,7 +116,7 @@ public final class FileWriter: Sendable {
         try await threads.run { try unsafe bytes.withUnsafeBytes { unsafe try self.writeNow($0, at: offset) } }
     }
 
-    /// Like ``write(_:at:)``, but blocks the caller's thread. For callbacks of a C library with its own thread.
+    /// Like ``write(_:at:)``, but blocks the caller's thread. Intended for callbacks of a C library with its own thread.
     public func writeNow(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(TransferError) {
         var written = 0
         while written < bytes.count {
@@ -177,7 +177,7 @@ public final class FileWriter: Sendable {
     /// - Parameter system: The system function that syncs a descriptor.
     private func sync(_ system: (CInt) -> CInt) throws(TransferError) {
         var code = syncFailure.withLock { $0 }
-        if code == 0 { code = place.faults.syncError() }
+        if code == 0 { code = folder.faults.syncError() }
         if code == 0, system(descriptor.rawValue) != 0 { code = errno }
         guard code != 0 else { return }
         syncFailure.withLock { $0 = code }
@@ -191,9 +191,9 @@ public final class FileWriter: Sendable {
     /// - Parameters:
     ///   - size: The expected size in bytes.
     ///   - modificationTime: The modification time on the server, in nanoseconds since 1970; nil if unknown.
-    ///   - staysPrivate: Whether the file keeps the permissions of a part file, which only this user can read and write, because the transport sets
-    ///     other permissions itself. By default, the file gets the permissions that this process gives new files.
-    ///   - permissions: The file's permissions on the server (inode(7)), if known. Other users get no permission that is not among them.
+    ///   - staysPrivate: Whether the file keeps the permissions of a part file, which only this user can read and write. Use true if the transport
+    ///     sets the permissions itself. By default, the file gets the permissions that this process gives new files.
+    ///   - permissions: The file's permissions on the server (inode(7)), if known. Other users get only permissions that they also have there.
     /// - Returns: Whether the file has its final name; false if the policy kept an existing file.
     /// - Throws: A ``TransferError``: ``TransferError/Code/fileExists`` if an existing file must not be replaced, or
     ///   ``FailureClass/protocolViolation`` if the number of bytes differs. Also the error of an earlier failed sync, and the errors of
@@ -203,16 +203,16 @@ public final class FileWriter: Sendable {
         size: Int64, modificationTime: Int64? = nil, staysPrivate: Bool = false, permissions: UInt32? = nil
     ) async throws -> Bool {
         try await threads.run {
-            let written = try self.place.status(of: self.descriptor).size
+            let written = try self.folder.status(of: self.descriptor).size
             guard written == size else {
                 throw TransferError(
-                    .protocolViolation, .badAnswer,
+                    .protocolViolation, .invalidResponse,
                     "Received \(written) bytes of \(self.destination.path), which has \(size) bytes on the server.")
             }
-            if !self.isInPlace, !staysPrivate { self.place.publish(self.descriptor, within: permissions) }
-            if !self.isInPlace, let modificationTime { try self.place.set(modificationTime, of: self.descriptor) }
+            if !self.isInPlace, !staysPrivate { self.folder.publish(self.descriptor, within: permissions) }
+            if !self.isInPlace, let modificationTime { try self.folder.set(modificationTime, of: self.descriptor) }
             try self.sync { fsync($0) }
-            let path = try self.place.put(self.descriptor, RemoteFileState(size: size, modificationTime: modificationTime))
+            let path = try self.folder.moveToFinalName(self.descriptor, RemoteFileState(size: size, modificationTime: modificationTime))
             self.placed.withLock { $0 = path }
             return path != nil
         }
@@ -222,8 +222,8 @@ public final class FileWriter: Sendable {
     ///
     /// - Parameters:
     ///   - size: The size on the server in bytes; nil if unknown.
-    ///   - modificationTime: The modification time on the server, in nanoseconds since 1970; nil if unknown. A time of whole seconds is compared by
-    ///     the second.
+    ///   - modificationTime: The modification time on the server, in nanoseconds since 1970; nil if unknown. A time without a fraction is compared to
+    ///     the second only.
     /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the server does not report a value that the policy compares.
     public static func isUpToDate(
         _ destination: DownloadDestination, size: Int64?, modificationTime: Int64?, on threads: WorkerThreads
@@ -237,9 +237,9 @@ public final class FileWriter: Sendable {
         _ destination: DownloadDestination, size: Int64?, modificationTime: Int64?
     ) throws(TransferError) -> Bool {
         guard destination.overwrite.comparesFiles else { return false }
-        // A missing folder contains no file, so don't create it.
-        guard let place = try DownloadPlace.existing(destination) else { return false }
-        return try place.isUpToDate(RemoteFileState(size: size, modificationTime: modificationTime))
+        // A missing folder contains no existing file, so there is no need to create it.
+        guard let folder = try DestinationFolder.existing(destination) else { return false }
+        return try folder.isUpToDate(RemoteFileState(size: size, modificationTime: modificationTime))
     }
 }
 

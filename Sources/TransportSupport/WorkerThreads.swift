@@ -12,7 +12,7 @@ public final class WorkerThreads: Sendable {
 
     /// Creates an object without threads.
     ///
-    /// - Parameter limit: The maximum number of threads, at least 1. Further calls wait for their turn.
+    /// - Parameter limit: The maximum number of threads, at least 1. Calls wait while all threads are busy.
     public init(limit: Int) {
         queue = JobQueue(limit: max(1, limit))
     }
@@ -23,9 +23,9 @@ public final class WorkerThreads: Sendable {
 
     /// Runs a function on one of the threads, without waiting for it. Call it from any thread.
     ///
-    /// This object stays alive until the function returns. If the function hangs, the limit therefore also applies to later calls.
+    /// This object stays alive until the function returns. A function that hangs therefore still counts towards the limit.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/noSpace`` if there is no thread and no thread can be created.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/noSpace`` if there are no threads yet and no thread can be created.
     public func submit(_ job: @escaping @Sendable () -> Void) throws(TransferError) {
         try queue.add { [self] in withExtendedLifetime(self, job) }
     }
@@ -41,7 +41,7 @@ public final class WorkerThreads: Sendable {
         }
     }
 
-    /// Like ``run(_:)``, but a cancelled caller does not wait for the function. For functions without side effects.
+    /// Like ``run(_:)``, but a cancelled caller does not wait for the function. Use it only for functions without side effects.
     package func runUnlessCancelled<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
         let outcome = Once<Result>()
         try submit { outcome.resume(Swift.Result(catching: body)) }
@@ -68,7 +68,7 @@ private final class JobQueue: Sendable {
     func add(_ job: @escaping @Sendable () -> Void) throws(TransferError) {
         try state.withLock { state throws(TransferError) in
             if state.idleThreads <= state.jobs.count, state.threads < limit {
-                // The lock is held, so no other caller relies on a thread that can't be created.
+                // The lock is held until the thread exists, so no other caller relies on a thread that can't be created.
                 do throws(Errno) {
                     try startThread { self.work() }
                     state.threads += 1

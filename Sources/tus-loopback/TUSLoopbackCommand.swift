@@ -27,7 +27,7 @@ struct TUSLoopbackCommand: AsyncParsableCommand {
     @Option(help: "The maximum number of body bytes per second on each connection (no limit).")
     var rate: Int64?
 
-    @Option(help: "Close the connection of the first request after this many body bytes; repeatable for later requests.")
+    @Option(help: "Close the connection of a request after this many body bytes; repeat the option for later requests.")
     var cutAfter: [Int64] = []
 
     @Option(help: "Disable an extension of tus; repeatable.")
@@ -61,7 +61,7 @@ struct TUSLoopbackCommand: AsyncParsableCommand {
         let server = TUSLoopbackServer(folder: FilePath(folder), port: port, options: options)
         for bytes in cutAfter { server.inject(.cut(afterBodyBytes: bytes)) }
         let url = try await server.start()
-        // print does not flush into a pipe, and scripts wait for this line.
+        // Scripts wait for this line, and print would not flush it if standard output is a pipe.
         try FileHandle.standardOutput.write(contentsOf: Data("listening on \(url.absoluteString)\n".utf8))
         for await _ in signals { break }
         await server.stop()

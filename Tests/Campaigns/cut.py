@@ -1,4 +1,4 @@
-"""Relays cut the connections to all servers after random numbers of bytes or times. All files must arrive, with few bytes sent twice."""
+"""Cuts the connections to all servers after random numbers of bytes or after random times. All files must arrive, and few bytes may be sent twice."""
 
 import random
 import time
@@ -11,9 +11,9 @@ cuts_per_queue = 40
 
 
 def campaign(seed, rounds, seconds, program):
-    """Cuts connections `rounds` times, or for a part of `seconds`. Returns the anomalies and a line of statistics."""
+    """Cuts connections `rounds` times, or for 40% of `seconds`. Returns the anomalies and a line of statistics."""
     studio = Studio("cut", seed, program)
-    # The remaining time is for completing and checking the sessions.
+    # Completing and checking the sessions takes the rest of the time.
     end = time.monotonic() + seconds * 0.4 if seconds else None
     made = number = 0
     content = dict.fromkeys(studio.servers, 0)
@@ -38,7 +38,7 @@ def campaign(seed, rounds, seconds, program):
                     break
                 failures += failed
                 for name, error in failed:
-                    # A file may use up its attempts, but a cut must never cause a permanent failure.
+                    # A file may fail after its last attempt, but a cut connection must never cause an error of a permanent class.
                     if error["class"] not in ["transient", "network"]:
                         studio.anomaly(f"{name} failed because of a cut: {error}")
             if status != 0:
@@ -51,7 +51,7 @@ def campaign(seed, rounds, seconds, program):
             for session in work.sessions:
                 content[session.account] += session.bytes
             work.check_order(set())
-            # A cut between the last byte and the response leaves the outcome unknown, as a kill does.
+            # If the connection is cut between the last byte and the response, the outcome is unknown, as after a kill.
             work.check(kills=goal)
             work.clean()
     finally:
@@ -60,5 +60,5 @@ def campaign(seed, rounds, seconds, program):
     return studio.anomalies, (
         f"cut: {made} cuts in {number} queues ({', '.join(f'{count} {kind}' for kind, count in sorted(kinds.items()))}),"
         f" {sum(content.values()) >> 20} MiB of content, {sum(wire.values()) >> 20} MiB on the wire"
-        f" ({', '.join(f'{kind} {wire[kind] / max(content[kind], 1):.3f} times' for kind in wire)}), {len(failures)} sessions"
+        f" ({', '.join(f'{kind} {wire[kind] / max(content[kind], 1):.3f} times its content' for kind in wire)}), {len(failures)} sessions"
         f" that used up their attempts {sorted({error['code'] for _, error in failures})}")

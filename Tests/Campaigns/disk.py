@@ -1,4 +1,4 @@
-"""Fills the small tmpfs of the storage folder and the downloads, so that writes fail at many points, and then frees space."""
+"""Keeps the storage folder and the downloads on a small tmpfs. Fills it, so that writes fail at many points, and then frees space."""
 
 import ctypes
 import os
@@ -17,8 +17,8 @@ libc = ctypes.CDLL(None, use_errno=True)
 def campaign(seed, rounds, seconds, program):
     """Runs single commands, downloads and complete runs on a disk with little free space.
 
-    Fills the disk during a run `rounds` times, or about once a minute of `seconds`. Below 300 seconds, the free space grows in larger steps.
-    Returns the anomalies and a line of statistics.
+    Fills the disk during a run `rounds` times. Without `rounds`, fills it once for each full minute of `seconds`, but at least once. If `seconds`
+    is below 300, the free space of commands and downloads grows in larger steps. Returns the anomalies and a line of statistics.
     """
     is_short = not rounds and seconds < 300
     if os.getuid() != 0 or libc.unshare(0x20000) != 0:  # CLONE_NEWNS
@@ -38,11 +38,12 @@ def campaign(seed, rounds, seconds, program):
     return studio.anomalies, (
         f"disk: {one.refusals} of {one.steps} commands of {len(one.sufficient_space)} kinds failed on a full disk"
         f" (sufficient space: {', '.join(f'{name} {need >> 10} KiB' for name, need in one.sufficient_space.items())}),"
-        f" {one.unfinished_downloads} downloads without space, {one.fills} disks filled during a run; exit codes {sorted(one.codes)}")
+        f" {one.unfinished_downloads} downloads not completed for lack of space, the disk filled during {one.fills} runs;"
+        f" exit codes {sorted(one.codes)}")
 
 
 class Disk:
-    """A small file system, and the file that fills it."""
+    """A small file system, and the file "filler", which takes up its free space."""
 
     def __init__(self, folder, size):
         self.folder, self.filler = folder, folder / "filler"
@@ -54,7 +55,7 @@ class Disk:
         return state.f_bavail * state.f_frsize
 
     def fill_except(self, free):
-        """Fills the disk, leaving `free` bytes, even while other processes write to it."""
+        """Fills the disk except for `free` bytes. Succeeds even while other processes write to the disk."""
         self.empty()
         with open(self.filler, "wb") as file:
             amount = self.free() - free
@@ -73,6 +74,8 @@ class Disk:
 
 
 class Campaign:
+    """The three parts of the campaign, and the numbers for its statistics."""
+
     def __init__(self, studio, disk, draw):
         self.studio, self.disk, self.draw = studio, disk, draw
         self.refusals = self.steps = self.unfinished_downloads = self.fills = self.queues = 0
@@ -85,7 +88,7 @@ class Campaign:
     # Commands
 
     def commands(self, steps, kinds):
-        """Runs all commands, or a sample of `kinds` commands, with growing free space until each succeeds."""
+        """Runs each command with growing free space until it succeeds. With `kinds`, runs only a sample of that many commands."""
         queue = self.queue()
         for index in range(60):
             write_file(queue.sources / "many" / str(index), 10, self.draw)
@@ -95,6 +98,7 @@ class Campaign:
         template = queue.folder / "template"
         shutil.copytree(queue.store, template)
         many = sorted((queue.sources / "many").iterdir())
+        # "a new store" stands for a command that has to create the store.
         commands = {
             "a new store": None, "list": ["list"], "show": ["show", ids[0]], "account add": ["account", "add", "new", "tus+http://127.0.0.1:1/"],
             "add": ["add", "loop", many[0]], "add --each": ["add", "loop", *many, "--each"], "move": ["move", ids[3], 0],
@@ -108,6 +112,10 @@ class Campaign:
         shutil.rmtree(queue.store)
 
     def run_until_success(self, queue, template, name, arguments, steps):
+        """Runs one command with growing free space until it succeeds. Each time, starts with a copy of the store `template`.
+
+        A command that fails must exit with 3, print a diagnostic, and change nothing. If `steps` is greater than 1, the space grows in random steps.
+        """
         free = 0
         while free < 8 << 20:
             shutil.rmtree(queue.store, ignore_errors=True)
@@ -165,7 +173,7 @@ class Campaign:
             waiting = [each for each in queue.list() if each["state"] != "completed"]
             self.unfinished_downloads += len(waiting)
             if status != (1 if waiting else 0) or waiting and not diagnostics:
-                self.studio.anomaly(f"run with {step} of {steps} of the space exited with {status}: {waiting} {diagnostics[-500:]}")
+                self.studio.anomaly(f"run with {step}/{steps} of the required space exited with {status}: {waiting} {diagnostics[-500:]}")
             for name, error in work.restore():
                 if error["code"] not in ["diskFull", "noSpace", "insufficientSpace"]:
                     self.studio.anomaly(f"{name} failed on a full disk: {error}")
@@ -178,7 +186,7 @@ class Campaign:
     # Runs
 
     def filled_run(self, is_killed):
-        """Fills the disk of the storage folder during transfers, and frees space after at most 2.5 seconds, optionally after a kill."""
+        """Fills the disk during transfers, and frees space after at most 2.5 seconds. If `is_killed`, kills the run before that."""
         self.fills += 1
         queue = self.queue()
         queue.add_accounts()
@@ -194,7 +202,7 @@ class Campaign:
         while run.poll() is None and sum(server.relay.up + server.relay.down for server in servers) < goal:
             time.sleep(0.02)
         self.disk.fill_except(page * self.draw.choice([0, 0, 1, 3, 8, 20]))
-        self.ask_owner(work)
+        self.check_command_on_full_disk(work)
         time.sleep(self.draw.uniform(0.2, 2.5))
         if is_killed:
             run.kill()
@@ -220,8 +228,8 @@ class Campaign:
             shutil.rmtree(queue.store)
         work.clean()
 
-    def ask_owner(self, work):
-        """Checks that a command succeeds or changes nothing while the owner's disk is full."""
+    def check_command_on_full_disk(self, work):
+        """Checks that a command either succeeds or changes nothing while the disk of the queue's owner is full."""
         session = work.new("loop")
         session.file("late", 1000)
         status, output, diagnostics = work.queue.run(*session.arguments())
@@ -229,7 +237,7 @@ class Campaign:
         if status == 0:
             session.id = output.split()[0]
             return
-        # The final check finds the session if the failed command stored it.
+        # The command failed, so the session must not exist. If it does, the final check reports an unknown session.
         work.sessions.remove(session)
         if status != 3 or not diagnostics.strip() or output:
             self.studio.anomaly(f"add during a run on a full disk exited with {status}: {output}{diagnostics[-500:]}")

@@ -1,4 +1,4 @@
-"""Kills `transferq run` at random moments while other commands run, until all sessions are complete."""
+"""Kills `transferq run` at random times, also while other commands run. All sessions must complete after the last kill."""
 
 import random
 import sys
@@ -17,26 +17,28 @@ def campaign(seed, rounds, seconds, program):
     for server in studio.servers.values():
         server.relay.rate = 12 << 20
     begin = time.monotonic()
-    # The remaining time is for completing and checking the sessions.
+    # Completing and checking the sessions takes the rest of the time.
     end = begin + seconds * 0.5 if seconds else None
-    kills = number = content = ran_out = 0
+    kills = number = content = completed_runs = 0
     try:
         while (kills < rounds if rounds else time.monotonic() < end) and len(studio.anomalies) < 100:
             number += 1
             one = OneQueue(studio, number, random.Random(f"{seed}-{number}"))
             goal = min(kills_per_queue, rounds - kills) if rounds else kills_per_queue
             done, ended = one.run(goal, end)
-            kills, content, ran_out = kills + done, content + one.work.bytes, ran_out + ended
+            kills, content, completed_runs = kills + done, content + one.work.bytes, completed_runs + ended
             print(f"{kills} kills so far, {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
     finally:
         wire = sum(server.relay.up + server.relay.down for server in studio.servers.values())
         studio.close()
     return studio.anomalies, (
         f"kill: {kills} kills in {number} queues, {studio.commands} commands, {content >> 20} MiB of content,"
-        f" {wire >> 20} MiB on the wire, {ran_out} runs completed before their kill")
+        f" {wire >> 20} MiB on the wire, {completed_runs} runs completed before their kill")
 
 
 class OneQueue:
+    """One queue whose runs are killed."""
+
     def __init__(self, studio, number, draw):
         self.studio, self.draw = studio, draw
         self.queue = Queue(studio, number)
@@ -44,22 +46,25 @@ class OneQueue:
         self.work = Work(self.queue, draw, scale=0.5)
         self.work.make()
         self.work.add()
-        self.moved = set()
-        self.beside = []
+        self.moved = set()  # The IDs of sessions that a command may have moved.
+        self.commands = []  # The commands that were started during the run.
 
     def run(self, goal, end):
+        """Starts and kills runs until `goal` kills, until the time `end`, or until two runs completed before their kill. Then checks the queue.
+
+        Returns the number of kills, and the number of runs that completed before their kill.
+        """
         kills = ended = 0
         while kills < goal and ended < 2 and not (end and time.monotonic() > end):
             run = self.queue.start("run", "--progress", "none")
-            # Kill about a third of the runs while the queue opens or recovers, and the others during transfers.
-            life = self.draw.uniform(0, 0.25 if self.draw.random() < 0.35 else 2)
-            asked = self.draw.random() < 0.5
-            if asked:
-                time.sleep(self.draw.uniform(0, life))
-                life = self.draw.uniform(0, life)
+            # Kill about a third of the runs while the queue opens or recovers, and the rest during transfers.
+            delay = self.draw.uniform(0, 0.25 if self.draw.random() < 0.35 else 2)
+            if self.draw.random() < 0.5:
+                time.sleep(self.draw.uniform(0, delay))
+                delay = self.draw.uniform(0, delay)
                 self.start_commands()
             try:
-                run.wait(life)
+                run.wait(delay)
                 ended += 1
             except Exception:
                 run.kill()
@@ -74,12 +79,14 @@ class OneQueue:
         return kills, ended
 
     def finish_killed(self, run):
+        """Reports an anomaly if a run ended with another exit code than 0, 1 or that of a kill."""
         output, diagnostics = run.communicate()
         if run.returncode not in [-9, 0, 1]:
             self.studio.anomaly(f"run exited with {run.returncode}: {diagnostics[-2000:]}")
         return run.returncode, output, diagnostics
 
     def complete(self, kills):
+        """Runs the queue until all sessions have ended, and then checks the sessions, their order and their files."""
         for _ in range(3):
             failed = self.work.restore()
             for name, error in failed:
@@ -97,7 +104,7 @@ class OneQueue:
     # Commands during a run
 
     def start_commands(self):
-        """Starts one to three commands. The queue's owner performs them, or their own process if there is none."""
+        """Starts one to three commands. The process that owns the queue performs them. If no process owns it, each command opens the queue itself."""
         for _ in range(self.draw.randint(1, 3)):
             name = self.draw.choice([
                 "now", "next", "move", "stop", "pause", "hold", "resume", "release", "list", "why", "set", "add", "cancel", "remove"])
@@ -123,15 +130,15 @@ class OneQueue:
             if is_killed:
                 timer = threading.Timer(self.draw.uniform(0, 0.2), process.kill)
                 timer.start()
-            self.beside.append((name, session, arguments, process, is_killed))
+            self.commands.append((name, session, arguments, process, is_killed))
             if name == "add":
-                # Wait for the command, because the session's position is unknown before its end.
+                # Wait for the command, because the session's position is unknown until it ends.
                 self.finish_commands()
 
     def finish_commands(self):
         """Waits for the commands, and records their effects."""
-        run_again = [session for name, session, *_ in self.beside if name == "now"]
-        for name, session, arguments, process, is_killed in self.beside:
+        run_again = [session for name, session, *_ in self.commands if name == "now"]
+        for name, session, arguments, process, is_killed in self.commands:
             if is_killed:
                 output, diagnostics = process.communicate()
                 status = process.returncode
@@ -140,17 +147,18 @@ class OneQueue:
             if status not in ([0, 4, -9] if is_killed else [0, 4] if name != "add" else [0]):
                 self.studio.anomaly(f"{arguments} exited with {status}: {diagnostics[-1000:]}")
             if name == "add":
-                self.note_added(session, output.split())
+                self.record_added(session, output.split())
             elif name in ["cancel", "remove"] and status == 0:
                 session.ends_as = "removed" if name == "remove" else "any" if session in run_again else "cancelled"
             elif name in ["cancel", "remove"] and status == -9:
                 session.ends_as = "any"
             elif name == "now" and session.ends_as == "cancelled":
-                # A cancelled session runs again.
+                # `now` runs a cancelled session again, so its final state is unknown.
                 session.ends_as = "any"
-        self.beside = []
+        self.commands = []
 
-    def note_added(self, session, ids):
+    def record_added(self, session, ids):
+        """Records the ID of a session that `add` may have added. `ids` is the output of the command."""
         found = [each["id"] for each in self.queue.list() if each["name"] == session.name]
         if len(found) > 1 or ids and found and ids != found:
             self.studio.anomaly(f"{session.name} was added as {ids}, but {found} are listed")

@@ -8,7 +8,8 @@ from work import Work
 
 
 def campaign(seed, rounds, seconds, program):
-    """Stops the servers `rounds` times, each time for 2 to 60 seconds. Without `rounds`, stops them once, for a twentieth of `seconds`, at most 60.
+    """Stops the servers `rounds` times, each time for 2 to 60 seconds. Without `rounds`, stops them once, for a twentieth of `seconds` but at most
+    60 seconds.
 
     Returns the anomalies and a line of statistics.
     """
@@ -20,6 +21,7 @@ def campaign(seed, rounds, seconds, program):
             queue = Queue(studio, number)
             queue.add_accounts()
             work = Work(queue, draw, small=0.2)
+            # 8 sessions: 3 for each of loop and sftp, and 2 for put.
             for account in studio.servers:
                 for is_download in [False, True, False][:3 if account == "sftp" else 2 + (account == "loop")]:
                     session = work.new(account, is_download)
@@ -29,7 +31,7 @@ def campaign(seed, rounds, seconds, program):
             for server in studio.servers.values():
                 server.relay.rate = 6 << 20
             run = queue.start("run", "--progress", "none", "--jobs", "8")
-            # Stop the servers when each relay has forwarded half a mebibyte, or after 30 seconds.
+            # Stop the servers when every relay has forwarded 512 KiB, but at the latest after 30 seconds.
             limit = time.monotonic() + 30
             while time.monotonic() < limit and any(
                     server.relay.up + server.relay.down < begin[kind] + (1 << 19) for kind, server in studio.servers.items()):
@@ -52,5 +54,5 @@ def campaign(seed, rounds, seconds, program):
     finally:
         studio.close()
     return studio.anomalies, (
-        f"outage: {len(waits)} of {', '.join(f'{away:.0f}' for away in aways)} s, 8 sessions,"
+        f"outage: {len(waits)} outages of {', '.join(f'{away:.0f}' for away in aways)} s, with 8 sessions each, which"
         f" completed {', '.join(f'{wait:.1f}' for wait in waits)} s after the restart")

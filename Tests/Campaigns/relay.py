@@ -1,4 +1,4 @@
-"""A relay on loopback between the program and one server.
+"""A relay on the loopback interface between transferq and one server.
 
 Counts the bytes in both directions, limits their rate, cuts connections according to a plan, and can refuse connections like a stopped server.
 """
@@ -12,12 +12,12 @@ import time
 
 
 class Cuts:
-    """A plan of cuts. Each cut is a reset or a half-close, after a number of bytes in one direction or after a time.
+    """A plan for cutting connections. A connection is reset or half-closed, after a number of bytes in one direction or after a time.
 
-    limit: The maximum number of cut connections.
+    limit: The maximum number of connections to cut.
     share: The fraction of connections to cut, from 0 to 1.
     longest: The maximum time before a cut, in seconds.
-    largest: The maximum position of a cut, as a power of 2 in bytes.
+    largest: The maximum number of bytes before a cut, as an exponent: 24 means 2^24 bytes.
     """
 
     def __init__(self, seed, limit, share=0.7, longest=2.0, largest=24):
@@ -27,7 +27,11 @@ class Cuts:
         self.kinds = {}
 
     def next(self):
-        """Returns the cut of the next connection, (trigger, amount, ending), or None."""
+        """Returns how to cut the next connection, or None if it must not be cut.
+
+        The result is (trigger, amount, ending): after `amount` bytes in the direction "up" or "down", or after `amount` seconds if the trigger is
+        "time", the connection ends with a "reset" or a "half-close".
+        """
         draw = self.random
         is_cut = draw.random() < self.share
         trigger = draw.choice(["up", "down", "time"])
@@ -38,12 +42,13 @@ class Cuts:
         return (trigger, amount, ending) if is_cut and self.made < self.limit else None
 
     def count(self, trigger, ending):
+        """Counts a connection that was cut."""
         self.made += 1
         self.kinds[f"{trigger} {ending}"] = self.kinds.get(f"{trigger} {ending}", 0) + 1
 
 
 class Relay:
-    """A relay to one server. Always listens on the same port, although the port of the server may change."""
+    """A relay to one server. Keeps its own port even if the server restarts on another port."""
 
     def __init__(self, loop, target, rate=None):
         self.loop, self.target, self.rate = loop, target, rate
@@ -59,14 +64,14 @@ class Relay:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(30)
 
     def listen(self):
-        """Starts to listen, on the previous port if there was one."""
+        """Starts to listen, on the same port as before if the relay has listened before."""
         async def start():
             self.server = await asyncio.start_server(self.accept, "127.0.0.1", self.port, backlog=128, limit=1 << 18)
             self.port = self.server.sockets[0].getsockname()[1]
         self.call(start())
 
     def refuse(self):
-        """Refuses new connections, and resets open ones."""
+        """Refuses new connections, and resets open connections."""
         async def stop():
             self.server.close()
             for writer in list(self.open):
@@ -115,8 +120,8 @@ class Relay:
             tasks.append(asyncio.ensure_future(self.pump(source, sink, direction, limit, cut and cut[2], end)))
         timer = None
         if cut and cut[0] == "time":
-            way = "up" if cut[1] * 1e6 % 2 < 1 else "down"
-            timer = self.loop.call_later(cut[1], lambda: end(cut[2], way))
+            side = "up" if cut[1] * 1e6 % 2 < 1 else "down"
+            timer = self.loop.call_later(cut[1], lambda: end(cut[2], side))
         await asyncio.gather(*tasks, return_exceptions=True)
         if timer:
             timer.cancel()
@@ -126,6 +131,7 @@ class Relay:
                 self.open.discard(each)
 
     async def pump(self, source, sink, direction, limit, ending, end):
+        """Forwards bytes in one direction. If there is a limit, calls `end` to cut the connection after that many bytes."""
         passed = 0
         while True:
             if limit is not None and passed >= limit:

@@ -48,7 +48,7 @@ class Server:
         (self.folder / "uploads").mkdir(exist_ok=True)
 
     def stop(self):
-        """Kills the server and resets its connections, like a loss of power."""
+        """Kills the server and resets its connections, as in a power failure."""
         self.relay.refuse()
         self.process.kill()
         self.process.wait()

@@ -1,4 +1,4 @@
-"""The servers of a campaign, and queues with an account for each of them."""
+"""The servers of a campaign, and queues with an account for each server."""
 
 import getpass
 import hashlib
@@ -15,11 +15,11 @@ from relay import start_loop
 from servers import Server, root
 
 kinds = ["loop", "tuspy", "sftp", "put"]
-downloads = None  # The folder for the downloads of all queues. If None, each queue has its own folder for downloads.
+downloads = None  # The folder for the downloads of all queues. If None, each queue stores its downloads in its own folder.
 
 
 class Studio:
-    """The servers and the folder of one campaign. Prints each anomaly immediately, with the seed of the campaign."""
+    """The servers and the folder of one campaign. Prints each reported anomaly immediately, with the seed of the campaign."""
 
     def __init__(self, name, seed, program=None, only=None):
         self.name, self.seed = name, seed
@@ -85,6 +85,7 @@ class Queue:
         return self.finish(self.start(*arguments), arguments, timeout)
 
     def succeed(self, *arguments):
+        """Runs a command that must succeed. Returns the words of its output."""
         status, output, diagnostics = self.run(*arguments)
         if status != 0:
             self.studio.anomaly(f"{arguments} exited with {status}: {diagnostics[-1000:]}")

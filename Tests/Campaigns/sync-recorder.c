@@ -1,11 +1,12 @@
-// A library to preload into a program. At each fsync or fdatasync below some folders, it records the content of the synced file, or the names in
-// the synced folder. From these records, `power-loss` restores the folders to their state after a loss of power.
+// A library to preload into a program. When the program calls fsync or fdatasync for a file or folder below certain folders, the library records the
+// content of the file, or the names in the folder. From these records, `power-loss` restores the folders to a state that they may have after a power
+// failure.
 //
-//   POWERLOSS_ROOTS    the folders, separated by colons
-//   POWERLOSS_RECORDS  the folder for the records: one file for each inode, named after its kind, number and birth time
+//   POWERLOSS_ROOTS    the folders whose syncs are recorded, separated by colons
+//   POWERLOSS_RECORDS  the folder for the records: one file for each inode, named after the inode's kind, number and birth time
 //   POWERLOSS_STOP     the number of syncs after which the program is killed; 0 for never
 //
-// The file "count" in the folder for the records contains the number of syncs.
+// The file "count" in the folder for the records contains the number of syncs so far.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -41,7 +42,7 @@ static void give_up(const char *what) {
     _exit(99);
 }
 
-/// Writes "KIND.INODE.BIRTH.MODE". The birth time is needed because inode numbers are reused.
+/// Writes "KIND.INODE.BIRTH.MODE" to `name`. The birth time is needed because inode numbers are reused.
 static void name_of(char *name, size_t size, int folder, const char *entry, int *is_folder) {
     struct statx found;
     if (statx(folder, entry, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &found) != 0) {
@@ -52,9 +53,10 @@ static void name_of(char *name, size_t size, int folder, const char *entry, int 
     const char kind = *is_folder ? 'd' : S_ISREG(found.stx_mode) ? 'f' : 'x';
     snprintf(name, size, "%c.%llu.%lld.%u.%o", kind, (unsigned long long)found.stx_ino, (long long)found.stx_btime.tv_sec,
              found.stx_btime.tv_nsec, found.stx_mode & 07777);
-    // The mode can change, so it is not part of the identity: record() cuts it off.
+    // The mode can change, so it is not part of the identity. record() removes it from the name of the record.
 }
 
+/// Replaces the record of a file or folder with its current content.
 static void record(int fd) {
     char name[128], path[4096];
     int is_folder = 0;
@@ -93,10 +95,11 @@ static void record(int fd) {
     if (rename(path, final) != 0) give_up(final);
 }
 
-static int synced(int fd, int (*sync_call)(int)) {
+/// Records the file or folder, if it is below a root, and then syncs it. Kills the program if this was the last permitted sync.
+static int record_and_sync(int fd, int (*sync_call)(int)) {
     if (!is_below_root(fd)) return sync_call(fd);
     pthread_mutex_lock(&lock);
-    // Record before the call, because a sync guarantees only the bytes that were written before it.
+    // Record before the sync, because a sync guarantees only the bytes that were written before the sync began.
     record(fd);
     int result = sync_call(fd);
     count += 1;
@@ -115,5 +118,5 @@ static int synced(int fd, int (*sync_call)(int)) {
     return result;
 }
 
-int fsync(int fd) { return synced(fd, (int (*)(int))dlsym(RTLD_NEXT, "fsync")); }
-int fdatasync(int fd) { return synced(fd, (int (*)(int))dlsym(RTLD_NEXT, "fdatasync")); }
+int fsync(int fd) { return record_and_sync(fd, (int (*)(int))dlsym(RTLD_NEXT, "fsync")); }
+int fdatasync(int fd) { return record_and_sync(fd, (int (*)(int))dlsym(RTLD_NEXT, "fdatasync")); }

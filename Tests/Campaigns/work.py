@@ -7,20 +7,24 @@ import urllib.request
 from studio import digest, write_file
 
 names = ["plain", "two words", "ünïcode", "line\nbreak", "%41+b", "-dash", "q?h#", "x" * 200]
-sent_again = 64  # The maximum number of small files that a kill may send again, according to the article Durability.
+maximum_duplicates = 64  # The maximum number of small files that are sent again after a kill, according to the article Durability.
 
 
 class Session:
+    """A session of a queue, with the original files and the expected outcome."""
+
     def __init__(self, work, account, name, is_download=False):
         self.work, self.account, self.name, self.is_download = work, account, name, is_download
-        self.files = {}  # destination: (path of the original, digest)
-        self.paths = []
+        self.files = {}  # The path and the digest of each original file, by the name of the destination.
+        self.paths = []  # The files and folders to add, relative to the session's folder.
         self.id = None
         self.parallel = work.draw.choice([None, None, 4])
         self.bytes = 0
-        self.ends_as = "completed"  # "removed" or "cancelled" after a command; "any" if the outcome of a command is unknown
+        # The expected final state: "completed"; "removed" or "cancelled" after such a command; "any" if the outcome of a command is unknown.
+        self.ends_as = "completed"
 
     def file(self, name, size):
+        """Creates a file with random content, and adds it to the session."""
         work = self.work
         path = work.queue.sources / self.name / name
         write_file(path, size, work.draw)
@@ -32,10 +36,11 @@ class Session:
             self.paths.append(first)
 
     def arguments(self):
+        """Returns the command that adds the session. For a download, first copies the files to the server."""
         options = ["add", self.account, *([] if self.is_download else [self.work.queue.sources / self.name / p for p in self.paths])]
-        folder = f"{self.work.place}/{self.name}"
+        folder = f"{self.work.remote_folder}/{self.name}"
         if not self.is_download:
-            # A tus server has no folders. At the other servers, each session has its own folder.
+            # A tus server has no folders. On the other servers, each session has its own folder.
             options += [] if self.account in ["loop", "tuspy"] else ["--to", folder]
         else:
             (self.work.queue.downloads / self.name).mkdir()
@@ -44,7 +49,7 @@ class Session:
         return [*options, "--name", self.name]
 
     def remote_paths(self):
-        """Copies the originals of a download to the server, and returns their remote paths."""
+        """Copies the source files of a download to the server, and returns their remote paths."""
         server = self.work.studio.servers[self.account]
         if self.account == "loop":
             (name, (path, _)), = self.files.items()
@@ -55,9 +60,9 @@ class Session:
             location = urllib.request.urlopen(request).headers["Location"].split("/")[-1]
             self.files = {location: self.files[name]}
             return [location]
-        folder = server.folder / "files" / f"{self.work.place}-out" / self.name
+        folder = server.folder / "files" / f"{self.work.remote_folder}-out" / self.name
         shutil.copytree(self.work.queue.sources / self.name, folder)
-        return [f"{self.work.place}-out/{self.name}/{path}" for path in self.paths]
+        return [f"{self.work.remote_folder}-out/{self.name}/{path}" for path in self.paths]
 
 
 class Work:
@@ -69,12 +74,13 @@ class Work:
 
     def __init__(self, queue, draw, scale=1.0, small=1.0):
         self.queue, self.draw, self.studio = queue, draw, queue.studio
-        self.place = f"place-{queue.number}"
+        self.remote_folder = f"place-{queue.number}"
         self.sessions, self.bytes = [], 0
         self.added = 0
         self.scale, self.small = scale, small
 
     def large(self, low, high):
+        """Returns a random size in bytes, between `low` and `high` MiB before it is multiplied by `scale`."""
         return int(self.draw.uniform(low, high) * self.scale * (1 << 20))
 
     def count(self, number):
@@ -86,6 +92,7 @@ class Work:
         return session
 
     def make(self):
+        """Creates the sessions and their files, without adding them to the queue."""
         draw = self.draw
         for account in self.studio.servers:
             self.new(account).file("reel", self.large(6, 20) if account != "tuspy" else self.large(2, 6))
@@ -109,7 +116,7 @@ class Work:
         for session in self.sessions:
             session.id = (self.queue.succeed(*session.arguments()) or [None])[0]
 
-    # The checks
+    # Checks
 
     def check(self, kills=0, allows_failures=False):
         """Checks the sessions, their files and the store after the last run."""
@@ -121,7 +128,7 @@ class Work:
         known = {session.id for session in self.sessions}
         for each in listed:
             if each["id"] not in known:
-                anomaly(f"a session that was never added: {each}")
+                anomaly(f"the queue contains a session that was never added: {each}")
         for session in self.sessions:
             shown = by_id.get(session.id)
             state = shown["state"] if shown else "removed"
@@ -129,11 +136,11 @@ class Work:
                 anomaly(f"{session.name} is {state}, not {session.ends_as}: {shown and (shown['why'], shown['error'])}")
             elif state == "completed":
                 self.check_content(session)
-        self.check_places(by_id, kills)
+        self.check_destinations(kills)
         self.check_store()
 
     def check_order(self, moved):
-        """Checks that sessions that no command moved are in the order of their addition."""
+        """Checks that sessions are in the order in which they were added, except for the sessions that a command moved."""
         order = [each["id"] for each in self.queue.list() if each["id"] not in moved]
         wanted = [each.id for each in self.sessions if each.id in set(order)]
         if order != wanted:
@@ -153,28 +160,35 @@ class Work:
         if session.is_download:
             return {name: self.queue.downloads / session.name / name for name in session.files}
         if session.account in ["sftp", "put"]:
-            return {name: server.folder / "files" / self.place / session.name / name for name in session.files}
+            return {name: server.folder / "files" / self.remote_folder / session.name / name for name in session.files}
         suffix = ".bin" if session.account == "loop" else ""
         items = {each["destination"]: each["remoteURL"] for each in self.queue.show(session.id)["items"]}
         return {
             name: items.get(name) and server.folder / "uploads" / (items[name].split("/")[-1] + suffix) for name in session.files}
 
-    def check_places(self, by_id, kills):
-        """Checks that destinations contain no part files, and no other files than the documented ones."""
+    def check_destinations(self, kills):
+        """Checks that the destinations contain the files of the sessions, but no part files and no other files.
+
+        On tus servers, permits the duplicates that the documentation permits.
+        """
         for session in self.sessions:
             if session.account not in ["sftp", "put"] and not session.is_download:
                 continue
             wanted = set(self.destinations(session).values())
             folder = (self.queue.downloads if session.is_download else
-                      self.studio.servers[session.account].folder / "files" / self.place) / session.name
-            strangers = [each for each in folder.rglob("*") if each.is_file() and each not in wanted]
-            if strangers:
-                self.studio.anomaly(f"{session.name} ({session.ends_as}) left {len(strangers)} files, such as {strangers[:5]}")
+                      self.studio.servers[session.account].folder / "files" / self.remote_folder) / session.name
+            unexpected = [each for each in folder.rglob("*") if each.is_file() and each not in wanted]
+            if unexpected:
+                self.studio.anomaly(
+                    f"{session.name} ({session.ends_as}) left {len(unexpected)} unexpected files, such as {unexpected[:5]}")
         for account in {"loop", "tuspy"} & set(self.studio.servers):
             self.check_uploads(account, kills)
 
     def check_uploads(self, account, kills):
-        """Checks that a tus server has each large file once, and no more copies of small files than Durability and Queue semantics document."""
+        """Checks that a tus server has only one copy of each large file, and not too many duplicates of small files.
+
+        The articles Durability and Queue semantics document the permitted number of duplicates.
+        """
         folder = self.studio.servers[account].folder / "uploads"
         ids = {session.id: session for session in self.sessions}
         complete, partial = {}, []
@@ -190,10 +204,10 @@ class Work:
                 complete.setdefault(key, []).append(size)
             elif offset:
                 partial.append((ids[key[:36]], key, offset, size))
-        # If the request that concatenates the segments of a file gets no response, the file may exist twice, like a small file.
-        again = [sizes[0] for key, sizes in complete.items() if len(sizes) > 1 and not ids[key[:36]].parallel]
-        if sum(len(sizes) - 1 for sizes in complete.values()) > sent_again * kills or any(size > 1 << 20 for size in again):
-            self.studio.anomaly(f"{account} has duplicate files of these sizes after {kills} kills: {again}")
+        # Files that were sent in segments may also exist twice: the request that concatenates the segments is repeated if it gets no response.
+        duplicates = [sizes[0] for key, sizes in complete.items() if len(sizes) > 1 and not ids[key[:36]].parallel]
+        if sum(len(sizes) - 1 for sizes in complete.values()) > maximum_duplicates * kills or any(size > 1 << 20 for size in duplicates):
+            self.studio.anomaly(f"{account} has duplicate files of these sizes after {kills} kills: {duplicates}")
         for session, key, offset, size in partial:
             if size > 1 << 20 and session.ends_as == "completed":
                 self.studio.anomaly(f"{account} keeps {offset} of {size} bytes of {key}, although {session.name} is complete")
@@ -202,14 +216,14 @@ class Work:
         status, output, diagnostics = self.queue.run("doctor")
         if status != 0:
             self.studio.anomaly(f"doctor exited with {status}: {output} {diagnostics[-500:]}")
-        strangers = [
+        unexpected = [
             each for each in self.queue.store.rglob("*")
             if each.is_file() and each.name not in ["owner.lock", "queue.sqlite", "queue.sqlite-wal", "queue.sqlite-shm"]]
-        if strangers:
-            self.studio.anomaly(f"the storage folder keeps {strangers}")
+        if unexpected:
+            self.studio.anomaly(f"the storage folder contains unexpected files: {unexpected}")
 
     def restore(self):
-        """Resumes, releases and retries sessions that need a command. Returns the names and errors of failed sessions."""
+        """Resumes paused sessions, releases held sessions, and retries failed sessions. Returns the names and errors of the failed sessions."""
         failed = []
         for each in self.queue.list():
             if each["state"] == "paused":
@@ -227,7 +241,7 @@ class Work:
             return
         shutil.rmtree(self.queue.folder, ignore_errors=True)
         for server in self.studio.servers.values():
-            for folder in (server.folder / "files").glob(f"{self.place}*"):
+            for folder in (server.folder / "files").glob(f"{self.remote_folder}*"):
                 shutil.rmtree(folder, ignore_errors=True)
             if server.kind in ["loop", "tuspy"]:
                 for path in (server.folder / "uploads").iterdir():

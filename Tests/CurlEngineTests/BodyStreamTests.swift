@@ -5,11 +5,11 @@ import Testing
 import TransferCore
 import TransportSupport
 
-/// Bodies that are produced while they are sent.
+/// Request bodies that are produced while they are sent.
 @Suite(.timeLimit(.minutes(10))) struct BodyStreamTests {
     @Test(arguments: [nil, 6] as [Int64?]) func sendsBytesImmediately(length: Int64?) async throws {
         let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
-        // The server has the first bytes before the next ones are written: no bytes are held back.
+        // The server must receive the first bytes before the test writes more, so the engine must not hold bytes back.
         let server = try ScriptedServer { _, _ in [.read(3), .call { arrival.finish() }, .answer(204)] }
         let engine = CurlEngine()
         let stream = HTTPBodyStream()
@@ -32,7 +32,7 @@ import TransportSupport
         server.stop()
     }
 
-    /// More than all buffers on the path, from a writer that waits for the network.
+    /// The body is larger than all buffers on the path, so the writer must wait for the network.
     @Test(arguments: [1000, 65_536, 500_000]) func sendsLongStream(pieceSize: Int) async throws {
         let content = TemporaryFile.content(size: 1_000_000)
         let server = try ScriptedServer { _, _ in [.answer(204)] }
@@ -69,7 +69,7 @@ import TransportSupport
             while true { try await stream.write([UInt8](repeating: 1, count: 1000)) }
         }
         #expect(error?.kind == .requestEnded)
-        // libcurl stops sending at an error status, and reads the response.
+        // After an error status, libcurl stops sending and reads the response.
         #expect(try await response.status == 413)
         await engine.shutdown()
         server.stop()
@@ -132,7 +132,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func sendsStreamOnce() async throws {
+    @Test func sendsStreamOnlyOnce() async throws {
         let server = try ScriptedServer { _, _ in [.answer(204)] }
         let engine = CurlEngine()
         let stream = HTTPBodyStream()
@@ -153,17 +153,17 @@ import TransportSupport
         let stream = HTTPBodyStream()
         try await stream.write([UInt8](repeating: 7, count: 1000))
         stream.finish()
-        let asked = Locked(0)
+        let calls = Locked(0)
         let response = try await engine.perform(
             HTTPRequest(method: "PATCH", url: server.url(), body: .stream(stream)),
             pacing: { _ in
-                asked.withLock { count in
+                calls.withLock { count in
                     count += 1
                     return count.isMultiple(of: 2) ? Allowance(bytes: 100) : Allowance(bytes: 0, retryAfter: .milliseconds(1))
                 }
             })
         #expect(response.sent.taken == 1000)
-        #expect(asked.withLock { $0 } == 20)
+        #expect(calls.withLock { $0 } == 20)
         await engine.shutdown()
         server.stop()
     }

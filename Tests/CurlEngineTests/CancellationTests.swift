@@ -4,10 +4,10 @@ import Testing
 import TransferCore
 import TransportSupport
 
-/// Cancellation ends a request in any state, without an effect on others. The servers stay silent, so the test hangs if a cancellation has
-/// no effect.
+/// Verifies that cancellation ends a request in any state, and does not affect other requests. The servers never respond, so a test hangs
+/// if a cancellation has no effect.
 @Suite(.timeLimit(.minutes(10))) struct CancellationTests {
-    @Test func cancelsWithSilentServer() async throws {
+    @Test func cancelsRequestToSilentServer() async throws {
         let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
         let server = try ScriptedServer { _, _ in [.read(nil), .call { arrival.finish() }, .silence] }
         let engine = CurlEngine()
@@ -22,16 +22,16 @@ import TransportSupport
     @Test func cancelsWhilePaced() async throws {
         let server = try ScriptedServer { _, _ in [.read(nil), .answer(204)] }
         let engine = CurlEngine()
-        let (asked, asking) = AsyncStream.makeStream(of: Void.self)
+        let (paced, firstCall) = AsyncStream.makeStream(of: Void.self)
         let task = Task {
             try await engine.perform(
                 HTTPRequest(method: "PATCH", url: server.url(), body: .bytes([1])),
                 pacing: { _ in
-                    asking.finish()
+                    firstCall.finish()
                     return Allowance(bytes: 0, retryAfter: .seconds(3600))
                 })
         }
-        for await _ in asked {}
+        for await _ in paced {}
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
         await engine.shutdown()

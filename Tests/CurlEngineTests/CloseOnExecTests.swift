@@ -7,7 +7,7 @@ import Testing
 #if canImport(Glibc)
     import Glibc
 
-    /// Child processes inherit no connection.
+    /// Verifies that child processes do not inherit connections.
     @Suite struct CloseOnExecTests {
         /// The descriptor flags of each socket of this process that is connected to a port.
         private static func flags(ofSocketsTo port: UInt16) throws -> [CInt] {

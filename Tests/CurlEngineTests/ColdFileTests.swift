@@ -10,15 +10,15 @@ import TransportSupport
     import Glibc
 #endif
 
-/// Files that must be read from the disk, on a reader thread.
+/// Uploads of files that are not in the page cache, so a reader thread must read them from the disk.
 @Suite struct ColdFileTests {
-    @Test func sendWholeFile() async throws {
+    @Test func sendsWholeFile() async throws {
         let size = 3_000_000
         let file = try TemporaryFile(size: size)
         let reader = try await FileReader.open(file.source, on: WorkerThreads(limit: 1))
         try evict(file.path)
         let server = try ScriptedServer { _, _ in [.answer(204)] }
-        // Smaller than a read from the disk, so that each piece is passed on in parts.
+        // The buffer is smaller than a read from the disk, so each block that is read is passed to libcurl in several parts.
         var configuration = CurlEngine.Configuration()
         configuration.uploadBufferSize = 64 * 1024
         let engine = CurlEngine(configuration: configuration)
@@ -30,7 +30,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func shareReaderThreads() async throws {
+    @Test func uploadsShareReaderThreads() async throws {
         let size = 200_000
         let server = try ScriptedServer { _, _ in [.answer(204)] }
         let engine = CurlEngine()
@@ -53,9 +53,9 @@ import TransportSupport
         server.stop()
     }
 
-    /// If the page cache can't be queried, as with a file system in memory or on another machine, a reader thread reads one piece ahead.
+    /// If the page cache can't be queried, as with some memory or network file systems, a reader thread reads one block ahead.
     @Test(.timeLimit(.minutes(10)), arguments: [(0, 1), (0, 262_144), (1, 262_144), (0, 262_145), (7, 524_288), (3, 3_000_000)])
-    func sendsPiecesInOrder(offset: Int, length: Int) async throws {
+    func sendsBlocksInOrder(offset: Int, length: Int) async throws {
         let size = offset + length + 300_000
         let file = try TemporaryFile(size: size)
         let threads = WorkerThreads(limit: 4)
@@ -90,8 +90,8 @@ import TransportSupport
         server.stop()
     }
 
-    /// The thread of one disk hangs, and two files wait for it. Files on another disk continue.
-    @Test(.timeLimit(.minutes(10))) func hangingDiskDelaysNoOther() async throws {
+    /// The thread of one disk hangs, and two files wait for it. Files on another disk are still sent.
+    @Test(.timeLimit(.minutes(10))) func hangingDiskDoesNotDelayOtherDisks() async throws {
         let slow = try TemporaryFile(size: 300_000)
         let abandonedFile = try TemporaryFile(size: 300_000)
         let quick = try TemporaryFile(size: 300_000)
@@ -128,13 +128,13 @@ import TransportSupport
         server.stop()
     }
 
-    /// Writes the file to the disk and drops it from the page cache (posix_fadvise(2)).
+    /// Writes the file to the disk, and drops it from the page cache (posix_fadvise(2)).
     private func evict(_ path: FilePath) throws {
         #if os(Linux)
             let descriptor = try FileDescriptor.open(path, .readWrite)
             try descriptor.closeAfter {
                 let size = Int(try descriptor.seek(offset: 0, from: .end))
-                // The kernel keeps pages that are in use.
+                // The kernel keeps pages that are in use, so this may take several rounds.
                 repeat {
                     _ = fdatasync(descriptor.rawValue)
                     _ = posix_fadvise(descriptor.rawValue, 0, 0, POSIX_FADV_DONTNEED)

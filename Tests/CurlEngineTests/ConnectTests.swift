@@ -10,9 +10,9 @@ import TransportSupport
     import Glibc
 #endif
 
-/// Plain connections, for protocols that libcurl must not use.
+/// Plain TCP connections that the engine opens for other protocols. libcurl must not send any bytes on them.
 @Suite(.timeLimit(.minutes(10))) struct ConnectTests {
-    /// Writes and then reads until the other end closes. Blocks.
+    /// Writes the text, and then reads until the other end closes the connection.
     private func exchange(_ text: String, over socket: FileDescriptor) async throws -> String {
         try await WorkerThreads(limit: 1).run {
             try socket.writeAll(text.utf8)
@@ -28,14 +28,14 @@ import TransportSupport
         }
     }
 
-    /// The server listens only on IPv4, and its name has addresses of both families.
+    /// The server listens only on IPv4. The name `localhost` has addresses of both families.
     @Test(arguments: ["127.0.0.1", "localhost"]) func returnsSocketToCaller(host: String) async throws {
         let server = try ScriptedServer { _, _ in [.raw("hello"), .close] }
         let engine = CurlEngine()
         let socket = try await engine.connect(host: host, port: server.port)
         #expect(fcntl(socket.rawValue, F_GETFL) & O_NONBLOCK != 0)
         #expect(fcntl(socket.rawValue, F_GETFD) & FD_CLOEXEC != 0)
-        // The socket outlives the engine, which has sent no bytes on it.
+        // The socket remains usable after the engine has shut down. The engine has sent no bytes on it.
         await engine.shutdown()
         #expect(server.requests.isEmpty)
         #expect(try await exchange("PING x y\r\n\r\n", over: socket) == "hello")
@@ -45,7 +45,7 @@ import TransportSupport
     }
 
     @Test func connectsThroughProxy() async throws {
-        // The first bytes of the server arrive together with the last ones of the proxy. None is lost.
+        // The server's first bytes arrive together with the end of the proxy's response. They must not be lost.
         let proxy = try ScriptedServer { request, _ in
             request.method == "CONNECT" ? [.raw("HTTP/1.1 200 Scripted\r\n\r\nSSH-2.0-early\r\n")] : [.raw("late"), .close]
         }
@@ -62,7 +62,7 @@ import TransportSupport
         proxy.stop()
     }
 
-    @Test func failsToConnect() async throws {
+    @Test func reportsFailedConnections() async throws {
         let closed = try ReservedPort()
         let engine = CurlEngine()
         func failure(_ host: String, _ options: ConnectionOptions = ConnectionOptions()) async -> CurlEngineError.Kind? {
@@ -81,8 +81,8 @@ import TransportSupport
         proxy.stop()
     }
 
-    /// In a separate process, because the environment belongs to the process.
-    @Test(.oneProcessAtATime) func usesProxyOfEnvironment() async {
+    /// Runs in a separate process, because environment variables apply to the whole process.
+    @Test(.oneProcessAtATime) func usesProxyFromEnvironment() async {
         await #expect(processExitsWith: .success) {
             let proxy = try ScriptedServer { _, _ in [.raw("HTTP/1.1 200 Scripted\r\n\r\n")] }
             let closed = try ReservedPort()

@@ -8,10 +8,10 @@ import TransferCore
     import Glibc
 #endif
 
-/// The targets and sources of connections, and their reuse.
+/// Connection options: address families, local interfaces, proxies, and which requests reuse a connection.
 @Suite(.timeLimit(.minutes(10))) struct ConnectionOptionsTests {
-    @Test func usesAddressFamily() async throws {
-        // Listens only on IPv4.
+    @Test func usesOnlyConfiguredAddressFamily() async throws {
+        // The server listens only on IPv4.
         let server = try ScriptedServer { _, _ in [.answer(200)] }
         let engine = CurlEngine()
         var options = ConnectionOptions()
@@ -35,7 +35,7 @@ import TransferCore
         var options = ConnectionOptions()
         options.localInterface = "127.0.0.2"
         _ = try await engine.perform(HTTPRequest(method: "GET", url: server.url(), connection: options))
-        // libcurl itself would reuse the bound connection here.
+        // Without the engine's connection pools, libcurl would reuse the bound connection here.
         _ = try await engine.perform(HTTPRequest(method: "GET", url: server.url()))
         _ = try await engine.perform(HTTPRequest(method: "GET", url: server.url(), connection: options))
         #expect(server.requests.map(\.peer) == ["127.0.0.2", "127.0.0.1", "127.0.0.2"])
@@ -98,7 +98,7 @@ import TransferCore
         }
         #expect(error?.kind == .proxyRefused)
         #expect(error?.proxyStatus == 407)
-        #expect(error?.message.contains("http://127.0.0.1:\(proxy.port) answered 407") == true)
+        #expect(error?.message.contains("http://127.0.0.1:\(proxy.port) responded with 407") == true)
         #expect(proxy.requests.first?.method == "CONNECT")
         await engine.shutdown()
         proxy.stop()
@@ -117,8 +117,8 @@ import TransferCore
         await engine.shutdown()
     }
 
-    /// In a separate process, because the environment belongs to the process.
-    @Test(.oneProcessAtATime) func usesEnvironment() async {
+    /// Runs in a separate process, because environment variables apply to the whole process.
+    @Test(.oneProcessAtATime) func usesProxyFromEnvironment() async {
         await #expect(processExitsWith: .success) {
             let proxy = try ScriptedServer { _, _ in [.answer(200)] }
             let server = try ScriptedServer { _, _ in [.answer(200)] }
@@ -139,7 +139,7 @@ import TransferCore
         }
     }
 
-    @Test(.oneProcessAtATime, arguments: ["https_proxy", "HTTPS_PROXY"]) func usesProxyOfEnvironmentForTLS(name: String) async {
+    @Test(.oneProcessAtATime, arguments: ["https_proxy", "HTTPS_PROXY"]) func usesProxyFromEnvironmentForTLS(name: String) async {
         await #expect(processExitsWith: .success) { [name = name as String] in
             let proxy = try ScriptedServer { _, _ in [.answer(403)] }
             let closed = try ReservedPort()
@@ -156,7 +156,8 @@ import TransferCore
         }
     }
 
-    /// More sets of options than the engine keeps: sets in use remain, and removed ones can return.
+    /// Uses more sets of options than the engine keeps connection pools. The engine keeps the pools in use, and recreates removed pools when they are
+    /// needed again.
     @Test func supportsManySetsOfOptions() async throws {
         let server = try ScriptedServer { _, _ in [.answer(200)] }
         let engine = CurlEngine()

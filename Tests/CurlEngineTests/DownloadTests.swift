@@ -6,7 +6,7 @@ import Testing
 import TransferCore
 import TransportSupport
 
-/// Records the written bytes. Can hang or fail on request.
+/// A sink that records the written bytes, and that can hang or fail on request.
 private final class RecordingSink: HTTPResponseSink {
     struct Full: Error {}
 
@@ -22,8 +22,9 @@ private final class RecordingSink: HTTPResponseSink {
     private let acceptsOnly: Int
 
     /// - Parameters:
-    ///   - gate: Each write waits for it.
+    ///   - gate: A semaphore that each write waits for, and then signals again.
     ///   - limit: The number of bytes after which writes fail.
+    ///   - acceptsOnly: The only response status that the sink accepts.
     init(gate: DispatchSemaphore? = nil, limit: Int = .max, acceptsOnly: Int = 200) {
         self.gate = gate
         self.limit = limit
@@ -33,7 +34,7 @@ private final class RecordingSink: HTTPResponseSink {
     var bytes: [UInt8] { state.withLock { $0.bytes } }
     var head: HTTPResponseHead? { state.withLock { $0.head } }
 
-    /// Returns when the first write has begun, even if it hangs.
+    /// Waits until the first write has begun, even if that write hangs.
     func firstWrite() async {
         for await _ in writes { return }
     }
@@ -63,7 +64,7 @@ private final class RecordingSink: HTTPResponseSink {
         String(repeating: "0123456789abcdef", count: size / 16) + "0123456789abcdef".prefix(size % 16)
     }
 
-    /// An engine that provides a separate thread for this many downloads.
+    /// Creates an engine with a given number of dedicated download threads.
     private static func engine(threads: Int) -> CurlEngine {
         var configuration = CurlEngine.Configuration()
         configuration.downloadThreads = threads
@@ -89,7 +90,7 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    @Test(arguments: [0, 1]) func keepsUnwantedBodyInMemory(threads: Int) async throws {
+    @Test(arguments: [0, 1]) func returnsBodyThatSinkDoesNotAccept(threads: Int) async throws {
         let server = try ScriptedServer { _, _ in [.answer(404, body: "gone")] }
         let engine = Self.engine(threads: threads)
         let sink = RecordingSink()
@@ -101,9 +102,9 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    /// The only writer thread, or the only thread for separate downloads, hangs in the first sink. Downloads with their own threads and
-    /// requests without a sink continue, and cancellation works.
-    @Test(arguments: [0, 1]) func hangingSinkDelaysNoOther(threads downloadThreads: Int) async throws {
+    /// The first sink hangs, and blocks the only writer thread or the only download thread. Downloads on the caller's threads and requests
+    /// without a sink continue, and the hanging download can be cancelled.
+    @Test(arguments: [0, 1]) func hangingSinkDoesNotDelayOtherRequests(threads downloadThreads: Int) async throws {
         let server = try ScriptedServer { _, _ in [.answer(200, body: Self.text)] }
         var configuration = CurlEngine.Configuration()
         configuration.writerThreads = 1
@@ -125,7 +126,7 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    /// The engine abandons the sink, and the thread that hangs in it.
+    /// The engine abandons the sink and the thread that hangs in it.
     @Test(arguments: [0, 1]) func shutsDownWhileSinkHangs(threads: Int) async throws {
         let server = try ScriptedServer { _, _ in [.answer(200, body: Self.text)] }
         let engine = Self.engine(threads: threads)
@@ -141,7 +142,8 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    /// Several downloads on the same connection in turn. The thread is available again after a failure, a cancellation and a hang.
+    /// Several downloads use the same thread and connection one after another. The thread can be reused after a failure, a cancellation and
+    /// a hang.
     @Test func reusesThread() async throws {
         let server = try ScriptedServer { _, _ in [.answer(200, body: Self.text)] }
         let engine = Self.engine(threads: 1)
@@ -167,8 +169,8 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    /// While sinks write nothing, the engine buffers a limited number of chunks: eight for a single sink, otherwise two for each sink and
-    /// sixteen in total.
+    /// While sinks write nothing, the engine buffers a limited number of chunks: eight for a single sink; for several sinks, two for each,
+    /// and sixteen more that all sinks share.
     @Test(arguments: [(1, 8), (4, 2 * 4 + 16)]) func networkWaitsForSlowSinks(count: Int, chunks: Int) async throws {
         let size = 8 * 1024 * 1024
         let text = String(repeating: "x", count: size)
@@ -181,14 +183,14 @@ private final class RecordingSink: HTTPResponseSink {
         let sinks = (0..<count).map { _ in RecordingSink(gate: gate) }
         let request = HTTPRequest(method: "GET", url: server.url())
         let (begun, beginning) = AsyncStream.makeStream(of: Int.self)
-        let taken = Locked(0)
+        let received = Locked(0)
         let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
             for (number, sink) in sinks.enumerated() {
                 group.addTask {
                     try await engine.download(
                         request, into: sink,
                         pacing: { limit in
-                            taken.withLock { $0 += limit }
+                            received.withLock { $0 += limit }
                             beginning.yield(number)
                             return Allowance(bytes: limit)
                         }
@@ -197,9 +199,9 @@ private final class RecordingSink: HTTPResponseSink {
             }
             var known: Set<Int> = []
             for await number in begun where known.insert(number).inserted && known.count == count { break }
-            // By the end of this download, all of the chunks would have arrived.
+            // Without a limit, all chunks of the other downloads would have arrived by the end of this download.
             _ = try await engine.download(request, into: RecordingSink(), writingOn: WorkerThreads(limit: 1))
-            #expect(taken.withLock { $0 } <= chunks * 256 * 1024)
+            #expect(received.withLock { $0 } <= chunks * 256 * 1024)
             for _ in 0..<count { gate.signal() }
             return try await group.reduce(into: []) { $0.append($1) }
         }
@@ -215,7 +217,7 @@ private final class RecordingSink: HTTPResponseSink {
         await #expect(throws: RecordingSink.Full.self) {
             try await engine.download(HTTPRequest(method: "GET", url: server.url()), into: RecordingSink(limit: 100_000))
         }
-        // Also after the end of the response.
+        // The sink's error is reported even if it occurs after the whole response has arrived.
         await #expect(throws: RecordingSink.Full.self) {
             try await engine.download(HTTPRequest(method: "GET", url: server.url()), into: RecordingSink(limit: Self.text.utf8.count - 1))
         }
@@ -223,7 +225,7 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    @Test(arguments: [0, 1]) func writesBytesBeforeCut(threads: Int) async throws {
+    @Test(arguments: [0, 1]) func writesBytesThatArrivedBeforeConnectionBroke(threads: Int) async throws {
         let server = try ScriptedServer { _, _ in [.raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345"), .close] }
         let engine = Self.engine(threads: threads)
         let sink = RecordingSink()
@@ -241,13 +243,13 @@ private final class RecordingSink: HTTPResponseSink {
         let server = try ScriptedServer { _, _ in [.answer(200, body: text)] }
         let engine = Self.engine(threads: threads)
         let sink = RecordingSink()
-        let granted = Locked((asked: 0, bytes: 0))
+        let granted = Locked((calls: 0, bytes: 0))
         _ = try await engine.download(
             HTTPRequest(method: "GET", url: server.url()), into: sink,
             pacing: { limit in
                 granted.withLock { granted in
-                    granted.asked += 1
-                    guard granted.asked.isMultiple(of: 2) else { return Allowance(bytes: 0, retryAfter: .milliseconds(1)) }
+                    granted.calls += 1
+                    guard granted.calls.isMultiple(of: 2) else { return Allowance(bytes: 0, retryAfter: .milliseconds(1)) }
                     let bytes = min(limit, 5000)
                     granted.bytes += bytes
                     return Allowance(bytes: bytes)
@@ -255,7 +257,7 @@ private final class RecordingSink: HTTPResponseSink {
             })
         #expect(sink.bytes == Array(text.utf8))
         #expect(granted.withLock { $0.bytes } == 100_000)
-        #expect(granted.withLock { $0.asked } >= 40)
+        #expect(granted.withLock { $0.calls } >= 40)
         await engine.shutdown()
         server.stop()
     }

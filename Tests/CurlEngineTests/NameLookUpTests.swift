@@ -4,11 +4,11 @@
     import Testing
     import TransportSupport
 
-    /// Runs the suite below in a process in which look-ups can hang.
+    /// Runs the suite below in a process in which name look-ups can hang.
     @Suite(.timeLimit(.minutes(10))) struct NameLookUpTests {
         @Test(.enabled(if: !HangingResolver.isPresent, "This is the process with the hanging resolver."))
-        func hangingLookUpsDelayNothing() async throws {
-            // Waits for two child processes.
+        func hangingLookUpsDoNotDelayOtherWork() async throws {
+            // This call blocks while two child processes run, so it needs a thread of its own.
             let (status, output) = try await WorkerThreads(limit: 1).run { try HangingResolver.run(testsNamed: "LookUpsThatHang") }
             #expect(status == 0, "\(output)")
             #expect(output.contains("Test run with 4 tests"), "\(output)")
@@ -16,9 +16,9 @@
         }
     }
 
-    /// These look-ups never end, so a test that waits for one hangs too.
+    /// The look-ups in these tests never end, so a test hangs if the engine waits for a look-up.
     @Suite(
-        .timeLimit(.minutes(10)), .enabled(if: HangingResolver.isPresent, "Needs the hanging resolver: NameLookUpTests runs these with it.")
+        .timeLimit(.minutes(10)), .enabled(if: HangingResolver.isPresent, "NameLookUpTests runs this suite with the hanging resolver.")
     )
     struct LookUpsThatHang {
         private func begin(_ label: String) -> (name: String, begun: AsyncStream<Void>) {
@@ -28,7 +28,7 @@
             return (name, begun)
         }
 
-        @Test func cancellationDoesNotWait() async throws {
+        @Test func cancellationDoesNotWaitForLookUp() async throws {
             let (name, begun) = begin("cancelled")
             let server = try ScriptedServer { _, _ in [.answer(200)] }
             let engine = CurlEngine()
@@ -42,7 +42,7 @@
             server.stop()
         }
 
-        @Test func shutdownDoesNotWait() async throws {
+        @Test func shutdownDoesNotWaitForLookUp() async throws {
             let (name, begun) = begin("shut-down")
             let engine = CurlEngine()
             let task = Task { try await engine.connect(host: name, port: 22) }

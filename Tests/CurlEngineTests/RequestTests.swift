@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportSupport
 
-/// Requests and responses without failures.
+/// Successful requests and their responses.
 @Suite struct RequestTests {
     @Test func sendsHeadersAndBody() async throws {
         let server = try ScriptedServer(answers: [[.answer(201, ["Location": "/files/1"], body: "made")]])
@@ -69,7 +69,7 @@ import TransportSupport
         server.stop()
     }
 
-    /// A server that ignores `Expect` still gets the body.
+    /// A server that ignores `Expect: 100-continue` still gets the body.
     @Test func sendsBodyWithoutInterimResponse() async throws {
         let server = try ScriptedServer(answers: [[.answer(200)]])
         let engine = CurlEngine()
@@ -92,7 +92,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func leavesRedirectsToCaller() async throws {
+    @Test func returnsRedirectsToCaller() async throws {
         let server = try ScriptedServer(answers: [[.answer(307, ["Location": "/elsewhere"])]])
         let engine = CurlEngine()
         let response = try await engine.perform(HTTPRequest(method: "GET", url: server.url()))
@@ -131,25 +131,25 @@ import TransportSupport
     @Test func pacesUpload() async throws {
         let server = try ScriptedServer(answers: [[.answer(204)]])
         let engine = CurlEngine()
-        let asked = Locked(0)
+        let calls = Locked(0)
         let response = try await engine.perform(
             HTTPRequest(method: "PATCH", url: server.url(), body: .bytes([UInt8](repeating: 7, count: 1000))),
             pacing: { limit in
-                asked.withLock { count in
+                calls.withLock { count in
                     count += 1
-                    // Every second call grants no bytes for a moment.
+                    // Every other call grants no bytes.
                     return count.isMultiple(of: 2) ? Allowance(bytes: 100) : Allowance(bytes: 0, retryAfter: .milliseconds(1))
                 }
             })
         #expect(response.sent.taken == 1000)
-        #expect(asked.withLock { $0 } == 20)
+        #expect(calls.withLock { $0 } == 20)
         #expect(server.requests.first?.body.count == 1000)
         await engine.shutdown()
         server.stop()
     }
 
-    /// With optional whitespace around values, and with invalid line endings.
-    @Test func readsHeaderFields() async throws {
+    /// The header fields have optional whitespace around their values, and some have invalid line endings.
+    @Test func parsesHeaderFields() async throws {
         let fields = "X-Plain:a b\r\nX-Spaces: \t a:  b \t\r\nX-Empty:   \r\nX-Line: 1\nX-Other: \u{85}z\r\n"
         let server = try ScriptedServer { _, _ in [.raw("HTTP/1.1 204 Scripted\r\n\(fields)\r\n")] }
         let engine = CurlEngine()

@@ -12,9 +12,11 @@ import TransportSupport
     import Glibc
 #endif
 
-/// The resources of many transfers. In separate processes, because threads, descriptors and memory are counted for a whole process.
+/// The resources that many transfers use. Each test runs in its own process, because threads, descriptors and memory are counted for a
+/// whole process.
 @Suite(.timeLimit(.minutes(10))) struct ResourceTests {
-    /// libdispatch ends a process without free descriptors, so connections leave some. The server is not to blame.
+    /// libdispatch ends a process that runs out of descriptors, so the engine opens no connection if only a few are free. The error must
+    /// not blame the server.
     @Test(.oneProcessAtATime) func leavesDescriptorsFree() async {
         await #expect(processExitsWith: .success) {
             let server = try OneThreadServer(crowd: 1)
@@ -34,7 +36,7 @@ import TransportSupport
         }
     }
 
-    /// The server responds only after all requests have arrived, so that they are really concurrent.
+    /// The server responds only after all requests have arrived, which ensures that they run concurrently.
     @Test(.oneProcessAtATime) func thousandRequestsShareThreads() async {
         await #expect(processExitsWith: .success) {
             var limit = rlimit()
@@ -53,25 +55,25 @@ import TransportSupport
                 return try await group.reduce(into: []) { $0.append($1) }
             }
             #expect(statuses == Array(repeating: 204, count: 1000))
-            // The threads of the server, the engine and the cooperative pool.
+            // These are the threads of the server, the engine and the cooperative pool.
             let count = threads.withLock { $0 }
             #expect(count > 0 && count < 50)
             await engine.shutdown()
         }
     }
 
-    /// Shared threads read files and write to sinks. No transfer has its own thread, neither while it is active nor while it waits for a
-    /// response.
+    /// Shared threads read files and write to sinks. A transfer does not have its own thread while it is active or waits for a response.
     @Test(.oneProcessAtATime, arguments: [true, false]) func manyFilesShareThreads(isUpload: Bool) async {
         await #expect(processExitsWith: .success) { [isUpload = isUpload as Bool] in
             let (count, size) = (200, 300_000)
             let most = Locked(0)
-            let look: @Sendable () -> Void = {
+            let recordThreadCount: @Sendable () -> Void = {
                 let threads = countThreads()
                 most.withLock { $0 = max($0, threads) }
             }
-            let server = try OneThreadServer(crowd: count, content: isUpload ? nil : TemporaryFile.content(size: size), onCrowd: look)
-            // No read or write ends before each transfer has bytes to read or write.
+            let server = try OneThreadServer(
+                crowd: count, content: isUpload ? nil : TemporaryFile.content(size: size), onCrowd: recordThreadCount)
+            // Each read or write waits until all transfers have begun to read or write.
             let begun = DispatchGroup()
             for _ in 0..<count { begun.enter() }
             var configuration = CurlEngine.Configuration()
@@ -85,7 +87,7 @@ import TransportSupport
                             var request = HTTPRequest(method: "POST", url: server.url, body: .file(reader, offset: 0, length: Int64(size)))
                             request.observeBody = { _ in
                                 begun.wait()
-                                look()
+                                recordThreadCount()
                             }
                             let isFirst = Locked(true)
                             let pacing: @Sendable (Int) -> Allowance = { limit in
@@ -97,7 +99,7 @@ import TransportSupport
                             }
                             #expect(try await engine.perform(request, pacing: pacing).sent.taken == Int64(size))
                         } else {
-                            let sink = CountingSink(await: begun, look)
+                            let sink = CountingSink(await: begun, recordThreadCount)
                             _ = try await engine.download(HTTPRequest(method: "GET", url: server.url), into: sink)
                             #expect(sink.count == size)
                         }
@@ -105,7 +107,7 @@ import TransportSupport
                 }
                 try await group.waitForAll()
             }
-            // The threads of the server, the engine, the disk and the cooperative pool.
+            // These are the threads of the server, the engine, the disk and the cooperative pool.
             #expect(most.withLock { $0 } < 50)
             await engine.shutdown()
         }
@@ -126,14 +128,15 @@ import TransportSupport
             let before = try residentBytes()
             let descriptors = countEntries("/proc/self/fd")
             try await perform(10_000)
-            // At most 100 bytes for each request. Sanitizers keep freed memory, and detect leaks themselves.
+            // Each request may leak at most 100 bytes. With a sanitizer, this is not checked: the sanitizer keeps freed memory, and detects leaks
+            // itself.
             if !isSanitized { #expect(try residentBytes() < before + 1_000_000) }
             #expect(countEntries("/proc/self/fd") == descriptors)
             await engine.shutdown()
         }
     }
 
-    /// Small files in both directions, six in parallel as in the queue.
+    /// Transfers small files in both directions, six in parallel as the queue does.
     @Test(.oneProcessAtATime) func filesDoNotLeak() async {
         await #expect(processExitsWith: .success) {
             let size = 4096
@@ -161,7 +164,8 @@ import TransportSupport
             try await transferFiles(2_000)
             let before = (memory: try residentBytes(), descriptors: countEntries("/proc/self/fd"), threads: countThreads())
             try await transferFiles(10_000)
-            // At most 100 bytes for each file. A connection, its other end and a file may be open for each of the six.
+            // Each file may leak at most 100 bytes. Each of the six parallel transfers may have three open descriptors: a connection, the server's
+            // end of it, and a file.
             if !isSanitized { #expect(try residentBytes() < before.memory + 1_000_000) }
             #expect(countEntries("/proc/self/fd") <= before.descriptors + 18)
             #expect(countThreads() <= before.threads + 12)
@@ -175,7 +179,7 @@ private final class CountingSink: HTTPResponseSink {
     private let begun: DispatchGroup?
     private let onWrite: @Sendable () -> Void
 
-    /// - Parameter begun: Left when the response begins. Writes wait for it.
+    /// - Parameter begun: A group that this sink leaves when the response begins. Writes wait until all members have left it.
     init(await begun: DispatchGroup? = nil, _ onWrite: @escaping @Sendable () -> Void = {}) {
         self.begun = begun
         self.onWrite = onWrite

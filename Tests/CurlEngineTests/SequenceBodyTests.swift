@@ -3,7 +3,7 @@ import ScriptedHTTP
 import Testing
 import TransportSupport
 
-/// Bodies that consist of several parts.
+/// Request bodies that consist of several parts.
 @Suite struct SequenceBodyTests {
     @Test(arguments: [0, 1, 3_000_000]) func sendsPartsInOrder(size: Int) async throws {
         let server = try ScriptedServer(answers: [[.answer(200)]])

@@ -6,7 +6,7 @@ import Testing
 import TransferCore
 import TransportSupport
 
-/// Trailers that are computed from the body while it is sent.
+/// Trailers of requests, which can be computed from the body while it is sent.
 @Suite(.timeLimit(.minutes(10))) struct TrailerTests {
     /// A simple checksum that depends on the order of bytes.
     private static func checksum(_ bytes: some Sequence<UInt8>, after start: UInt64 = 0) -> UInt64 {
@@ -56,7 +56,7 @@ import TransportSupport
         server.stop()
     }
 
-    /// The body is a part of a longer file, and its last piece is smaller than the others.
+    /// The body is a part of a longer file. The last block of the body is smaller than the other blocks.
     @Test func observerReceivesExactlyTheBody() async throws {
         let size = 1_000_000
         let file = try TemporaryFile(size: size)
@@ -75,7 +75,7 @@ import TransportSupport
         server.stop()
     }
 
-    /// Its computation does not delay other transfers.
+    /// The observer runs on a reader thread, so a slow observer does not delay other transfers.
     @Test func observerRunsOnReaderThread() async throws {
         let file = try TemporaryFile(size: 100_000)
         let reader = try await FileReader.open(file.source, on: WorkerThreads(limit: 1))
@@ -98,7 +98,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func rejectsObserverWithoutFile() async throws {
+    @Test func rejectsObserverOfBodyThatIsNotFile() async throws {
         let server = try ScriptedServer { _, _ in [.answer(204)] }
         let engine = CurlEngine()
         let error = await #expect(throws: CurlEngineError.self) {
@@ -110,7 +110,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func requestFailsWithErrorOfTrailers() async throws {
+    @Test func requestFailsIfTrailersAreInvalid() async throws {
         struct NoChecksum: Error {}
         let server = try ScriptedServer { _, _ in [.read(nil), .answer(204)] }
         let engine = CurlEngine()

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportSupport
 
-/// Server certificates, pinned keys and client certificates. The test creates the certificates.
+/// Server certificates, pinned keys and client certificates. The tests create the certificates.
 @Suite(.timeLimit(.minutes(10))) struct TrustTests {
     @Test func trustsOnlyConfiguredCertificates() async throws {
         let server = try await TLSServer.start()
@@ -17,7 +17,7 @@ import TransportSupport
         #expect(stranger?.kind == .tlsNotTrusted)
         let trusted = try await engine.perform(HTTPRequest(method: "GET", url: server.url, certificateAuthorityFile: server.certificate))
         #expect(trusted.status == 200)
-        // A request without that trust does not reuse a connection that was made with it.
+        // A request that does not trust the certificate must not reuse the connection of a request that does.
         let again = await #expect(throws: CurlEngineError.self) { try await engine.perform(HTTPRequest(method: "GET", url: server.url)) }
         #expect(again?.kind == .tlsNotTrusted)
         let otherName = await #expect(throws: CurlEngineError.self) {
@@ -32,7 +32,7 @@ import TransportSupport
         await engine.shutdown()
     }
 
-    @Test func rejectsOldVersions() async throws {
+    @Test func rejectsOldTLSVersions() async throws {
         let server = try await TLSServer.start(version: "TLSv1_1")
         defer { server.stop() }
         let engine = CurlEngine()
@@ -63,7 +63,7 @@ import TransportSupport
             try await engine.perform(HTTPRequest(method: "GET", url: server.url, connection: options))
         }
         #expect(error?.kind == .tlsNotTrusted)
-        // Invalid pins are errors and not ignored, and file names are not accepted.
+        // Invalid pins cause an error and are not ignored. File names are not valid pins.
         for pin in ["", "sha256//\(pin)", "/etc/passwd", pin.dropLast() + ";"] {
             options.pinnedPublicKeys = [pin]
             let error = await #expect(throws: CurlEngineError.self) {
@@ -111,8 +111,8 @@ import TransportSupport
             certificateFile: client.certificate, keyFile: client.encryptedKey, passphrase: Secret(ClientIdentity.passphrase))
         #expect(try await perform().status == 200)
 
-        // libcurl does not prompt on a terminal, and a connection with the correct key is not reused with a wrong one. libcurl 7.88 itself
-        // would reuse it.
+        // libcurl must not prompt for a passphrase on the terminal. A connection that was opened with the correct key must not be reused
+        // for a wrong key, as libcurl 7.88 would do by default.
         for certificate in [
             ClientCertificate(certificateFile: client.certificate, keyFile: client.encryptedKey),
             ClientCertificate(certificateFile: client.certificate, keyFile: client.encryptedKey, passphrase: Secret("sesame street")),
@@ -128,7 +128,7 @@ import TransportSupport
         await engine.shutdown()
     }
 
-    /// With TLS 1.3, the refusal arrives after the connection is complete.
+    /// With TLS 1.3, the client receives the rejection only after its handshake is complete.
     @Test(arguments: ["TLSv1_2", "TLSv1_3"]) func reportsRejectedClientCertificate(version: String) async throws {
         let client = try await ClientIdentity.make()
         let stranger = try await ClientIdentity.make()

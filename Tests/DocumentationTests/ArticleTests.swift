@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The articles contain only code from `Articles/` and from the samples, which compiles.
+/// All code in the articles comes from `Articles/` or from the samples, so it compiles.
 @Suite struct ArticleTests {
     @Test(arguments: Catalog.articles) func codeCompiles(article: String) throws {
         let shown = try Catalog.code(in: article).filter { try !Catalog.isInSample($0) }
@@ -10,7 +10,7 @@ import Testing
         for (shown, compiled) in zip(shown, compiled) { #expect(shown == compiled) }
     }
 
-    @Test func findsArticles() {
+    @Test func articlesAreFound() {
         #expect(Catalog.articles.contains("GettingStarted"))
     }
 }
@@ -34,7 +34,7 @@ enum Catalog {
         }
     }
 
-    /// The sections of the file with an article's code, or none if there is no such file.
+    /// The code sections of an article's file in `Articles/`; empty if the article has no such file.
     static func compiledCode(of article: String) throws -> [[String]] {
         let file = tests.appending(path: "Articles/\(article).swift")
         guard FileManager.default.fileExists(atPath: file.path) else { return [] }
@@ -45,7 +45,7 @@ enum Catalog {
         }
     }
 
-    /// Whether a sample contains a block, apart from its indentation.
+    /// Whether a sample contains a block of code, regardless of indentation.
     static func isInSample(_ block: [String]) throws -> Bool {
         let samples = package.appending(path: "Samples")
         let wanted = block.map(trimmed)

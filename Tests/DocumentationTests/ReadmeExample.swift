@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// The compiled example of the README. ``ReadmeTests`` compares the two.
+/// The compiled example of the README. ``ReadmeTests`` verifies that both copies match.
 // swift-format-ignore
 private func readmeExample() async throws {
     // README

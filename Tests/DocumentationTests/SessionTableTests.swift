@@ -6,9 +6,9 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// The session table of the article "Observing transfers" in operation.
+/// Tests the session table of the article "Observing transfers" with a queue.
 @MainActor @Suite struct SessionTableTests {
-    /// A view that only counts its rows.
+    /// A view that counts its rows and compares each change with the table.
     final class CountingView: RowView {
         private(set) var count = 0
         private(set) var problems = 0
@@ -22,8 +22,8 @@ import TransportTUS
         func reloadRow(at index: Int) { check(index < count, count) }
         func reloadAll() { check(true, rows) }
 
-        private func check(_ isRight: Bool, _ newCount: Int) {
-            if !isRight || newCount != rows { problems += 1 }
+        private func check(_ isValid: Bool, _ newCount: Int) {
+            if !isValid || newCount != rows { problems += 1 }
             count = newCount
         }
     }

@@ -5,9 +5,9 @@ import TransportSFTP
 import TransportSupport
 import TransportTUS
 
-/// The articles list the settings of the transports as the transports describe them.
+/// The tables of settings in the articles match the descriptions in the transports.
 @Suite struct SettingArticleTests {
-    /// The lines of the table below a heading, without those for the columns.
+    /// The lines of the table below a heading, without the two lines of its header.
     private func table(below heading: String, in article: String) throws -> [String] {
         let repository = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "../..")
         let text = try String(contentsOf: repository.appending(path: article), encoding: .utf8)
@@ -20,12 +20,12 @@ import TransportTUS
         settings.map { "| `\($0.name)` | \($0.values) | \($0.standard) |" }
     }
 
-    @Test func listsTUSSettings() throws {
+    @Test func articleListsTUSSettings() throws {
         let article = "Plugins/TUS/TransportTUS/TransportTUS.docc/TUSAccounts.md"
         #expect(try table(below: "Settings of accounts", in: article) == rows(TUSTransport.settings))
     }
 
-    @Test func listsPlainHTTPSettings() throws {
+    @Test func articleListsPlainHTTPSettings() throws {
         let article = "Plugins/HTTP/TransportHTTP/TransportHTTP.docc/PlainHTTP.md"
         #expect(try table(below: "Settings of accounts", in: article) == rows(HTTPTransport.settings.filter(\.isForEndpoints)))
         let ofSessions = HTTPTransport.settings.filter(\.isForSessions)
@@ -34,7 +34,7 @@ import TransportTUS
         #expect(try table(below: "Settings of sessions", in: article) == ["| \(shared) | as for accounts |"] + own)
     }
 
-    @Test func listsSFTPSettings() throws {
+    @Test func articleListsSFTPSettings() throws {
         let article = "Sources/TransferKit/TransferKit.docc/OperatingTransferq.md"
         #expect(try table(below: "Accounts for SFTP", in: article) == rows(SFTPTransport.settings))
     }

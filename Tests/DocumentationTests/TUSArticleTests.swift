@@ -45,7 +45,7 @@ import TransportTUS
         }
     }
 
-    /// The ranges in the article.
+    /// The transport accepts the minimum values in the article, and rejects smaller values.
     @Test func rangesAreCorrect() throws {
         for (name, least) in [("chunkMultiple", 1), ("chunkSize", 1), ("parallelThreshold", 1), ("singleRequestSize", 0)] {
             try TUSTransport.validate(Endpoint(transport: .tus, address: "https://host/", settings: [name: "\(least)"]))

@@ -9,14 +9,14 @@ import TransferCore
     package import Darwin
 #endif
 
-/// posix_spawn(3) and waitpid(2). Foundation's `Process` crashed in a process with a thousand descriptors and threads, and it waits for the
-/// end of all processes that inherited one of its descriptors.
+/// Starts and reaps child processes with posix_spawn(3) and waitpid(2). Foundation's `Process` is not used because it crashed in a process
+/// with a thousand descriptors and threads, and because it waits until all processes that inherited one of its descriptors have ended.
 package enum ChildProcess {
-    /// No program starts between the creation of a pipe and its close-on-exec flag. The value has no meaning, but it has a size: thread
-    /// sanitizer mistakes an access to an empty value for one to the object.
+    /// Prevents a program from starting after a pipe is created but before the pipe's close-on-exec flags are set. The value is an unused `Int`
+    /// instead of `Void`: Thread Sanitizer attributes an access to a zero-sized value to the enclosing object.
     private static let gate = Locked(0)
 
-    /// A pipe that programs inherit only through ``spawn(_:_:environment:workingFolder:descriptors:)``.
+    /// Creates a pipe that programs inherit only through ``spawn(_:_:environment:workingFolder:descriptors:)``.
     package static func pipe() throws -> (reading: FileDescriptor, writing: FileDescriptor) {
         try gate.withLock { _ in
             let ends = try FileDescriptor.pipe()
@@ -25,12 +25,12 @@ package enum ChildProcess {
         }
     }
 
-    /// Starts a program with these standard descriptors and no others: a copied socket would keep its connection open after its owner ends.
-    /// Resets all signals, because the threads that run tests block most of them.
+    /// Starts a program that inherits only `descriptors`, as its standard descriptors. If the program inherited a socket, the connection would stay
+    /// open after the socket's owner closes it. Resets all signals, because the threads that run tests block most signals.
     ///
     /// - Parameters:
-    ///   - environment: All variables of the program, or nil for those of the tests.
-    ///   - workingFolder: The working folder, or nil for that of the tests.
+    ///   - environment: The program's complete environment; nil to inherit that of the test process.
+    ///   - workingFolder: The working folder; nil to inherit that of the test process.
     package static func spawn(
         _ program: FilePath, _ arguments: [[UInt8]], environment: [String: String]? = nil, workingFolder: FilePath? = nil,
         descriptors: [FileDescriptor]
@@ -54,7 +54,7 @@ package enum ChildProcess {
 
         var (executable, words) = (program, [program.bytes] + arguments)
         if let workingFolder {
-            // The function that changes the working folder is in POSIX only since 2024; a shell works everywhere.
+            // The spawn action that changes the working folder has been in POSIX only since 2024; a shell works everywhere.
             executable = "/bin/sh"
             let script = Array("cd \"$1\" && shift && exec \"$@\"".utf8)
             words = [executable.bytes, Array("-c".utf8), script, executable.bytes, workingFolder.bytes] + words
@@ -86,7 +86,7 @@ package enum ChildProcess {
         return signal == 0 ? (status >> 8 & 0xFF, false) : (signal, true)
     }
 
-    /// posix_spawn_file_actions_addclosefrom_np(3) of glibc 2.34 and later. Its header declares it only with extensions enabled.
+    /// posix_spawn_file_actions_addclosefrom_np(3) of glibc 2.34 and later. The header declares this function only if extensions are enabled.
     private static var addCloseFrom: (@convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, CInt) -> CInt)? {
         guard let symbol = unsafe dlsym(nil, "posix_spawn_file_actions_addclosefrom_np") else { return nil }
         return unsafe unsafeBitCast(symbol, to: (@convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, CInt) -> CInt).self)

@@ -1,9 +1,9 @@
 package import Testing
 
-/// Runs tests that start a copy of the test runner one after another, also those of different targets.
+/// A trait for tests that start a copy of the test runner. It runs these tests one at a time, even if they belong to different targets.
 ///
-/// Such a process inherits the open descriptors of the runner, including the pipe with which another one reports its results. The runner
-/// reads the pipe to its end on a thread that other tests need, so two such processes can wait for each other forever.
+/// A copy of the runner inherits the runner's open descriptors, including the pipe through which another copy reports its results. The
+/// runner reads each pipe to its end on a thread that other tests need, so two copies can wait for each other forever.
 package struct OneProcessAtATime: SuiteTrait, TestTrait, TestScoping {
     private static let gate = Gate()
 
@@ -28,18 +28,18 @@ extension Trait where Self == OneProcessAtATime {
 }
 
 private actor Gate {
-    private var isTaken = false
+    private var isOccupied = false
     private var waiting: [CheckedContinuation<Void, Never>] = []
 
     func enter() async {
-        guard isTaken else {
-            isTaken = true
+        guard isOccupied else {
+            isOccupied = true
             return
         }
         await withCheckedContinuation { waiting.append($0) }
     }
 
     func leave() {
-        if waiting.isEmpty { isTaken = false } else { waiting.removeFirst().resume() }
+        if waiting.isEmpty { isOccupied = false } else { waiting.removeFirst().resume() }
     }
 }

@@ -9,8 +9,8 @@ import TransferCore
     import Darwin
 #endif
 
-/// A program that runs beside the tests. Its standard input stays open while this object exists, so that a program that ends with its input
-/// also ends with the tests.
+/// A program that runs alongside the tests. Its standard input stays open while this object exists, so a program that exits at the end of
+/// its input also exits if the test process ends.
 package final class StartedProgram: Sendable {
     private let input: Locked<FileDescriptor?>
     private let output: FileDescriptor
@@ -19,8 +19,8 @@ package final class StartedProgram: Sendable {
     /// Starts a program, by its absolute path or by its name in the search path.
     ///
     /// - Parameters:
-    ///   - environment: Variables in addition to those of the tests.
-    ///   - errors: The file for the standard error. Overwrites it.
+    ///   - environment: Variables in addition to those of the test process.
+    ///   - errors: The file for the standard error. An existing file is overwritten.
     package init(
         _ program: String, _ arguments: [String], environment: [String: String] = [:], errors: FilePath = "/dev/null"
     ) throws {
@@ -38,19 +38,19 @@ package final class StartedProgram: Sendable {
                 environment: variables, descriptors: [stdin.reading, stdout.writing, stderr]))
     }
 
-    /// The output since the last call, at least a byte, or no bytes at its end. Blocks.
+    /// Returns the output since the last call: at least one byte, or no bytes at the end of the output. Blocks.
     package func read() throws -> Data {
         var buffer = [UInt8](repeating: 0, count: 64 * 1024)
         let count = try unsafe buffer.withUnsafeMutableBytes { unsafe try output.read(into: $0) }
         return Data(buffer.prefix(count))
     }
 
-    /// The port number that the program prints when it listens, or nil if it prints something else. Blocks.
+    /// Reads the port number that the program prints when it listens. Returns nil if the program prints something else. Blocks.
     package func readPort() throws -> Int? {
         Int(String(decoding: try read(), as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines))
     }
 
-    /// Kills the process, like a crash. Blocks until it has ended.
+    /// Kills the process, which simulates a crash. Blocks until the process has ended.
     package func kill() {
         process.withLock { process in
             guard let number = process else { return }
@@ -60,7 +60,7 @@ package final class StartedProgram: Sendable {
         }
     }
 
-    /// Suspends the process, so that it sees no further events. It can still be killed.
+    /// Suspends the process, so that it stops responding. It can still be killed.
     package func suspend() {
         process.withLock { process in
             if let number = process { Self.send(SIGSTOP, to: number) }
@@ -88,9 +88,9 @@ package final class StartedProgram: Sendable {
         try? output.close()
     }
 
-    /// Runs a program to its end. Blocks.
+    /// Runs a program until it exits. Blocks.
     ///
-    /// - Parameter input: The standard input, small enough for a pipe's buffer.
+    /// - Parameter input: The standard input. It must fit into a pipe's buffer.
     /// - Returns: The exit status, or the number of the signal that killed the program, and its output.
     @discardableResult package static func run(
         _ program: String, _ arguments: [String], environment: [String: String] = [:], input: Data = Data()

@@ -5,10 +5,10 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// The methods that the client and OpenSSH's server agree on, and those that they never use.
+/// The key exchange methods, ciphers and MACs that the client and OpenSSH's server agree on, and the methods that the client never uses.
 @Suite(.timeLimit(.minutes(10)))
 struct AgreementTests {
-    @Test func `the safe and fast methods come first`() async throws {
+    @Test func `safe and fast methods are preferred`() async throws {
         let server = try await SSHServerProcess.start(hostKeys: [.ed25519, .ecdsa])
         defer { server.stop() }
         let connection = try await server.connect()
@@ -31,16 +31,16 @@ struct AgreementTests {
     func `SHA-1 is used only if permitted`(option: String) async throws {
         let server = try await SSHServerProcess.start(options: [option])
         defer { server.stop() }
-        try await expectTakenIfAllowed(server, named: "sha1")
+        try await expectUsedOnlyIfAllowed(server, named: "sha1")
     }
 
     @Test func `a host key with SHA-1 signatures is accepted only if permitted`() async throws {
         let server = try await SSHServerProcess.start(hostKeys: [.rsa], options: ["HostKeyAlgorithms ssh-rsa"])
         defer { server.stop() }
-        try await expectTakenIfAllowed(server, named: "ssh-rsa")
+        try await expectUsedOnlyIfAllowed(server, named: "ssh-rsa")
     }
 
-    private func expectTakenIfAllowed(_ server: SSHServerProcess, named name: String) async throws {
+    private func expectUsedOnlyIfAllowed(_ server: SSHServerProcess, named name: String) async throws {
         var settings = SSHSettings(host: "127.0.0.1", port: server.port, user: server.user)
         settings.authentication.agent = .none
         settings.authentication.keyFiles = [.init(path: FilePath(server.userKey))]

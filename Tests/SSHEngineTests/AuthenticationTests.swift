@@ -32,7 +32,7 @@ struct AuthenticationTests {
         try await #require(throws: TransferError.self) { try await server.connect(settings, secrets: secrets) }
     }
 
-    @Test func `both key types and formats work, with and without passphrase`() async throws {
+    @Test func `keys of both types and formats work, with and without a passphrase`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         for (type, options) in [(KeyType.ed25519, []), (.ecdsa, []), (.ecdsa, ["-m", "PEM"])] {
@@ -48,7 +48,7 @@ struct AuthenticationTests {
         }
     }
 
-    @Test func `the next key is tried, and the error lists all tried keys`() async throws {
+    @Test func `each key is tried in turn, and the error lists all tried keys`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let stranger = try await makeKey(server, .ed25519, isAuthorized: false)
@@ -76,8 +76,8 @@ struct AuthenticationTests {
         #expect(!error.description.contains("wrong one"))
     }
 
-    /// ssh(1) refuses it, too.
-    @Test func `a key that others can read is not used`() async throws {
+    /// ssh(1) also rejects a key file that other users can read.
+    @Test func `a key file that other users can read is rejected`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let key = try await makeKey(server, .ed25519)
@@ -90,7 +90,7 @@ struct AuthenticationTests {
         try await server.connect(settings).close()
     }
 
-    @Test func `an RSA key with an old library differs from a wrong key`() async throws {
+    @Test func `the error for an RSA key with an old library recommends alternatives`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let path = try await makeKey(server, .rsa)
@@ -125,7 +125,7 @@ struct AuthenticationTests {
         #expect(connection.agreement.authenticationMethod.hasPrefix("publickey (agent, SHA256:"))
         await connection.close()
 
-        // Without an agent, key files are next. The error also says why there was no agent.
+        // Without an agent, key files are tried. If they fail too, the error explains why there was no agent.
         settings.authentication.agent = .socket("/nonexistent/agent")
         settings.authentication.keyFiles = [.init(path: FilePath(server.userKey))]
         try await server.connect(settings).close()
@@ -136,8 +136,8 @@ struct AuthenticationTests {
         #expect(error.message.contains("/nonexistent/agent"))
     }
 
-    /// As with an agent that waits for a smart card, or that is suspended.
-    @Test func `a silent agent does not delay other keys`() async throws {
+    /// The agent accepts no connection, for example because it is suspended or waits for a smart card.
+    @Test func `an unresponsive agent does not delay other keys`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let path = FilePath(server.folder.appending(path: "mute").path)
@@ -155,7 +155,7 @@ struct AuthenticationTests {
         #expect(error.message.contains("the agent at \(path): it did not answer in time"), "\(error)")
     }
 
-    /// - Returns: A socket that accepts no connections, so that clients wait.
+    /// - Returns: A listening socket on which no connection is accepted, so that clients wait for a response.
     private func makeMuteSocket(at path: FilePath) throws -> CInt {
         #if canImport(Glibc)
             let descriptor = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0)
@@ -187,7 +187,7 @@ struct AuthenticationTests {
         let bounded = try await failure(server, settings)
         #expect(bounded.failureClass == .credentials)
         #expect(!bounded.message.contains(files[2].path.string))
-        // A server that permits fewer attempts closes the connection. This is a failure of the credentials, not of the connection.
+        // A server that permits fewer attempts closes the connection. The error must report rejected credentials, not a lost connection.
         settings.authentication.maximumAttempts = 9
         let refused = try await failure(server, settings)
         #expect(refused.failureClass == .credentials, "\(refused)")

@@ -16,7 +16,7 @@ struct ChannelTests {
 
         let handler = TestHandler()
         let channel = try await connection.openSubsystem("sftp", handler: handler)
-        // SSH_FXP_INIT of version 3. A wake-up from another thread sends it.
+        // The handler queues SSH_FXP_INIT of protocol version 3. The wake-up from this thread makes the connection's thread send it.
         handler.send([0, 0, 0, 5, 1, 0, 0, 0, 3])
         channel.wake()
         await handler.waitFor(bytes: 9)
@@ -32,7 +32,7 @@ struct ChannelTests {
         #expect(handler.ends == [nil])
     }
 
-    @Test func `a missing subsystem fails, and the connection stays open`() async throws {
+    @Test func `opening a missing subsystem fails, and the connection stays open`() async throws {
         let server = try await SSHServerProcess.start(options: ["MaxSessions 2"], subsystems: ["echo": "exec cat"])
         defer { server.stop() }
         let connection = try await server.connect()
@@ -51,7 +51,7 @@ struct ChannelTests {
         channels[0].close()
         let echo = EchoHandler(size: 1000)
         var reopened: SSHChannel?
-        // The server frees the slot when it has seen the close.
+        // The server frees the channel's slot only after it has processed the close.
         while reopened == nil {
             reopened = try? await connection.openSubsystem("echo", handler: echo)
             #expect(connection.isAlive)
@@ -61,7 +61,7 @@ struct ChannelTests {
         await connection.close()
     }
 
-    @Test func `a command returns its output, its errors and its status`() async throws {
+    @Test func `a command returns its output, its error output and its exit status`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let connection = try await server.connect()
@@ -69,16 +69,16 @@ struct ChannelTests {
         #expect(result.status == 3)
         #expect(result.output == Array("HELLO".utf8))
         #expect(result.errorOutput == Array("no\n".utf8))
-        #expect(!result.isOutputCut)
-        let cut = try await connection.run(Array("head -c 3000000 /dev/zero; head -c 3000000 /dev/zero >&2".utf8), outputLimit: 1000)
-        #expect(cut.output.count == 1000)
-        #expect(cut.errorOutput.count == 64 << 10)
-        #expect(cut.isOutputCut)
-        #expect(cut.status == 0)
+        #expect(!result.isOutputTruncated)
+        let truncated = try await connection.run(Array("head -c 3000000 /dev/zero; head -c 3000000 /dev/zero >&2".utf8), outputLimit: 1000)
+        #expect(truncated.output.count == 1000)
+        #expect(truncated.errorOutput.count == 64 << 10)
+        #expect(truncated.isOutputTruncated)
+        #expect(truncated.status == 0)
         let killed = try await connection.run(Array("kill -KILL $$".utf8))
         #expect(killed.status == nil)
         #expect(killed.signal == "KILL")
-        // Concurrent commands, and one that is cancelled.
+        // Runs commands concurrently, and cancels another command that would never end.
         let endless = Task { try await connection.run(Array("sleep 600".utf8)) }
         let outputs = try await withThrowingTaskGroup(of: (Int, [UInt8]).self) { group in
             for number in 0..<6 { group.addTask { (number, try await connection.run(Array("echo \(number)".utf8)).output) } }
@@ -109,7 +109,7 @@ struct ChannelTests {
         #expect(channels.count == 4)
     }
 
-    @Test func `a small window is extended repeatedly`() async throws {
+    @Test func `a small receive window is extended repeatedly`() async throws {
         let server = try await SSHServerProcess.start(subsystems: ["echo": "exec cat"])
         defer { server.stop() }
         var settings = try server.settings()

@@ -12,7 +12,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// Each step of a connection has its own deadline and can be cancelled, even if the server never responds.
+/// Verifies that each step of opening a connection has its own deadline and can be cancelled, even if the server never responds.
 @Suite(.timeLimit(.minutes(10)))
 struct DeadlineTests {
     private static func settings(_ port: UInt16) -> SSHSettings {
@@ -45,7 +45,7 @@ struct DeadlineTests {
         let (arrivals, arrival) = AsyncStream<Void>.makeStream()
         let server = try RawServer { connection in
             connection.send(Array(greeting.utf8))
-            // The client's greeting and its first packet arrive immediately.
+            // The client sends its greeting and its first packet immediately.
             _ = connection.receive()
             arrival.yield()
             connection.waitForEnd()
@@ -63,7 +63,7 @@ struct DeadlineTests {
         await steps.next()
     }
 
-    /// The server runs a program that decides about keys, and that never responds.
+    /// The server runs an `AuthorizedKeysCommand` that never ends, so it never answers the authentication request.
     @Test(arguments: [true, false]) func `authentication has a deadline and can be cancelled`(isCancelled: Bool) async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "transferkit-deadline-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)

@@ -12,8 +12,9 @@ import TransferCore
 
 @Suite(.timeLimit(.minutes(10)))
 struct FaultTests {
-    /// Subsystems that write down their process ID. One sends without end, one receives without end after a million bytes. The latter keeps
-    /// its output open, because the server would report its end as the end of the channel.
+    /// The subsystems of the server. `source` and `sink` write their process IDs to files. `source` sends endlessly. `sink` receives
+    /// endlessly, and reports `taken` after a million bytes. It keeps its output open, because the server would end the channel when the
+    /// output ends.
     private static let subsystems = [
         "echo": "exec cat",
         "source": "echo $$ > $folder/source; exec cat /dev/zero",
@@ -42,11 +43,11 @@ struct FaultTests {
 
         let upload = EndlessHandler()
         let sink = try await connection.openSubsystem("sink", handler: upload)
-        await upload.taken.waitFor(bytes: 6)
+        await upload.recorder.waitFor(bytes: 6)
         try killProcess("sink", of: server)
-        await upload.taken.waitForEnd()
+        await upload.recorder.waitForEnd()
 
-        for ends in [download.ends, upload.taken.ends] {
+        for ends in [download.ends, upload.recorder.ends] {
             #expect(ends.count == 1)
             #expect(ends.first??.failureClass == .transient)
             #expect(ends.first??.code == .connectionLost)
@@ -63,7 +64,7 @@ struct FaultTests {
     }
 
     @Test(arguments: ["source", "sink", nil])
-    func `a cut connection ends all its channels`(subsystem: String?) async throws {
+    func `a broken connection ends all its channels`(subsystem: String?) async throws {
         let server = try await SSHServerProcess.start(subsystems: Self.subsystems)
         defer { server.stop() }
         let relay = try RawServer.relay(to: server.port)
@@ -72,7 +73,7 @@ struct FaultTests {
         let upload = EndlessHandler()
         if let subsystem {
             _ = try await connection.openSubsystem(subsystem, handler: upload)
-            await upload.taken.waitFor(bytes: 6)
+            await upload.recorder.waitFor(bytes: 6)
         }
         relay.cut()
         let error = try #require(await connection.waitForEnd())
@@ -80,17 +81,17 @@ struct FaultTests {
         #expect(error.code == .connectionLost)
         #expect(!connection.isAlive)
         if subsystem != nil {
-            await upload.taken.waitForEnd()
-            // The server may have time to report that the process ended.
-            #expect(upload.taken.ends.count == 1)
-            #expect(upload.taken.ends.first??.failureClass == .transient)
-            #expect(upload.taken.ends.first??.code == .connectionLost)
+            await upload.recorder.waitForEnd()
+            // The server may have had time to report that the process ended, but each channel ends only once.
+            #expect(upload.recorder.ends.count == 1)
+            #expect(upload.recorder.ends.first??.failureClass == .transient)
+            #expect(upload.recorder.ends.first??.code == .connectionLost)
         }
         let later = await #expect(throws: TransferError.self) { try await connection.run(Array("true".utf8)) }
         #expect(later?.failureClass == .transient)
     }
 
-    @Test func `a silent server times out`() async throws {
+    @Test func `an unresponsive server times out`() async throws {
         let server = try await SSHServerProcess.start(subsystems: ["echo": "echo $PPID > $folder/session; exec cat"])
         defer { server.stop() }
         var settings = try server.settings()
@@ -117,24 +118,24 @@ struct FaultTests {
         let connection = try await server.connect()
         let handler = EndlessHandler()
         let channel = try await connection.openSubsystem("stuck", handler: handler)
-        await handler.taken.waitFor(bytes: 6)
+        await handler.recorder.waitFor(bytes: 6)
         let command = Task { try await connection.run(Array("sleep 600".utf8)) }
-        // Runs after the other command has started.
+        // The server starts this command after `sleep`, so `sleep` is running when the connection closes.
         _ = try await connection.run(Array("true".utf8))
         await connection.close()
-        await handler.taken.waitForEnd()
-        #expect(handler.taken.ends == [nil])
+        await handler.recorder.waitForEnd()
+        #expect(handler.recorder.ends == [nil])
         await #expect(throws: TransferError.self) { try await command.value }
         channel.close()
     }
 }
 
-/// Sends without end, and records the received bytes.
+/// Sends endlessly, and records the number of received bytes and the end of the channel.
 final class EndlessHandler: SSHChannelHandler {
-    let taken = TestHandler(keeps: false)
+    let recorder = TestHandler(keeps: false)
     private let chunk = [UInt8](repeating: 0x55, count: 32_000)
 
-    func receive(_ bytes: UnsafeRawBufferPointer) { unsafe taken.receive(bytes) }
+    func receive(_ bytes: UnsafeRawBufferPointer) { unsafe recorder.receive(bytes) }
     func bytesToSend() -> [UInt8] { chunk }
-    func end(_ error: TransferError?) { taken.end(error) }
+    func end(_ error: TransferError?) { recorder.end(error) }
 }

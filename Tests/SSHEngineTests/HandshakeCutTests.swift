@@ -6,15 +6,15 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// Connections that break before the end of authentication, at each byte and in each direction.
+/// Breaks connections during the key exchange or authentication, after each possible byte in each direction.
 @Suite(.timeLimit(.minutes(10)))
 struct HandshakeCutTests {
-    /// The bytes of one connection before its encryption.
+    /// The bytes of one connection. The bytes before encryption starts can be replayed.
     private struct Recording {
         var fromServer: [UInt8] = []
         var fromClient: [UInt8] = []
 
-        /// The bytes up to the end of the first packet of this type (RFC 4253, section 6).
+        /// Returns the bytes up to the end of the first packet of a type (RFC 4253, section 6).
         static func upTo(_ type: UInt8, _ bytes: [UInt8]) -> [UInt8]? {
             guard var end = bytes.firstIndex(of: 0x0A).map({ $0 + 1 }) else { return nil }
             while end + 6 <= bytes.count {
@@ -48,18 +48,18 @@ struct HandshakeCutTests {
 
     private func isTransientLoss(_ error: TransferError) -> Bool { error.failureClass == .transient && error.code == .connectionLost }
 
-    /// Up to the response to the key exchange, which depends on the client's request and differs each time.
-    @Test func `a cut at any byte of the key exchange is transient`() async throws {
+    /// Breaks the connection before the server's key exchange reply. The reply can't be replayed, because it depends on the client's request.
+    @Test func `a connection lost at any byte of the key exchange is a transient error`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let recording = try await record(server)
-        let (reply, question) = (UInt8(31), UInt8(30))
+        let (reply, request) = (UInt8(31), UInt8(30))
         let fromServer = try #require(Recording.upTo(reply, recording.fromServer)).dropLast()
-        let fromClient = try #require(Recording.upTo(question, recording.fromClient))
+        let fromClient = try #require(Recording.upTo(request, recording.fromClient))
         var settings = try server.settings()
-        for (answer, limit) in (1...fromServer.count).map({ ($0, Int.max) }) + (1...fromClient.count).map({ (fromServer.count, $0) }) {
+        for (serverBytes, limit) in (1...fromServer.count).map({ ($0, Int.max) }) + (1...fromClient.count).map({ (fromServer.count, $0) }) {
             let relay = try RawServer { connection in
-                connection.send(Array(fromServer.prefix(answer)))
+                connection.send(Array(fromServer.prefix(serverBytes)))
                 if limit == .max { return connection.endOutputAndWait() }
                 var rest = limit
                 while rest > 0 {
@@ -71,12 +71,12 @@ struct HandshakeCutTests {
             settings.port = relay.port
             let error = try await failure(settings)
             relay.stop()
-            #expect(isTransientLoss(error), "after \(answer) bytes from the server, \(limit) to it: \(error)")
+            #expect(isTransientLoss(error), "after \(serverBytes) bytes from the server and \(limit) from the client: \(error)")
         }
     }
 
-    /// After the key exchange, with a real server, because the rest is encrypted.
-    @Test(arguments: [RawServer.Direction.fromServer, .fromClient]) func `a cut at any byte of the log-in is transient`(
+    /// Breaks the connection after the key exchange. Uses a real server, because the rest of the handshake is encrypted.
+    @Test(arguments: [RawServer.Direction.fromServer, .fromClient]) func `a connection lost at any byte of the login is a transient error`(
         direction: RawServer.Direction
     ) async throws {
         let server = try await SSHServerProcess.start()
@@ -85,7 +85,7 @@ struct HandshakeCutTests {
         let isFromServer = direction == .fromServer
         let recorded = isFromServer ? recording.fromServer : recording.fromClient
         let start = try #require(Recording.upTo(isFromServer ? 31 : 30, recorded)).count
-        // The new keys, the service request, and the first authentication request.
+        // These 180 bytes contain the new-keys message, the service request, and the first authentication request.
         for limit in start..<start + 180 {
             let relay = try RawServer.relay(
                 to: server.port, limit: isFromServer ? limit : nil, clientLimit: isFromServer ? nil : limit)

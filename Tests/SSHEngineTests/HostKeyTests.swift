@@ -26,7 +26,7 @@ struct HostKeyTests {
         return FilePath(file.path)
     }
 
-    @Test func `an unknown host is rejected, accepted once, and then known`() async throws {
+    @Test func `an unknown host is rejected or, if new hosts are accepted, added to the known hosts`() async throws {
         let server = try await SSHServerProcess.start(hostKeys: [.ed25519, .ecdsa])
         defer { server.stop() }
         let path = FilePath(server.folder.appending(path: "new/known_hosts").path)
@@ -61,7 +61,7 @@ struct HostKeyTests {
         #expect(lines == ["example.com ssh-ed25519 AAAA", "[127.0.0.1]:\(server.port) \(try server.hostKey())"])
     }
 
-    @Test func `the error about a changed key has both fingerprints and the line`() async throws {
+    @Test func `the error for a changed key contains both fingerprints and the line`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let other = server.folder.appending(path: "other")
@@ -79,7 +79,7 @@ struct HostKeyTests {
         }
     }
 
-    @Test func `a server with several keys uses the known one`() async throws {
+    @Test func `a connection to a server with several keys uses the known key`() async throws {
         let server = try await SSHServerProcess.start(hostKeys: [.ed25519, .ecdsa, .rsa])
         defer { server.stop() }
         for type in [SSHServerProcess.KeyType.ed25519, .ecdsa] {
@@ -89,7 +89,8 @@ struct HostKeyTests {
             #expect(connection.agreement.hostKeyFingerprint == (try fingerprint(server, type)))
             await connection.close()
         }
-        // Known only by its RSA key. A library that can't request that key reports this, and does not accept another key.
+        // The server is known only by its RSA key. If the library can't request this key, the error names the required version, and no other key is
+        // accepted.
         var settings = try server.settings()
         settings.hostKeys = HostKeyPolicy(trust: .acceptNew, userFile: FilePath(try server.knownHosts([.rsa])))
         if SSHConnection.libraryVersion.hasPrefix("1.10.") || SSHConnection.libraryVersion.hasPrefix("1.9.") {
@@ -141,7 +142,7 @@ struct HostKeyTests {
         }
     }
 
-    @Test func `an unreadable file is an error, because it may revoke a key`() async throws {
+    @Test func `an unreadable known hosts file is an error, because it may revoke a key`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let error = try await refusal(server, HostKeyPolicy(userFile: FilePath(server.folder.path)))
@@ -149,7 +150,7 @@ struct HostKeyTests {
         #expect(error.message.contains(server.folder.path))
     }
 
-    @Test func `invalid lines and revoked keys are logged and named`() async throws {
+    @Test func `invalid lines and revoked keys are logged, and errors list invalid lines`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let known = try String(contentsOfFile: server.knownHosts(), encoding: .utf8)

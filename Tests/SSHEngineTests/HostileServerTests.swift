@@ -7,7 +7,7 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// Services at the port that are not SSH servers, or that are faulty.
+/// Servers that do not use SSH, or that violate the protocol.
 @Suite(.timeLimit(.minutes(10)))
 struct HostileServerTests {
     private func settings(_ port: UInt16, host: String = "127.0.0.1") -> SSHSettings {
@@ -42,25 +42,25 @@ struct HostileServerTests {
         return try await failure(settings)
     }
 
-    @Test func `an endless greeting is cut off`() async throws {
+    @Test func `an endless greeting is rejected`() async throws {
         let error = try await failure(greeting: Array("Welcome to the machine\r\n".utf8), repeats: true)
         #expect(error.failureClass == .unreachable)
         #expect(error.code == .notThisProtocol)
     }
 
-    @Test func `an endless line is cut off`() async throws {
+    @Test func `an endless greeting line is rejected`() async throws {
         let error = try await failure(greeting: [UInt8](repeating: 0x78, count: 4096), repeats: true)
         #expect(error.failureClass == .unreachable)
         #expect(error.code == .notThisProtocol)
     }
 
-    @Test func `noise after a proper greeting is cut off`() async throws {
+    @Test func `invalid bytes after a valid greeting are rejected`() async throws {
         let error = try await failure(greeting: Array("SSH-2.0-noise\r\n".utf8) + [UInt8](repeating: 0, count: 4096), repeats: true)
         #expect([FailureClass.unreachable, .transient, .unsupported].contains(error.failureClass), "\(error)")
     }
 
-    /// Each name-list arrives in small packets (RFC 4253, section 11.2), so that no packet is too long.
-    @Test func `a handshake without end is cut off`() async throws {
+    /// The server sends small ignore messages (RFC 4253, section 11.2), so that no packet is too long.
+    @Test func `an endless handshake is rejected`() async throws {
         let packet: [UInt8] = [0, 0, 4, 12, 6, 2, 0, 0, 4, 0] + [UInt8](repeating: 0, count: 1024 + 6)
         let error = try await failure(
             greeting: Array("SSH-2.0-endless\r\n".utf8) + (0..<64).flatMap { _ in packet }, repeating: (0..<64).flatMap { _ in packet })
@@ -68,7 +68,7 @@ struct HostileServerTests {
         #expect(error.code == .notThisProtocol, "\(error)")
     }
 
-    @Test func `a handshake that stops has a deadline`() async throws {
+    @Test func `a handshake that stalls times out`() async throws {
         let error = try await failure(greeting: Array("SSH-2.0-silent\r\n".utf8)) { $0.handshakeTimeout = .milliseconds(50) }
         #expect(error.failureClass == .unreachable)
         #expect(error.code == .timedOut)
@@ -88,17 +88,17 @@ struct HostileServerTests {
         let error = try await failure(settings(server.port))
         #expect(error.code == .notThisProtocol)
         await server.waitUntilIdle()
-        // Includes the system's buffers in addition to the bytes that the client read.
+        // The number includes bytes in the system's buffers, which the client did not read.
         #expect(passed.withLock { $0 } < 64 << 20)
     }
 
-    @Test func `silence has a deadline`() async throws {
+    @Test func `a server without a greeting times out`() async throws {
         let error = try await failure(greeting: []) { $0.handshakeTimeout = .milliseconds(50) }
         #expect(error.failureClass == .unreachable)
         #expect(error.code == .timedOut)
     }
 
-    @Test func `names a service other than SSH`() async throws {
+    @Test func `identifies a service other than SSH`() async throws {
         let ftp = try await failure(greeting: Array("220 ftp.example.com\r\n".utf8)) { $0.handshakeTimeout = .milliseconds(200) }
         #expect(ftp.code == .notThisProtocol)
         #expect(ftp.description.contains("220 ftp.example.com"))
@@ -114,12 +114,12 @@ struct HostileServerTests {
         #expect(error.message.contains("at the moment") && error.message.contains("MaxStartups"), "\(error)")
     }
 
-    @Test func `reports a server at its log-in limit as busy`() async throws {
+    @Test func `reports a server at its login limit as busy`() async throws {
         let server = try await SSHServerProcess.start(options: ["MaxStartups 1:100:1"])
         defer { server.stop() }
         let other = try RawClient(to: server.port)
         defer { other.close() }
-        // Its greeting shows that the server counts this connection.
+        // The server counts this connection towards its limit as soon as it has sent its greeting.
         #expect(try await SSHServerProcess.runBlocking { other.receive() }.starts(with: Array("SSH-2.0-".utf8)))
         let settings = try server.settings()
         let error = try await failure(settings)
@@ -137,14 +137,14 @@ struct HostileServerTests {
         let refused = try await failure(settings(closed.port))
         #expect(refused.failureClass == .unreachable)
         #expect(refused.code == .connectionRefused)
-        // The label is too long for a request (RFC 1035, section 2.3.4), so no name server is involved.
+        // This label is too long for a DNS request (RFC 1035, section 2.3.4), so no name server is involved.
         let missing = try await failure(settings(22, host: String(repeating: "a", count: 70) + ".invalid"))
         #expect(missing.failureClass == .unreachable)
         #expect(missing.code == .hostNotFound)
     }
 
     @Test func `all addresses of a name are tried`() async throws {
-        // localhost is also ::1, where no process listens on this port.
+        // localhost also resolves to ::1, where no process listens on this port.
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         var settings = try server.settings()
@@ -153,7 +153,7 @@ struct HostileServerTests {
         try await server.connect(settings).close()
     }
 
-    @Test func `cancelling ends the wait for a silent server`() async throws {
+    @Test func `cancellation ends the wait for an unresponsive server`() async throws {
         let (arrivals, arrival) = AsyncStream<Void>.makeStream()
         let server = try RawServer { connection in
             arrival.yield()
@@ -167,7 +167,7 @@ struct HostileServerTests {
         await steps.next()
         opening.cancel()
         await #expect(throws: CancellationError.self) { try await opening.value }
-        // The thread also closes its socket.
+        // The client closes its socket, which ends the connection at the server.
         await steps.next()
     }
 }

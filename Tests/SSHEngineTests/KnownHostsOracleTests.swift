@@ -5,9 +5,9 @@ import SSHEngine
 import ScriptedHTTP
 import Testing
 
-/// Known hosts files have the same meaning as for `ssh-keygen -F`.
+/// Verifies that the engine interprets known hosts files in the same way as `ssh-keygen -F`.
 @Suite struct KnownHostsOracleTests {
-    /// The entries of a file about a host, by line.
+    /// The line numbers of a file's entries that match a host.
     private struct Lines: Equatable, CustomStringConvertible {
         var plain: [Int] = []
         var revoked: [Int] = []
@@ -21,7 +21,7 @@ import Testing
         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPhufLR5wJvl32QWEHlT8+u+mjzUbD7NsarJhfD5XSZ2",
         "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBBLL3kJeIk7xbvHdh8TK16ZYYFcOnRAa2gToUMDftCj3Tb8h3YRultsWvSN2DYoUlZNwJzOXwoQPAkzd0+Q7dDA=",
     ]
-    /// A host in no file.
+    /// A host key that is in no file.
     private static let otherKey = "AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ"
     private static let hosts = [
         ("example.com", 22), ("a.example.com", 22), ("example.com", 2222), ("b", 22), ("10.0.0.1", 22), ("::1", 22),
@@ -69,7 +69,7 @@ import Testing
         return "|1|\(salt.base64EncodedString())|\(Data(code).base64EncodedString())"
     }
 
-    /// ssh-keygen(1): lines of the form `# Host example.com found: line 3 REVOKED`.
+    /// Runs ssh-keygen(1), which prints lines of the form `# Host example.com found: line 3 REVOKED`.
     private static func oracle(_ host: String, _ file: URL) throws -> Lines {
         let (_, output) = try StartedProgram.run("/usr/bin/ssh-keygen", ["-F", host, "-f", file.path])
         var lines = Lines()
@@ -86,7 +86,7 @@ import Testing
         return lines
     }
 
-    /// Each line separately, because a verdict names only one of several lines.
+    /// Evaluates each line separately, because a verdict names only one of several matching lines.
     private static func lines(_ content: [[UInt8]], of host: HostName) throws -> Lines {
         let bytes = try #require(Data(base64Encoded: otherKey))
         let other = try #require(HostKey([UInt8](bytes)))

@@ -61,12 +61,12 @@ struct KnownHostsTests {
         ("*a*b*c", "xaybzc", 22, true),
         ("*a*b*c", "xaybz", 22, false),
         ("exam*", "example.com", 2222, false),
-        // A combining mark makes no other character of a delimiter before it, and only ASCII letters have two cases.
+        // A combining mark does not merge with the delimiter before it. Only ASCII letters match regardless of case.
         ("example.com,\u{301}x", "example.com", 22, true),
         ("!\u{301}x,*", "\u{301}x", 22, false),
         ("\u{212A}elvin", "kelvin", 22, false),
     ])
-    func `names match like OpenSSH's`(patterns: String, host: String, port: UInt16, matches: Bool) throws {
+    func `patterns match the same names as in OpenSSH`(patterns: String, host: String, port: UInt16, matches: Bool) throws {
         let verdict = try Self.verdict("\(patterns) ssh-ed25519 \(Self.key) a comment\n", host: host, port: port)
         #expect(verdict == (matches ? .known(line: 1) : .unknown))
     }
@@ -99,30 +99,30 @@ struct KnownHostsTests {
         #expect(try Self.verdict(text, host: "example.com", port: 22) == .known(line: 15))
     }
 
-    @Test func `a revoked key is always revoked`() throws {
+    @Test func `a revoked key is rejected even if another line accepts it`() throws {
         let text = """
             example.com ssh-ed25519 \(Self.key)
             @revoked * ssh-ed25519 \(Self.key)
             """
         #expect(try Self.verdict(text, host: "example.com", port: 22) == .revoked(line: 2))
-        // Another key of that host is not revoked.
+        // Other keys of the same host are not revoked.
         #expect(try Self.verdict(text, host: "example.com", port: 22, key: Self.otherKey) == .otherKeys(lines: [1]))
         #expect(try Self.verdict("@revoked * ssh-ed25519 \(Self.key)", host: "example.com", port: 22, key: Self.otherKey) == .unknown)
     }
 
-    @Test func `treats a host with a key of another type as known`() throws {
+    @Test func `reports a host that is known by other keys`() throws {
         let text = "example.com ssh-ed25519 \(Self.key)\nexample.com ssh-ed25519 \(Self.otherKey)"
         #expect(try Self.verdict(text, host: "example.com", port: 22, key: Self.otherKey) == .known(line: 2))
         #expect(try Self.verdict(text, host: "example.com", port: 22, key: Self.ecdsaKey) == .otherKeys(lines: [1, 2]))
     }
 
-    @Test func `does not accept the key of an authority as a host key`() throws {
+    @Test func `does not accept the key of a certificate authority as a host key`() throws {
         let text = "@cert-authority *.example.com ssh-ed25519 \(Self.key)"
         #expect(try Self.verdict(text, host: "a.example.com", port: 22) == .certificateAuthority(line: 1))
         #expect(try Self.verdict(text, host: "a.example.org", port: 22) == .unknown)
     }
 
-    @Test func `orders the known key types`() throws {
+    @Test func `lists the known key types in file order`() throws {
         var known = KnownHosts()
         known.add(Array("example.com ecdsa-sha2-nistp256 \(Self.ecdsaKey)\n* ssh-ed25519 \(Self.key)\n".utf8), file: "a")
         known.add(Array("@cert-authority * ssh-ed25519 \(Self.otherKey)\n".utf8), file: "b")
@@ -155,11 +155,11 @@ struct KnownHostsTests {
         let lines = ["# a comment", "", " \t", "example.com ssh-ed25519 \(Self.key)", "example.com ssh-ed25519 AAAA", "@revoked oops", "x"]
         known.add(Array(lines.joined(separator: "\n").utf8), file: "known")
         #expect(known.entries.count == 1)
-        #expect(known.faults.map(\.place) == ["known:5", "known:6", "known:7"])
+        #expect(known.faults.map(\.location) == ["known:5", "known:6", "known:7"])
         #expect(known.faults.map(\.hasMarker) == [false, true, false])
     }
 
-    @Test func `uses the files of OpenSSH`() throws {
+    @Test func `uses OpenSSH's files by default`() throws {
         let policy = HostKeyPolicy()
         let user = try #require(policy.userFile)
         #expect(user.lastComponent?.string == "known_hosts")

@@ -36,27 +36,28 @@ struct PasswordTests {
         #expect(missing.message.contains("There is no such secret"))
     }
 
-    @Test func `a password authenticates`() async throws {
+    @Test func `the password method authenticates the user`() async throws {
         try await check(["PasswordAuthentication yes"], by: "password")
     }
 
-    @Test func `questions with hidden answers are answered with the password`() async throws {
+    @Test func `prompts with hidden input are answered with the password`() async throws {
         try await check(["UsePAM yes", "KbdInteractiveAuthentication yes"], by: "keyboard-interactive")
     }
 
-    /// The password itself is sent to any server that requests it. A question is answered only if the answer would not be shown.
-    @Test func `questions are answered before the password is sent`() async throws {
+    /// keyboard-interactive is preferred, because it answers only prompts with hidden input. The method `password` sends the password to
+    /// any server that requests it.
+    @Test func `keyboard-interactive is tried before the password`() async throws {
         let server = try await start(["UsePAM yes", "KbdInteractiveAuthentication yes", "PasswordAuthentication yes", "LogLevel DEBUG1"])
         defer { server.stop() }
         let connection = try await server.connect(try settings(server), secrets: ["PASSWORD": PasswordLibrary.password])
         #expect(connection.agreement.authenticationMethod == "keyboard-interactive")
         await connection.close()
-        #expect(server.methodsAsked == ["none", "keyboard-interactive"], "\(server.log)")
+        #expect(server.requestedMethods == ["none", "keyboard-interactive"], "\(server.log)")
         let wrong = try await #require(throws: TransferError.self) {
             try await server.connect(try settings(server), secrets: ["PASSWORD": "the wrong one"])
         }
         #expect(wrong.message.contains("with the password (keyboard-interactive), the password;"), "\(wrong)")
-        #expect(server.methodsAsked.dropFirst(2) == ["none", "keyboard-interactive", "password"], "\(server.log)")
+        #expect(server.requestedMethods.dropFirst(2) == ["none", "keyboard-interactive", "password"], "\(server.log)")
     }
 
     @Test(arguments: [
@@ -75,10 +76,10 @@ struct PasswordTests {
             try await server.connect(trying, secrets: ["PASSWORD": "the wrong one"])
         }
         #expect(error.code == .credentialsRejected)
-        #expect(server.methodsAsked == methods, "\(server.log)")
+        #expect(server.requestedMethods == methods, "\(server.log)")
     }
 
-    @Test func `the successful method is logged, and no secret`() async throws {
+    @Test func `the successful method is logged, but no secrets`() async throws {
         let server = try await start(["PasswordAuthentication yes"])
         defer { server.stop() }
         let key = server.folder.appending(path: "locked")
@@ -89,7 +90,7 @@ struct PasswordTests {
         settings.authentication.keyFiles = [.init(path: FilePath(key.path), passphrase: .password(.environment("PASSPHRASE")))]
         var secrets = ["PASSWORD": PasswordLibrary.password, "PASSPHRASE": "as long as it takes"]
         let log = RecordedLog()
-        // First the key is not authorized, and then it is.
+        // The key is authorized only for the second connection.
         for method in ["password", "publickey (\(key.path))"] {
             try await server.connect(settings, secrets: secrets, logger: log.logger).close()
             let made = try #require(log.metadata(of: "SSH connection made").last)
@@ -117,7 +118,7 @@ struct PasswordTests {
         await connection.close()
     }
 
-    @Test func `no password is requested without a reference to one`() async throws {
+    @Test func `without credentials, the error suggests a key file or a password`() async throws {
         let server = try await start(["PasswordAuthentication yes"])
         defer { server.stop() }
         var settings = try settings(server)

@@ -12,8 +12,8 @@ import TransferCore
 
 @Suite(.timeLimit(.minutes(10)))
 struct ResourceTests {
-    /// If `TRANSFERKIT_SOAK` is set and this test is alone in its process, it compares descriptors, threads and memory over a thousand
-    /// connections.
+    /// Whether the test compares descriptors, threads and memory before and after a thousand connections. To enable this, set `TRANSFERKIT_SOAK` and
+    /// run the test alone in its process.
     private static let isSoak = ProcessInfo.processInfo.environment["TRANSFERKIT_SOAK"] != nil
 
     private func count(_ folder: String) throws -> Int {
@@ -36,23 +36,23 @@ struct ResourceTests {
         unknown.hostKeys = HostKeyPolicy(userFile: nil)
         let stranger = unknown
         try await round(server, settings, stranger)
-        // Resources that are created once exist by now.
+        // These rounds create the resources that exist only once per process.
         for _ in 0..<(Self.isSoak ? 20 : 0) { try await round(server, settings, stranger) }
         let before = (try count("/proc/self/fd"), try count("/proc/self/task"))
         let memoryBefore = Self.isSoak ? try memory() : 0
         for _ in 0..<(Self.isSoak ? 250 : 5) { try await round(server, settings, stranger) }
-        // The relay sees the end of each connection before it closes its own end.
+        // The relay closes its end of a connection only after it has seen the client's end.
         await relay.waitUntilIdle()
         if Self.isSoak {
             // A cancelled connection may still be closing. A leak would add hundreds.
             #expect(try count("/proc/self/fd") <= before.0 + 8)
             #expect(try count("/proc/self/task") <= before.1 + 2)
-            // A session of the library uses at least 75 KB, so a leak of a thousand would be 75 MB.
+            // A libssh2 session uses at least 75 KB, so a leak of a thousand sessions would be 75 MB.
             #expect(try memory() - memoryBefore < 20 << 20)
         }
     }
 
-    /// Opens four connections.
+    /// Opens four connections: one that is closed, one that is released, one that is rejected, and one that is cancelled.
     private func round(_ server: SSHServerProcess, _ settings: SSHSettings, _ stranger: SSHSettings) async throws {
         let closed = try await server.connect(settings)
         let echo = EchoHandler(size: 10_000)
@@ -76,7 +76,7 @@ struct ResourceTests {
         if let connection = try? await cancelled.value { await connection.close() }
     }
 
-    /// An open connection does not need its passphrases and passwords any longer.
+    /// After authentication, a connection does not need its passphrases and passwords any longer.
     @Test func `a connection does not keep the credentials`() async throws {
         final class Secrets: CredentialProvider {
             func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }
@@ -90,7 +90,7 @@ struct ResourceTests {
             kept = secrets
             connection = try await SSHConnection.open(try server.settings(), credentials: secrets, logger: .silent)
         }
-        // The thread releases them before it reports that the connection is open.
+        // The connection's thread releases the credentials before it reports that the connection is open.
         #expect(kept == nil)
         #expect(connection.isAlive)
         await connection.close()

@@ -11,7 +11,8 @@ import TransportSupport
     import Darwin
 #endif
 
-/// A program that ends on request, with this object, or with the tests: a shell that waits for the end of a pipe kills it.
+/// A program that is killed on request, when this object is released, or when the test process ends. A shell waits for the end of a pipe, and then
+/// kills the program.
 package final class GuardedProcess: Sendable {
     private struct State {
         var shell: pid_t?
@@ -20,11 +21,11 @@ package final class GuardedProcess: Sendable {
 
     private let state: Locked<State>
 
-    /// Starts a program, by its absolute path.
+    /// Starts a program at an absolute path.
     ///
     /// - Parameters:
-    ///   - log: Receives the program's output.
-    ///   - environment: Variables in addition to those of the tests.
+    ///   - log: The file to which the program's output is appended.
+    ///   - environment: Variables in addition to those of the test process.
     package init(_ arguments: [String], log: URL, environment: [String: String] = [:]) throws {
         let stdin = try ChildProcess.pipe()
         defer { try? stdin.reading.close() }
@@ -51,24 +52,24 @@ package final class GuardedProcess: Sendable {
 
     /// Kills the program and all its descendants, as a power failure would. Blocks.
     package func killTree() {
-        // A stopped process starts no other one during the search for its descendants.
+        // A stopped process can't start other processes during the search for its descendants.
         let family = family { _ = Self.signal($0, SIGSTOP) }
         for process in family { _ = Self.signal(process, SIGKILL) }
         stop()
-        // Waits until their sockets are closed: a process without a parent is gone, or an orphan that ends.
+        // Waits until the processes have ended, because their sockets are closed only then.
         while family.contains(where: { Self.isAlive($0) }) { usleep(2_000) }
     }
 
-    /// Kills the program's descendants with this name. Works for every user. Blocks.
+    /// Kills the program's descendants with the given name. Does not require root. Blocks.
     ///
     /// - Returns: The number of killed processes.
     package func kill(named name: String) -> Int {
         family().count { Self.status(of: $0)?.name == name[...] && Self.signal($0, SIGKILL) }
     }
 
-    /// The program and all its descendants, unless a process between them has ended.
+    /// Returns the program and its descendants, except descendants whose parent has ended.
     ///
-    /// - Parameter body: Called for each process when it is found.
+    /// - Parameter body: Called for each process as soon as it is found.
     private func family(_ body: (pid_t) -> Void = { _ in }) -> [pid_t] {
         guard let shell = state.withLock({ $0.shell }) else { return [] }
         var family: [pid_t] = []
@@ -100,18 +101,18 @@ package final class GuardedProcess: Sendable {
         return names.compactMap { pid_t($0) }.filter { status(of: $0).map { parents.contains($0.parent) } ?? false }
     }
 
-    /// Kills the program like a crash, soon after this returns.
+    /// Kills the program, which simulates a crash. The program may end shortly after this method returns.
     package func stop() {
         let shell = state.withLock { state -> pid_t? in
             guard let shell = state.shell else { return nil }
-            // The line that the shell waits for.
+            // Sends the line that the shell waits for.
             _ = try? state.pipe.writeAll("\n".utf8)
             try? state.pipe.close()
             state.shell = nil
             return shell
         }
         guard let shell else { return }
-        // Waits for the shell, so that no zombie remains. Not on this thread, which may belong to the cooperative pool.
+        // Reaps the shell, so that no zombie remains. Uses a new thread, because this thread may belong to the cooperative pool.
         _ = try? startThread { ChildProcess.reap(shell) }
     }
 }

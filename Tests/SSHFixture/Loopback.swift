@@ -18,6 +18,8 @@ enum Loopback {
         return descriptor
     }
 
+    /// Listens on a free port.
+    ///
     /// - Parameters:
     ///   - bufferSize: The size of the connections' receive buffers, or nil for the system's default.
     ///   - backlog: The number of connections that may wait to be accepted, minus one.
@@ -33,7 +35,7 @@ enum Loopback {
         return (descriptor, port)
     }
 
-    /// A port where no process listens now. Another process may take it at any time.
+    /// Returns a port on which no process listens. Another process may start to use it at any time.
     static func freePort() throws -> UInt16 {
         let descriptor = makeSocket()
         defer { close(descriptor) }
@@ -88,7 +90,7 @@ enum Loopback {
     }
 }
 
-/// A port where connections are neither accepted nor refused, as with a firewall that drops packets.
+/// A port that neither accepts nor refuses connections, like a firewall that drops packets.
 package final class SilentPort: Sendable {
     /// The port number.
     package let port: UInt16
@@ -98,7 +100,7 @@ package final class SilentPort: Sendable {
     /// Reserves a port.
     package init() throws {
         (listener, port) = try Loopback.listen(backlog: 0)
-        // Fills the only slot: no connection is ever accepted (listen(2)).
+        // This connection fills the only slot of the backlog, because no connection is ever accepted (listen(2)).
         guard let first = Loopback.connect(to: port) else { throw Loopback.CannotListen() }
         self.first = first
     }

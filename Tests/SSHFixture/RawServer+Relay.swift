@@ -8,21 +8,22 @@ import TransportSupport
 #endif
 
 extension RawServer {
-    /// The direction of bytes.
+    /// The direction in which a relay passes bytes.
     package enum Direction: Sendable {
         case fromClient
         case fromServer
     }
 
-    /// A relay to another port, whose connections break with ``cut()`` or after a number of bytes.
+    /// Starts a relay to another port. Its connections break after ``cut()``, or after a number of bytes.
     ///
     /// - Parameters:
     ///   - limit: The exact number of bytes from the server after which a connection breaks, or nil for no limit.
-    ///   - clientLimit: The same for bytes from the client.
+    ///   - clientLimit: The exact number of bytes from the client after which a connection breaks, or nil for no limit.
     ///   - bufferSize: The size of the receive buffers, or nil for the system's default.
-    ///   - greets: Communicates with a client first. Returns whether to relay the connection.
-    ///   - hears: Receives all bytes.
-    ///   - passes: Receives the number of bytes, and returns whether to pass them on. After false, no further bytes pass in that direction.
+    ///   - greets: Called first for each connection, and may communicate with the client. Returns whether to relay the connection.
+    ///   - hears: Called with all bytes, before `passes`.
+    ///   - passes: Called with the number of received bytes. Returns whether to forward the bytes. After false, no further bytes pass in that
+    ///     direction.
     package static func relay(
         to port: UInt16, limit: Int? = nil, clientLimit: Int? = nil, bufferSize: Int? = nil,
         greets: @escaping @Sendable (Connection) -> Bool = { _ in true },

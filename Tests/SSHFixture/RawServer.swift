@@ -8,14 +8,16 @@ import TransportSupport
     import Darwin
 #endif
 
-/// A server on a free port of the loopback interface, which handles each connection with a closure of the test, byte by byte. Ends with
-/// ``stop()``.
+/// A server on a free port of the loopback interface. A closure of the test handles the raw bytes of each connection. ``stop()`` ends the
+/// server.
 package final class RawServer: Sendable {
-    /// A connection to the server. Its methods block, on a thread of the server.
+    /// A connection to the server. Its methods block, so call them on a thread of the server.
     package struct Connection: Sendable {
         let descriptor: CInt
 
-        /// - Returns: Whether the other end or its system accepted all bytes.
+        /// Sends bytes.
+        ///
+        /// - Returns: Whether the operating system accepted all bytes.
         @discardableResult package func send(_ bytes: [UInt8]) -> Bool {
             var rest = bytes[...]
             while !rest.isEmpty {
@@ -26,7 +28,9 @@ package final class RawServer: Sendable {
             return true
         }
 
-        /// - Returns: At least a byte, or none at the end.
+        /// Waits for bytes.
+        ///
+        /// - Returns: At least one byte, or no bytes at the end of the connection.
         package func receive() -> [UInt8] {
             var chunk = [UInt8](repeating: 0, count: 32 << 10)
             let count = unsafe chunk.withUnsafeMutableBytes { unsafe recv(descriptor, $0.baseAddress, $0.count, 0) }
@@ -62,7 +66,7 @@ package final class RawServer: Sendable {
     ///
     /// - Parameters:
     ///   - bufferSize: The size of the receive buffers, or nil for the system's default.
-    ///   - serve: Called on a separate thread for each connection, which is closed when it returns.
+    ///   - serve: Called on a separate thread for each connection. The connection is closed when the closure returns.
     package init(bufferSize: Int? = nil, _ serve: @escaping @Sendable (Connection) -> Void) throws {
         (listener, port) = try Loopback.listen(bufferSize: bufferSize.map { CInt($0) })
         let (listener, state) = (listener, state)
@@ -77,7 +81,7 @@ package final class RawServer: Sendable {
                     return state.isStopped
                 }
                 let finish = { @Sendable in
-                    // Removed before it is closed, because another file may get its number immediately.
+                    // The descriptor is removed before it is closed, because its number may be reused immediately.
                     let waiters = state.withLock { state -> [CheckedContinuation<Void, Never>] in
                         state.connections.remove(descriptor)
                         close(descriptor)
@@ -138,13 +142,14 @@ package final class RawServer: Sendable {
 package struct RawClient: Sendable {
     private let descriptor: CInt
 
-    /// Connects.
+    /// Connects to a port.
     package init(to port: UInt16) throws {
         guard let descriptor = Loopback.connect(to: port) else { throw Loopback.CannotListen() }
         self.descriptor = descriptor
     }
 
-    /// - Returns: At least a byte, or none at the end. Blocks.
+    /// Waits for bytes. Blocks.
+    /// - Returns: At least one byte, or no bytes at the end of the connection.
     package func receive() -> [UInt8] { RawServer.Connection(descriptor: descriptor).receive() }
 
     /// Closes the connection.

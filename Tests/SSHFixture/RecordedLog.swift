@@ -1,7 +1,7 @@
 import Locking
 package import Logging
 
-/// A log that a test reads.
+/// A log handler whose records a test can read.
 package struct RecordedLog: LogHandler {
     private let records = Locked<[(level: Logger.Level, message: String, metadata: [String: String])]>([])
     package var metadata: Logger.Metadata = [:]
@@ -23,11 +23,11 @@ package struct RecordedLog: LogHandler {
         records.withLock { $0.append((event.level, event.message.description, metadata)) }
     }
 
-    /// The metadata of each message with this prefix.
+    /// Returns the metadata of each message that begins with `message`.
     package func metadata(of message: String) -> [[String: String]] {
         records.withLock { $0.filter { $0.message.hasPrefix(message) }.map(\.metadata) }
     }
 
-    /// All messages.
+    /// All messages with their metadata, one per line.
     package var text: String { records.withLock { $0.map { "\($0.message) \($0.metadata)" } }.joined(separator: "\n") }
 }

@@ -7,20 +7,22 @@ import Foundation
 #endif
 
 extension SSHServerProcess {
-    /// - Returns: The server once it listens, or nil if another process has taken the port.
+    /// Starts the server, and returns once it accepts connections. Blocks.
+    ///
+    /// - Returns: The server, or nil if another process has taken the port.
     static func start(_ configuration: URL, log: URL, preload: URL?, port: UInt16) throws -> GuardedProcess? {
         try? FileManager.default.removeItem(at: log)
         // sshd requires its absolute path, because it executes itself again for each connection.
         let process = try GuardedProcess(
             ["/usr/sbin/sshd", "-D", "-e", "-f", configuration.path], log: log,
             environment: preload.map { ["LD_PRELOAD": $0.path] } ?? [:])
-        // It logs when it listens, or why it does not. A configuration error appears immediately.
+        // The server logs that it listens, or why it can't. It logs configuration errors immediately.
         for _ in 0..<6_000 {
             let text = (try? String(contentsOf: log, encoding: .utf8)) ?? ""
             if text.contains("Server listening on") { return process }
             if text.contains("Address already in use") { return nil }
             if text.contains("fatal:") || text.contains("not found") || text.contains("error") || text.contains("Bad configuration") {
-                throw DidNotStart(description: "sshd did not start; Tests/run installs it. It says: \(text)")
+                throw DidNotStart(description: "sshd did not start. Tests/run installs it. Its output: \(text)")
             }
             usleep(5_000)
         }

@@ -10,8 +10,8 @@ import TransportSupport
     import Darwin
 #endif
 
-/// An OpenSSH server for one test or suite. It runs as the user of the tests, on a free port of the loopback interface, with its own keys
-/// in a folder that is removed with this object.
+/// An OpenSSH server for one test or suite. It runs as the user who runs the tests, on a free port of the loopback interface. Its keys are
+/// in a temporary folder, which is removed with this object.
 package final class SSHServerProcess: Sendable {
     package struct DidNotStart: Error, CustomStringConvertible {
         package let description: String
@@ -21,25 +21,27 @@ package final class SSHServerProcess: Sendable {
     package let port: UInt16
     /// The server's keys, the user's keys, and other files of a test.
     package let folder: URL
-    /// The user who may log in: the user who runs the tests.
+    /// The user who can log in, which is the user who runs the tests.
     package let user: String
     private let process: Locked<GuardedProcess>
     private let preload: URL?
 
-    /// The key types that both sides support.
+    /// The key types that OpenSSH and libssh2 support.
     package enum KeyType: String, CaseIterable, Sendable {
         case ed25519
         case ecdsa
         case rsa
     }
 
-    /// Starts a server, and returns when it listens. Stop it at the end of the test; that also keeps it alive until then.
+    /// Starts a server, and returns once it accepts connections. Call ``stop()`` at the end of the test; the call also keeps this object alive until
+    /// then.
     ///
     /// - Parameters:
     ///   - hostKeys: The types of the host keys.
-    ///   - options: Additional configuration lines (sshd_config(5)). They come first, and the first value of an option counts.
-    ///   - subsystems: Shell scripts by subsystem name, in addition to `sftp` or in place of it. They are in ``folder``, which
-    ///     they know as `$folder`.
+    ///   - options: Additional configuration lines (sshd_config(5)). They override the default lines, because the first value of an option
+    ///     counts.
+    ///   - subsystems: Shell scripts by subsystem name, which are added to `sftp` or replace it. In a script, `$folder` is the path of
+    ///     ``folder``.
     ///   - knowsPasswords: Whether ``PasswordLibrary`` checks passwords. Requires a C compiler.
     package static func start(
         hostKeys: [KeyType] = [.ed25519], options: [String] = [], subsystems: [String: String] = [:], knowsPasswords: Bool = false
@@ -52,7 +54,7 @@ package final class SSHServerProcess: Sendable {
         self.folder = folder
         user = NSUserName()
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        // The folder of the processes without privileges of a server that runs as root (sshd(8), FILES).
+        // If the server runs as root, its unprivileged processes need this folder (sshd(8), FILES).
         if getuid() == 0 { try? FileManager.default.createDirectory(atPath: "/run/sshd", withIntermediateDirectories: true) }
         for type in hostKeys { try Self.makeKey(at: folder.appending(path: "host_\(type.rawValue)"), type: type) }
         try Self.makeKey(at: folder.appending(path: "user"), type: .ed25519)
@@ -62,11 +64,12 @@ package final class SSHServerProcess: Sendable {
         for (name, script) in subsystems {
             let file = folder.appending(path: "subsystem_\(name)")
             try Data("folder='\(folder.path)'\n\(script)\n".utf8).write(to: file)
-            // A shell reads the script, because a file can't be executed while another process has inherited a descriptor that is open for
-            // writing. Not every shell replaces itself with the last command, and scripts consider their parent the SSH server.
+            // A shell reads the script. Executing the file directly would fail while another process has inherited a descriptor that is open for
+            // writing to the file. `exec` is required because scripts expect the SSH server to be their parent, and not every shell replaces itself
+            // with the last command.
             programs[name] = "exec /bin/sh \(file.path)"
         }
-        // Another process may take the free port before the server does. Then the next attempt uses another one.
+        // Another process may start to use the free port before the server does. The next iteration then tries another port.
         for _ in 0..<20 {
             let port = try Loopback.freePort()
             let lines =
@@ -93,19 +96,21 @@ package final class SSHServerProcess: Sendable {
         try? FileManager.default.removeItem(at: folder)
     }
 
-    /// The private key that is authorized.
+    /// The path of the user's private key, which is authorized to log in.
     package var userKey: String { folder.appending(path: "user").path }
 
-    /// The log of the server, for a failing test.
+    /// The server's log.
     package var log: String { (try? String(contentsOf: folder.appending(path: "log"), encoding: .utf8)) ?? "" }
 
-    /// The server's public host key as `type base64`.
+    /// Returns the server's public host key in the format `type base64`.
     package func hostKey(_ type: KeyType = .ed25519) throws -> String {
         let text = try String(contentsOf: folder.appending(path: "host_\(type.rawValue).pub"), encoding: .utf8)
         return text.split(separator: " ").prefix(2).joined(separator: " ")
     }
 
-    /// A known hosts file with the server's keys of these types, for the server's port or another one.
+    /// Creates a known hosts file with the server's keys of the given types, and returns its path.
+    ///
+    /// - Parameter port: The port of a relay, or nil for the server's port.
     package func knownHosts(_ types: [KeyType] = [.ed25519], port: UInt16? = nil) throws -> String {
         let file = folder.appending(path: "known_hosts_\(UUID().uuidString)")
         let lines = try types.map { "[127.0.0.1]:\(port ?? self.port) \(try hostKey($0))\n" }
@@ -119,12 +124,13 @@ package final class SSHServerProcess: Sendable {
         try (Data(contentsOf: file) + Data(contentsOf: URL(filePath: publicKeyFile))).write(to: file)
     }
 
-    /// Kills the server, soon after this returns. Existing connections continue, because they have their own processes.
+    /// Kills the server. It may end shortly after this method returns. Existing connections continue, because they have their own
+    /// processes.
     package func stop() {
         process.withLock { $0.stop() }
     }
 
-    /// Kills the processes that serve connections and have this name, such as `sftp-server`. Blocks.
+    /// Kills the processes with the given name, such as `sftp-server`, that serve connections. Blocks.
     ///
     /// - Returns: The number of killed processes.
     package func kill(named name: String) -> Int { process.withLock { $0 }.kill(named: name) }
@@ -140,24 +146,24 @@ package final class SSHServerProcess: Sendable {
         let (folder, preload, port) = (folder, preload, port)
         let process = try await Self.runBlocking {
             for _ in 0..<1_000 {
-                // Another connection may temporarily use that port as its own.
+                // A connection of another process may temporarily use this port as its local port.
                 let process = try Self.start(
                     folder.appending(path: "sshd_config"), log: folder.appending(path: "log"), preload: preload, port: port)
                 if let process { return process }
             }
-            throw DidNotStart(description: "sshd does not get port \(port) again.")
+            throw DidNotStart(description: "sshd can't listen on port \(port) again, because another process uses it.")
         }
         self.process.withLock { $0 = process }
     }
 
-    /// Creates a key pair. `path` is the private key, `path` with `.pub` the public one. Blocks.
+    /// Creates a key pair. The private key is at `path`, and the public key is at `path` with the suffix `.pub`. Blocks.
     package static func makeKey(at path: URL, type: KeyType, passphrase: String = "", options: [String] = []) throws {
         try run(
             "/usr/bin/ssh-keygen",
             ["-q", "-t", type.rawValue, "-N", passphrase, "-C", "test", "-f", path.path] + options + (type == .rsa ? ["-b", "2048"] : []))
     }
 
-    /// Runs a program to its end. Blocks.
+    /// Runs a program until it exits. Throws if its exit status is not 0. Blocks.
     @discardableResult package static func run(_ program: String, _ arguments: [String], environment: [String: String] = [:]) throws
         -> Int32
     {

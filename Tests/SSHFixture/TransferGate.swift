@@ -1,34 +1,34 @@
 package import Foundation
 import Locking
 
-/// Holds up a transfer through a relay at a given position, so that a test can act in the middle of it on a machine of any speed.
+/// Holds up a transfer through a relay at a given position, so that a test can act during the transfer, regardless of the machine's speed.
 package final class TransferGate: Sendable {
-    /// Yields when bytes are held up.
+    /// Yields when the gate holds up bytes.
     package let holds: AsyncStream<Void>
     private let hold: AsyncStream<Void>.Continuation
     private let isPassable: @Sendable () -> Bool
     private let isOpen = Locked(false)
     private let counts = Locked<[RawServer.Direction: Int64]>([:])
 
-    /// - Parameter isPassable: Whether the current bytes may pass.
+    /// - Parameter isPassable: Returns whether the current bytes may pass.
     package init(while isPassable: @escaping @Sendable () -> Bool) {
         self.isPassable = isPassable
         (holds, hold) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// Passes all bytes until a part file in a folder has this size.
+    /// Creates a gate that passes all bytes until a part file in a folder has the given size.
     package convenience init(of folder: URL, at limit: Int64) {
         self.init { Self.partSize(in: folder) ?? -1 < limit }
     }
 
-    /// The size of the part file in a folder in bytes, or nil without a part file.
+    /// Returns the size in bytes of the part file in a folder, or nil if there is no part file.
     package static func partSize(in folder: URL) -> Int64? {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
         let parts = names.filter { $0.hasSuffix(".part") }.map { folder.appending(path: $0).path }
         return parts.compactMap { (try? FileManager.default.attributesOfItem(atPath: $0))?[.size] as? Int64 }.max()
     }
 
-    /// The `passes` of ``RawServer/relay(to:limit:clientLimit:bufferSize:greets:hears:passes:)``.
+    /// Can be passed as the argument `passes` of ``RawServer/relay(to:limit:clientLimit:bufferSize:greets:hears:passes:)``.
     package func passes(_ direction: RawServer.Direction, _ count: Int) -> Bool {
         counts.withLock { $0[direction, default: 0] += Int64(count) }
         if isOpen.withLock({ $0 }) || isPassable() { return true }
@@ -36,9 +36,9 @@ package final class TransferGate: Sendable {
         return false
     }
 
-    /// Passes all bytes of connections that were not held up before.
+    /// Opens the gate, which then passes all bytes. A connection whose bytes it has held up stays blocked in the same direction.
     package func open() { isOpen.withLock { $0 = true } }
 
-    /// The number of bytes in a direction since the previous call.
+    /// Returns the number of bytes that arrived in a direction since the previous call.
     package func takeCount(_ direction: RawServer.Direction) -> Int64 { counts.withLock { $0.removeValue(forKey: direction) ?? 0 } }
 }

@@ -1,6 +1,6 @@
 package import TransferCore
 
-/// Secrets by the name of their environment variable.
+/// A credential provider with fixed secrets, by the names of environment variables.
 package struct FixedCredentials: CredentialProvider {
     package var secrets: [String: String]
 
@@ -8,7 +8,7 @@ package struct FixedCredentials: CredentialProvider {
         self.secrets = secrets
     }
 
-    /// Returns the secret with this variable name. The environment need not contain the variable.
+    /// Returns the secret for the variable that the reference names. The process's environment is not used.
     package func secret(for reference: CredentialReference) async throws -> Secret {
         guard case .environment(let name) = reference.source, let value = secrets[name] else {
             throw TransferError(.credentials, .credentialsUnavailable, "There is no such secret.")

@@ -1,17 +1,17 @@
-/// A request as it arrived at a ``ScriptedServer``.
+/// A request that a ``ScriptedServer`` received.
 package struct ReceivedRequest: Sendable {
     /// The method.
     package let method: String
     /// The path and query.
     package let path: String
-    /// Header values by name in lower case.
+    /// The header values, by lowercase name.
     package let headers: [String: String]
-    /// The body bytes that the script has read. Empty when the script is called.
+    /// The bytes of the body that the script's steps have read. Empty when the script is called.
     package var body: [UInt8] = []
 
-    /// The trailer fields after a chunked body that was read to its end, by name in lower case.
+    /// The trailer fields, by lowercase name. Available after a chunked body was read to its end.
     package var trailers: [String: String] = [:]
-    /// The number of the connection on the server, from 1.
+    /// The number of the connection, counted from 1.
     package var connection = 0
     /// The client's IP address.
     package var peer = ""
@@ -38,6 +38,6 @@ package struct ReceivedRequest: Sendable {
     /// Whether the body is chunked.
     package var isChunked: Bool { headers["transfer-encoding"] == "chunked" }
 
-    /// The announced length of the body.
+    /// The value of `Content-Length`, or 0 if it is missing.
     package var contentLength: Int { headers["content-length"].flatMap { Int($0) } ?? 0 }
 }

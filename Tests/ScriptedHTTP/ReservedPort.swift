@@ -4,15 +4,15 @@
     import Darwin
 #endif
 
-/// A port of the loopback interface that no other socket gets while this object exists, except a server that asks for this number with
-/// SO_REUSEADDR. It refuses connections until such a server listens, and again after that server ends: a test can kill a server and
-/// restart it on the same port (socket(7), SO_REUSEADDR).
+/// A port of the loopback interface that stays reserved while this object exists. Only a server that requests this port number with
+/// SO_REUSEADDR (socket(7)) can use it. While no such server listens, the port refuses connections. A test can therefore kill a server and
+/// restart it on the same port.
 package final class ReservedPort: Sendable {
     /// The port.
     package let port: UInt16
     private let socket: CInt
 
-    /// Takes a free port without listening on it.
+    /// Reserves a free port without listening on it.
     package init() throws {
         struct CannotBind: Error {}
         #if canImport(Glibc)

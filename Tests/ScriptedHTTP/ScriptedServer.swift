@@ -9,11 +9,11 @@ import TransportSupport
     import Darwin
 #endif
 
-/// A server for tests that handles each request by a script, correctly or not. Listens on a free port of the loopback interface.
+/// An HTTP server for tests. A script determines its responses, which may be invalid. The server listens on a free port of the loopback interface.
 ///
-/// Sends bytes over POSIX sockets, with one thread for each connection, so that no library prevents an invalid response.
+/// The server uses POSIX sockets and one thread per connection, because an HTTP library would prevent invalid responses.
 package final class ScriptedServer: Sendable {
-    /// Returns the steps for a request. The number counts all requests to the server from 0.
+    /// Returns the steps for a request. `number` is the number of the request among all requests to this server, counted from 0.
     package typealias Script = @Sendable (_ request: ReceivedRequest, _ number: Int) -> [ServerStep]
 
     private struct State {
@@ -28,22 +28,24 @@ package final class ScriptedServer: Sendable {
     package let port: UInt16
     private let listener: CInt
     private let script: Script
-    private let cutsHead: @Sendable (_ number: Int) -> Int?
+    private let headLimit: @Sendable (_ number: Int) -> Int?
     private let state = Locked(State())
 
     /// Starts a server.
     ///
-    /// - Parameter cutsHead: Returns the number of bytes of a request's head after which the connection is closed, by the number of the
-    ///   request, or nil for no cut. Called when a connection is ready for a request, which must be the only such connection.
-    package init(cutsHead: @escaping @Sendable (_ number: Int) -> Int? = { _ in nil }, _ script: @escaping Script) throws {
+    /// - Parameters:
+    ///   - headLimit: Returns the number of bytes of a request's head after which the server closes the connection, or nil to keep it open.
+    ///     Called with the number of the next request when a connection is ready for it. No other connection may be ready at the same time.
+    ///   - script: Returns the steps for a request.
+    package init(headLimit: @escaping @Sendable (_ number: Int) -> Int? = { _ in nil }, _ script: @escaping Script) throws {
         self.script = script
-        self.cutsHead = cutsHead
+        self.headLimit = headLimit
         (listener, port) = try listenOnLoopback()
         let server = self
         try startThread { server.acceptConnections() }
     }
 
-    /// Starts a server with a list of responses. After the last one, it stays silent.
+    /// Starts a server with the steps for its first requests. The server does not respond to later requests.
     package convenience init(answers: [[ServerStep]]) throws {
         try self.init { _, number in number < answers.count ? answers[number] : [.silence] }
     }
@@ -51,7 +53,7 @@ package final class ScriptedServer: Sendable {
     /// The URL of a path on this server.
     package func url(_ path: String = "/files/") -> String { "http://127.0.0.1:\(port)\(path)" }
 
-    /// All requests so far, in the order of their heads.
+    /// All requests so far, in the order in which their heads arrived.
     package var requests: [ReceivedRequest] { state.withLock { $0.requests } }
 
     /// The number of accepted connections.
@@ -59,11 +61,11 @@ package final class ScriptedServer: Sendable {
 
     /// Closes all connections. Call this at the end of each test.
     package func stop() {
-        // Descriptors are closed and shut down only under the lock, because another server may get the number of a closed one.
+        // Descriptors are closed and shut down only under the lock, because another server may reuse the number of a closed descriptor.
         state.withLock { state in
             state.isStopped = true
-            // Wakes the waiting threads, which close their own descriptors. The listener is first, so that the client of a closed
-            // connection can't open another one.
+            // Wakes the waiting threads, which close their own descriptors. The listener comes first, so that a client whose connection is
+            // closed can't open another one.
             if state.isListening { shutdown(listener, CInt(SHUT_RDWR)) }
             for connection in state.connections { shutdown(connection, CInt(SHUT_RDWR)) }
         }
@@ -98,15 +100,18 @@ package final class ScriptedServer: Sendable {
         }
     }
 
-    private func isCut(_ stream: SocketStream) -> Bool {
-        guard let count = cutsHead(state.withLock { $0.requests.count }) else { return false }
+    /// Reads the start of the next request's head if the head is limited.
+    ///
+    /// - Returns: Whether the head is limited, so the connection must be closed.
+    private func readLimitedHead(_ stream: SocketStream) -> Bool {
+        guard let count = headLimit(state.withLock { $0.requests.count }) else { return false }
         _ = stream.read(count)
         return true
     }
 
     private func serve(_ connection: CInt, _ connectionNumber: Int) {
         let stream = SocketStream(connection)
-        while !isCut(stream), let head = stream.readHead(), var request = ReceivedRequest(head) {
+        while !readLimitedHead(stream), let head = stream.readHead(), var request = ReceivedRequest(head) {
             request.connection = connectionNumber
             request.peer = stream.peerAddress
             let number = state.withLock { state in

@@ -1,16 +1,16 @@
-/// A step of a ``ScriptedServer`` for a request.
+/// A step that a ``ScriptedServer`` performs for a request.
 package enum ServerStep: Sendable {
-    /// Reads this many bytes of the body, or all of it.
+    /// Reads a number of bytes of the body; nil for the rest of the body.
     case read(Int?)
-    /// Reads and discards this many bytes of the encoded body, including its chunk framing.
+    /// Reads and discards a number of bytes of the encoded body, including its chunk framing.
     case skip(Int)
-    /// Reads the rest of the body, and sends a response with these headers and `Content-Length`.
+    /// Reads the rest of the body, and sends a response with a status, headers and a body. Adds `Content-Length`.
     case answer(Int, [String: String] = [:], body: String = "")
-    /// Sends these bytes and nothing else.
+    /// Sends a text unchanged, and nothing else.
     case raw(String)
     /// Waits until the client closes the connection or the server is stopped.
     case silence
-    /// Closes the connection normally, after the sent bytes have arrived.
+    /// Closes the connection normally. The bytes that were sent before still arrive.
     case close
     /// Resets the connection.
     case reset
@@ -27,7 +27,7 @@ package enum ServerStep: Sendable {
 struct StepPlayer {
     let stream: SocketStream
     let request: ReceivedRequest
-    /// Called with the whole body that was read, before any response.
+    /// Called with the part of the body that was read so far, before any response is sent.
     let recordBody: (_ body: [UInt8], _ trailers: [String: String]) -> Void
     private var body: [UInt8] = []
     private var isBodyComplete: Bool
@@ -83,7 +83,7 @@ struct StepPlayer {
         }
     }
 
-    /// Reads chunks until this many more bytes are available, or all bytes and the trailers.
+    /// Reads chunks until `count` more bytes are available. If `count` is nil, reads the rest of the body and the trailers.
     private mutating func readChunks(atLeast count: Int?) -> Bool {
         let wanted = count.map { body.count + $0 }
         while !isBodyComplete, wanted.map({ body.count < $0 }) ?? true {

@@ -4,7 +4,7 @@
     import Darwin
 #endif
 
-/// Blocking reads and writes on a connected socket. Used by one thread.
+/// Blocking reads and writes on a connected socket. Only one thread may use it.
 final class SocketStream {
     private let socket: CInt
     private var buffered: [UInt8] = []
@@ -24,7 +24,7 @@ final class SocketStream {
         return unsafe withUnsafeBytes(of: address.sin_addr) { unsafe $0.map { "\($0)" }.joined(separator: ".") }
     }
 
-    /// Reads up to the empty line that ends a head. Returns nil at the end of the stream.
+    /// Reads a message head, up to the empty line that ends it. Returns nil at the end of the stream.
     func readHead() -> [UInt8]? {
         let end: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A]
         while true {
@@ -36,14 +36,14 @@ final class SocketStream {
         }
     }
 
-    /// Reads this many bytes, or fewer at the end of the stream.
+    /// Reads `count` bytes, or fewer at the end of the stream.
     func read(_ count: Int) -> [UInt8] {
         while buffered.count < count, receive() {}
         defer { buffered.removeFirst(min(count, buffered.count)) }
         return Array(buffered.prefix(count))
     }
 
-    /// Reads and discards this many bytes.
+    /// Reads and discards `count` bytes.
     ///
     /// - Returns: Whether there were enough bytes.
     func skip(_ count: Int) -> Bool {
@@ -58,7 +58,8 @@ final class SocketStream {
         return true
     }
 
-    /// Reads one chunk of a chunked body (RFC 9112, section 7.1). Returns no bytes for the last chunk, and nil for a cut or invalid one.
+    /// Reads one chunk of a chunked body (RFC 9112, section 7.1). Returns no bytes for the last chunk, and nil for an incomplete or invalid
+    /// chunk.
     func readChunk() -> [UInt8]? {
         guard let line = readLine(), let size = Int(line.prefix { $0 != ";" }, radix: 16), size >= 0 else { return nil }
         guard size > 0 else { return [] }
@@ -91,7 +92,7 @@ final class SocketStream {
         while receive() { buffered.removeAll() }
     }
 
-    /// The following close resets the connection instead of ending it normally (socket(7), SO_LINGER).
+    /// Configures the socket so that closing it resets the connection instead of ending it normally (socket(7), SO_LINGER).
     func reset() {
         var option = linger(l_onoff: 1, l_linger: 0)
         unsafe setsockopt(socket, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))

@@ -1,4 +1,4 @@
-/// Random numbers that are the same for the same seed (SplitMix64, by Steele, Lea and Flood).
+/// A random number generator that returns the same numbers for the same seed (SplitMix64, by Steele, Lea and Flood).
 package struct SplitMix: RandomNumberGenerator {
     private var state: UInt64
 

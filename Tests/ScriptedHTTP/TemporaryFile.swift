@@ -7,12 +7,12 @@ package import TransferCore
     import Darwin
 #endif
 
-/// A file for one test, removed with this object.
+/// A temporary file for one test. It is removed with this object.
 package final class TemporaryFile: Sendable {
     /// The path of the file.
     package let path: FilePath
 
-    /// Creates a file whose bytes depend on their position, so that shifted or mixed content is visible.
+    /// Creates a file whose bytes depend on their position, so that tests detect shifted or mixed content.
     package init(size: Int) throws {
         path = FilePath("\(getTemporaryFolder())/transferkit-test-\(getpid())-\(UInt64.random(in: 0 ... .max))")
         try write(Self.content(size: size))
@@ -26,7 +26,7 @@ package final class TemporaryFile: Sendable {
     package static func content(size: Int) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(size + 256)
-        // In blocks, because tests are built without optimization: byte by byte, large content takes seconds.
+        // Appends blocks, because tests are built without optimization, and appending single bytes would take seconds for large content.
         for row in 0..<(size + 255) / 256 { bytes += rows[(row ^ (row >> 8)) & 0xFF] }
         return Array(bytes.prefix(size))
     }

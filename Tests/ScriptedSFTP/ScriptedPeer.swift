@@ -4,25 +4,25 @@ package import Logging
 package import TransferCore
 package import TransportSFTP
 
-/// A server with scripted responses, on its own dispatch queue.
+/// An SFTP server in this process with scripted responses. It runs on its own dispatch queue.
 package final class ScriptedPeer: SFTPLink {
-    /// A request as it arrived.
+    /// A request in the form in which it arrived.
     package struct Question: Sendable {
         /// The type, or nil for an unknown type.
         package var type: PacketType?
-        /// The ID of the request, which the response repeats.
+        /// The ID of the request, which the response must repeat.
         package var id: UInt32
         /// The bytes after the ID.
         package var body: [UInt8]
 
-        /// The offset and the length of a read request, whose handle has four bytes.
+        /// The offset and the length of a read request. Its handle must have four bytes.
         package var range: (offset: Int, count: Int) {
             let numbers = (0..<3).map { index in body.dropFirst(8 + 4 * index).prefix(4).reduce(0) { $0 << 8 | Int($1) } }
             return (numbers[0] << 32 | numbers[1], numbers[2])
         }
     }
 
-    /// Returns the response packets, which ``packet(_:_:)`` creates.
+    /// Returns the packets that respond to a request. Create them with ``packet(_:_:)``.
     package typealias Script = @Sendable (Question) -> [[UInt8]]
 
     package let client: SFTPClient
@@ -35,7 +35,7 @@ package final class ScriptedPeer: SFTPLink {
     private let arrived = Locked<[UInt8]>([])
     private let gaveUp: Locked<TransferError?>
 
-    /// - Parameter greeting: The first packet, or nil for version 3 without extensions.
+    /// - Parameter greeting: The server's first packet, or nil for protocol version 3 without extensions.
     package init(greeting: [UInt8]? = nil, _ script: @escaping Script) {
         let bell = Locked<@Sendable () -> Void>({})
         let error = Locked<TransferError?>(nil)
@@ -47,15 +47,15 @@ package final class ScriptedPeer: SFTPLink {
         ring()
     }
 
-    /// All requests except the first packet.
-    package var asked: [Question] { questions.withLock { $0 } }
+    /// All requests except the client's first packet (`SSH_FXP_INIT`).
+    package var requests: [Question] { questions.withLock { $0 } }
 
-    /// The error that made the client unusable. It is set after waiting requests have failed, so read it once this peer is closed.
+    /// The error that made the client unusable. The client sets it only after it has failed all waiting requests, so close this peer first.
     package var fault: TransferError? { gaveUp.withLock { $0 } }
 
     package func close() async {
         client.end(nil)
-        // All earlier work of the dispatch queue is complete.
+        // Waits until all earlier work of the dispatch queue is complete.
         await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
     }
 
@@ -64,12 +64,12 @@ package final class ScriptedPeer: SFTPLink {
             while true {
                 let bytes = client.bytesToSend()
                 guard !bytes.isEmpty else { return }
-                for answer in take(bytes) { unsafe answer.withUnsafeBytes { unsafe client.receive($0) } }
+                for answer in process(bytes) { unsafe answer.withUnsafeBytes { unsafe client.receive($0) } }
             }
         }
     }
 
-    private func take(_ bytes: [UInt8]) -> [[UInt8]] {
+    private func process(_ bytes: [UInt8]) -> [[UInt8]] {
         arrived.withLock { $0 += bytes }
         var answers: [[UInt8]] = []
         while let packet = nextPacket() {
@@ -114,7 +114,7 @@ package final class ScriptedPeer: SFTPLink {
         packet(.data, number(Int(id)), number(bytes.count), Array(bytes))
     }
 
-    /// The attributes of a regular file.
+    /// Returns a response with the attributes of a regular file.
     ///
     /// - Parameter seconds: The modification time in seconds since 1970, or nil if the server does not report it.
     package static func attributes(_ id: UInt32, size: UInt64, modified seconds: Int? = nil) -> [UInt8] {
@@ -125,7 +125,7 @@ package final class ScriptedPeer: SFTPLink {
     }
 }
 
-/// Connects to one scripted server.
+/// Returns the same scripted server for every connection.
 package struct PeerConnector: SFTPConnector {
     private let peer: ScriptedPeer
 

@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test func `an idle connection does not block others`() async throws {
+    @Test func `an idle connection does not block other connections`() async throws {
         try await withServer { _, url in
             let idle = try RawConnection(to: url)
             let begun = try RawConnection(to: url)

@@ -4,7 +4,7 @@ import TUSLoopback
 import Testing
 
 @Suite struct ChecksumTests {
-    /// The checksums of `hello world` by all algorithms.
+    /// The checksums of `hello world` with all supported algorithms.
     private static let checksums = [
         "sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=", "sha256 uU0nuZNNPgilLlLX2n2r+sSE7+N6U4DukIj3rOLvzek=", "md5 XrY7u+Ae7tCTyyK7j1rNww==",
     ]
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func `discards content cut before its checksum`() async throws {
+    @Test func `discards the content of an interrupted request with a checksum`() async throws {
         try await withServer { server, url in
             let path = try RawConnection(to: url).createUpload(length: 11)
             let cut = try RawConnection(to: url)
@@ -66,7 +66,7 @@ import Testing
             let url = try await first.start()
             let path = try await onThread { try RawConnection(to: url).createUpload(length: 11) }
             await first.stop()
-            // The state of the files after the server was killed during such a request.
+            // Creates the files that remain if the server is killed during a request with a checksum.
             let id = path.split(separator: "/").last.map(String.init) ?? ""
             let record = URL(filePath: folder.appending("\(id).json").string)
             var object = try #require(try JSONSerialization.jsonObject(with: Data(contentsOf: record)) as? [String: Any])

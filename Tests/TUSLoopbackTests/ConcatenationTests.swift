@@ -19,7 +19,7 @@ import Testing
         try #require(URL(string: answer.headers["location"] ?? "")).path
     }
 
-    @Test(arguments: [false, true]) func `concatenates parts in the given order`(areAbsolute: Bool) async throws {
+    @Test(arguments: [false, true]) func `concatenates partial uploads in the given order`(areAbsolute: Bool) async throws {
         try await withServer { server, url in
             let connection = try RawConnection(to: url)
             let content = bytes(300_000)
@@ -36,13 +36,13 @@ import Testing
             #expect(head.headers["upload-length"] == "300000")
             #expect(head.headers["upload-concat"] == "final;" + named.joined(separator: " "))
             #expect(try connection.patch(path(answer), at: 300_000, Data()).status == 403)
-            // The final upload no longer needs its parts.
+            // The final upload no longer needs its partial uploads.
             for part in parts { #expect(try connection.request("DELETE", part).status == 204) }
             #expect(try server.contents(named: "a") == [content])
         }
     }
 
-    @Test func `concatenates parts that complete later`() async throws {
+    @Test func `concatenates partial uploads that complete later`() async throws {
         try await withServer { server, url in
             let connection = try RawConnection(to: url)
             let content = bytes(10)
@@ -55,13 +55,13 @@ import Testing
             #expect(try connection.patch(parts[1], at: 0, content.dropFirst(4)).status == 204)
             #expect(try connection.request("HEAD", final).headers["upload-offset"] == nil)
             #expect(try connection.patch(parts[0], at: 0, content.prefix(4)).status == 204)
-            // Without another request.
+            // The concatenation needs no further request.
             #expect(try server.contents(named: "a") == [content])
             #expect(try connection.offset(final) == 10)
         }
     }
 
-    @Test func `rejects invalid parts`() async throws {
+    @Test func `rejects invalid partial uploads`() async throws {
         var options = LoopbackOptions(maximumSize: 5)
         options.extensions.remove(.concatenationUnfinished)
         try await withServer(options) { _, url in
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test func `concatenates complete parts after a restart`() async throws {
+    @Test func `concatenates partial uploads that complete after a restart`() async throws {
         try await withFolder { folder in
             let first = TUSLoopbackServer(folder: folder)
             let url = try await first.start()

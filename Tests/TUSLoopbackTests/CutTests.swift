@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test func `keeps the offset over a restart`() async throws {
+    @Test func `keeps the offset after a restart`() async throws {
         try await withFolder { folder in
             let content = bytes(100_000)
             let first = TUSLoopbackServer(folder: folder)
@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test(arguments: ["PATCH", "POST"])
-    func `stopping cuts requests without a response`(method: String) async throws {
+    func `stopping the server ends requests without sending a response`(method: String) async throws {
         try await withFolder { folder in
             let server = TUSLoopbackServer(folder: folder)
             let url = try await server.start()
@@ -80,9 +80,9 @@ import Testing
                 defer { begun.finish() }
                 let connection = try RawConnection(to: url)
                 let path = method == "POST" ? "/files/" : try connection.createUpload(length: 1000)
-                let place = method == "POST" ? ["Upload-Length": "1000"] : ["Upload-Offset": "0"]
+                let position = method == "POST" ? ["Upload-Length": "1000"] : ["Upload-Offset": "0"]
                 let body = ["Content-Type": offsetStream, "Content-Length": "1000", "Expect": "100-continue"]
-                try connection.sendHead(method, path, body.merging(place) { $1 })
+                try connection.sendHead(method, path, body.merging(position) { $1 })
                 // The server sends 100 (Continue) when it starts to read the body.
                 #expect(try connection.answer().status == 100)
                 try connection.send(bytes(1))

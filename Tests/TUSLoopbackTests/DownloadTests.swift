@@ -21,7 +21,7 @@ import Testing
             #expect(server.statistics.bytesSent == 11)
             let request = try #require(server.statistics.uploads.first?.requests.last)
             #expect((request.method, request.offset, request.sent, request.status) == ("GET", 0, 11, 200))
-            // A HEAD request of tus is answered as usual.
+            // A HEAD request that names a tus version gets a tus response.
             let head = try RawConnection(to: url).request("HEAD", path)
             #expect(head.headers["upload-offset"] == "11")
             #expect(head.headers["content-length"] == "0")
@@ -38,13 +38,13 @@ import Testing
     ]
 
     @Test(arguments: ranges)
-    func `serves valid ranges`(range: String, status: Int, body: String?, place: String?) async throws {
+    func `serves valid ranges and ignores malformed ranges`(range: String, status: Int, body: String?, contentRange: String?) async throws {
         try await withServer { _, url in
             let path = try upload("hello world", to: url)
             let answer = try RawConnection(to: url).request("GET", path, ["Range": range])
             #expect(answer.status == status)
             if let body { #expect(answer.body == body) }
-            #expect(answer.headers["content-range"] == place)
+            #expect(answer.headers["content-range"] == contentRange)
         }
     }
 
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func `a download of an incomplete upload does not interrupt it`() async throws {
+    @Test func `a download request does not interrupt an incomplete upload`() async throws {
         try await withServer { _, url in
             let patching = try RawConnection(to: url)
             let path = try patching.createUpload(length: 3)
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [0, 1, 300_000]) func `cuts a download after the given bytes`(count: Int) async throws {
+    @Test(arguments: [0, 1, 300_000]) func `cuts a download after the given number of bytes`(count: Int) async throws {
         try await withServer { server, url in
             let content = String(repeating: "0123456789", count: 100_000)
             let path = try upload(content, to: url)

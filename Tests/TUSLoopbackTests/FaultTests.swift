@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct FaultTests {
     @Test(arguments: [0, 1, 70_000, 100_000])
-    func `a cut keeps exactly the given number of bytes`(count: Int) async throws {
+    func `a cut upload keeps exactly the given number of bytes`(count: Int) async throws {
         try await withServer { server, url in
             server.inject(.cut(afterBodyBytes: Int64(count)))
             let content = bytes(100_000)
@@ -34,13 +34,13 @@ import Testing
         }
     }
 
-    @Test func `a held upload accepts no bytes until it is released`() async throws {
+    @Test func `a stopped upload accepts no bytes until the server lets it continue`() async throws {
         try await withServer { server, url in
             server.stopContent(at: 500)
             let path = try RawConnection(to: url).createUpload(length: 1000)
-            let held = try RawConnection(to: url)
-            try held.startPatch(path, at: 0, announcing: 1000, bytes(1000))
-            // Another request interrupts the held one.
+            let stopped = try RawConnection(to: url)
+            try stopped.startPatch(path, at: 0, announcing: 1000, bytes(1000))
+            // Another request interrupts the stopped request.
             #expect(try RawConnection(to: url).offset(path) == 500)
             server.stopContent(at: nil)
             #expect(try RawConnection(to: url).patch(path, at: 500, bytes(500)).status == 204)

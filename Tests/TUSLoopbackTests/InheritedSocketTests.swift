@@ -8,22 +8,22 @@ import Testing
     import Darwin
 #endif
 
-/// A child process has copies of all sockets that the server had when it started. In these tests the copies stay in the same process, which has the
-/// same effect on a socket.
+/// A child process inherits copies of all sockets that are open when the child starts. In these tests, the copies stay in the same process, which has
+/// the same effect on a socket.
 @Suite struct InheritedSocketTests {
     @Test func `closes connections despite copies of the socket`() async throws {
         try await withServer { server, url in
-            let (cut, left) = try (RawConnection(to: url), RawConnection(to: url))
+            let (cut, other) = try (RawConnection(to: url), RawConnection(to: url))
             let path = try cut.createUpload(length: 1000)
-            _ = try left.offset(path)
+            _ = try other.offset(path)
             let copies = copySockets(of: url)
             defer { copies.forEach { _ = close($0) } }
             #expect(copies.count >= 3)
             server.inject(.cut(afterBodyBytes: 10))
             try cut.startPatch(path, at: 0, announcing: 20, bytes(10))
             #expect(cut.isAtEnd())
-            left.endSending()
-            #expect(left.isAtEnd())
+            other.endSending()
+            #expect(other.isAtEnd())
         }
     }
 

@@ -108,7 +108,7 @@ import TransferCore
         }
     }
 
-    @Test func `keeps the expiry over a restart`() async throws {
+    @Test func `keeps the expiry date after a restart`() async throws {
         try await withFolder { folder in
             let time = Locked(Self.start)
             let options = LoopbackOptions(lifetime: .seconds(60))

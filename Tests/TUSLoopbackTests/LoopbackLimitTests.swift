@@ -2,9 +2,9 @@ import Foundation
 import TUSLoopback
 import Testing
 
-/// Requests that no valid client sends.
+/// Requests that no correct client sends.
 @Suite struct LoopbackLimitTests {
-    @Test func `rejects parts larger together than any file`() async throws {
+    @Test func `rejects partial uploads whose total size exceeds the maximum size of a file`() async throws {
         try await withServer { _, url in
             let connection = try RawConnection(to: url)
             let headers = ["Upload-Length": "\(Int64.max)", "Upload-Concat": "partial"]

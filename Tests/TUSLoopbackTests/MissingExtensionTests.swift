@@ -2,7 +2,7 @@ import Foundation
 import TUSLoopback
 import Testing
 
-/// The behavior without extensions. See also the tests of each extension.
+/// The behavior of a server without extensions. The tests of each extension contain further cases.
 @Suite struct MissingExtensionTests {
     @Test func `all optional extensions can be disabled`() async throws {
         try await withServer(LoopbackOptions(extensions: [])) { _, url in
@@ -11,7 +11,7 @@ import Testing
         }
     }
 
-    @Test func `disables extensions that require a disabled one`() async throws {
+    @Test func `disabling an extension also disables the extensions that require it`() async throws {
         try await withServer(LoopbackOptions(extensions: [.checksumTrailer, .concatenationUnfinished])) { _, url in
             let answer = try RawConnection(to: url).request("OPTIONS", "/files/", version: nil)
             #expect(answer.headers["tus-extension"] == "creation")
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func `does not delete uploads`() async throws {
+    @Test func `rejects a DELETE request`() async throws {
         try await withServer(LoopbackOptions(extensions: [])) { _, url in
             let connection = try RawConnection(to: url)
             let path = try connection.createUpload(length: 5)

@@ -4,7 +4,7 @@ import TUSLoopback
 import Testing
 
 @Suite struct ProtocolTests {
-    @Test func `OPTIONS lists features without a version`() async throws {
+    @Test func `OPTIONS lists features even if the request names no version`() async throws {
         try await withServer(LoopbackOptions(maximumSize: 5000)) { _, url in
             let answer = try RawConnection(to: url).request("OPTIONS", "/files/", version: nil)
             #expect(answer.status == 204)
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [nil, "0.2.2"]) func `rejects other versions in all requests`(version: String?) async throws {
+    @Test(arguments: [nil, "0.2.2"]) func `rejects requests with a missing or unsupported version`(version: String?) async throws {
         try await withServer { _, url in
             let connection = try RawConnection(to: url)
             let path = try connection.createUpload(length: 3)
@@ -99,7 +99,7 @@ import Testing
             #expect(try connection.answer().status == 100)
             try connection.send("abc")
             #expect(try connection.answer().status == 204)
-            // A client that is rejected before it sends the body need not send it.
+            // If the server rejects a request before the client sends the body, the client need not send the body.
             try connection.sendHead("PATCH", path, headers)
             #expect(try connection.answer().status == 409)
             #expect(connection.isAtEnd())

@@ -7,7 +7,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// A plain TCP client that sends arbitrary bytes and can disconnect at any byte. Blocks: see ``onThread(_:)``.
+/// A plain TCP client that sends arbitrary bytes and can disconnect at any byte. Its methods block; see ``onThread(_:)``.
 final class RawConnection {
     private var descriptor: CInt
     private let port: Int
@@ -40,7 +40,7 @@ final class RawConnection {
             }
         }
         guard result == 0 else { throw Failure(reason: "connect: \(errno)") }
-        // Only guards against hanging forever. No test depends on the value.
+        // The timeout only prevents a test from hanging forever. No test depends on its value.
         var limit = timeval(tv_sec: 60, tv_usec: 0)
         unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     }
@@ -110,14 +110,14 @@ final class RawConnection {
         return Answer(status: status, headers: headers, body: String(decoding: unread.prefix(length), as: UTF8.self))
     }
 
-    /// Reads a response whose body is incomplete.
+    /// Reads a response whose body may be incomplete, until the connection ends.
     func bytesUntilEnd() throws -> (head: [String], bodySize: Int) {
         let head = try readHead()
         while (try? fill()) != nil {}
         return (head, unread.count)
     }
 
-    /// Whether the server has closed the connection after sending everything.
+    /// Waits for the server. Returns true if the server closes the connection, and false if it sends more bytes.
     func isAtEnd() -> Bool {
         guard unread.isEmpty else { return false }
         do {
@@ -149,7 +149,7 @@ final class RawConnection {
     }
 }
 
-/// Runs blocking code on its own thread, instead of the cooperative pool that other tests use.
+/// Runs blocking code on a separate thread, instead of the cooperative pool that other tests use.
 func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
         Thread.detachNewThread { continuation.resume(with: Result(catching: body)) }

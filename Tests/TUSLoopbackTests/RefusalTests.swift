@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct RefusalTests {
     @Test(arguments: [nil, "", "-1", "+5", "1e3", "0x10", "99999999999999999999"])
-    func `a creation requires a length`(length: String?) async throws {
+    func `rejects a creation without a valid length`(length: String?) async throws {
         try await withServer { _, url in
             let headers = length.map { ["Upload-Length": $0] } ?? [:]
             let answer = try RawConnection(to: url).request("POST", "/files/", headers)
@@ -84,7 +84,7 @@ import Testing
     @Test(arguments: [
         "hello\r\n\r\n", "GET / HTTP/2\r\n\r\n", "GET / HTTP/1.1\r\n: x\r\n\r\n", "POST /files/ HTTP/1.1\r\nContent-Length: x\r\n\r\n",
     ])
-    func `invalid requests get 400`(text: String) async throws {
+    func `responds to invalid requests with 400`(text: String) async throws {
         try await withServer { _, url in
             let connection = try RawConnection(to: url)
             try connection.send(text)

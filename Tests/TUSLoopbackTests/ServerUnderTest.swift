@@ -4,7 +4,7 @@ import TUSLoopback
 
 let offsetStream = "application/offset+octet-stream"
 
-/// Runs a test with a server and its own folder, on its own thread, as the test blocks.
+/// Runs a test with a server and a temporary folder, on a separate thread, because the test blocks.
 func withServer(
     _ options: LoopbackOptions = LoopbackOptions(), _ body: @escaping @Sendable (TUSLoopbackServer, URL) throws -> Void
 ) async throws {
@@ -45,13 +45,13 @@ extension RawConnection {
         try request("PATCH", path, ["Upload-Offset": String(offset), "Content-Type": offsetStream], body: body)
     }
 
-    /// Sends a PATCH that announces more bytes than it sends.
+    /// Sends a PATCH request without reading the response. The request may announce more bytes than it sends.
     func startPatch(_ path: String, at offset: Int, announcing length: Int, _ body: Data) throws {
         try sendHead("PATCH", path, ["Upload-Offset": String(offset), "Content-Type": offsetStream, "Content-Length": String(length)])
         try send(body)
     }
 
-    /// The offset in a HEAD response.
+    /// The offset in the response to a HEAD request.
     func offset(_ path: String) throws -> Int? {
         try request("HEAD", path).headers["upload-offset"].flatMap(Int.init)
     }
@@ -74,7 +74,7 @@ extension FilePath {
 }
 
 extension TUSLoopbackServer {
-    /// The stored content of all uploads with a filename.
+    /// The stored content of all uploads with this filename.
     func contents(named filename: String) throws -> [Data] {
         try storedFiles(named: filename).map(read)
     }

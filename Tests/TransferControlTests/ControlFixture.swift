@@ -17,9 +17,9 @@ final class ControlFixture: Sendable {
 
     /// - Parameters:
     ///   - name: A folder between the temporary folder and the storage folder.
-    ///   - requestLimit: The largest request of a client in bytes.
+    ///   - requestLimit: The maximum size of a client's request in bytes.
     ///   - endOwner: Called when a client asks the owner to exit.
-    ///   - transport: A replacement of the memory transport with the same ID.
+    ///   - transport: A replacement for the memory transport, with the same ID.
     init(
         name: String = "transferkit-\(UUID().uuidString)", timeout: Duration = .seconds(60), requestLimit: Int = 256 << 20,
         endOwner: (@Sendable () -> Void)? = nil, transport: (any Transport)? = nil
@@ -38,7 +38,7 @@ final class ControlFixture: Sendable {
 
     deinit { try? FileManager.default.removeItem(atPath: folder.string) }
 
-    /// Passes a fixture to a test, and shuts down its queue afterwards, also after an error.
+    /// Passes a fixture to a test, and then shuts down its queue, even after an error.
     static func with(
         timeout: Duration = .seconds(60), requestLimit: Int = 256 << 20, transport: (any Transport)? = nil,
         _ body: (ControlFixture) async throws -> Void

@@ -12,7 +12,7 @@ import TransportTesting
     import Darwin
 #endif
 
-/// Clients that hang, send invalid data or exit don't affect others.
+/// Clients that hang, send invalid data or exit don't affect other clients.
 @Suite struct HostileClientTests {
     @Test(arguments: [
         Data("GET / HTTP/1.1\r\n\r\n".utf8), Data([0xFF, 0xFF, 0xFF, 0xFF]), Data([0, 0, 0, 2]) + Data("{}".utf8), Data([0, 0]),
@@ -28,7 +28,7 @@ import TransportTesting
         }
     }
 
-    /// Numbers that no real client sends are rejected before any computation with them.
+    /// Numbers that no real client sends are rejected before the owner computes with them.
     @Test(arguments: [
         (#"{"items":{"of":"NUMBER","from":0,"limit":-1}}"#, "negative"),
         (#"{"items":{"of":"NUMBER","from":-9223372036854775808,"limit":-9223372036854775808}}"#, "negative"),
@@ -64,14 +64,14 @@ import TransportTesting
         }
     }
 
-    /// A silent client is disconnected, so even the maximum number of them blocks others only until then.
+    /// Silent clients are disconnected after a timeout. Even if silent clients use all slots, other clients wait only for that time.
     @Test func disconnectsSilentClients() async throws {
         try await ControlFixture.with(timeout: .milliseconds(200)) { fixture in
             let silent = try (0..<64).map { _ in try RawClient(fixture.store) }
             // This client has to wait for a slot.
             #expect(try await fixture.remote.status().sessions == 0)
             for client in silent { #expect(await client.readToEnd().isEmpty) }
-            // Sends everything at once, as the server's timeout is short here.
+            // Sends the greeting and the request together, because the server's timeout is short in this test.
             let client = try RawClient(fixture.store)
             try client.send(Self.greeting + Self.frame(#"{"status":{}}"#))
             let answer = await client.readToEnd()
@@ -79,7 +79,7 @@ import TransportTesting
         }
     }
 
-    /// Silent clients make room for others even with a long timeout.
+    /// If all slots are in use, the oldest silent clients are disconnected to make room for others, even with a long timeout.
     @Test func replacesSilentClients() async throws {
         try await ControlFixture.with(timeout: .seconds(3_600)) { fixture in
             let silent = try (0..<70).map { _ in try RawClient(fixture.store) }
@@ -94,7 +94,7 @@ import TransportTesting
             let client = try RawClient(fixture.store)
             try client.send(Self.greeting + Self.frame(#"{"events":{"since":0}}"#))
             let request = try fixture.upload("a")
-            // One of these events exceeds the socket buffer.
+            // The events of these operations exceed the socket buffer.
             let requests = (0..<2_000).map { _ in
                 var copy = request
                 copy.id = SessionID()
@@ -110,10 +110,10 @@ import TransportTesting
         }
     }
 
-    /// Subscribers may stay forever and read nothing. Slots remain for other requests.
+    /// Subscribers may stay connected forever and read nothing. Their number is limited, so that slots remain for other requests.
     @Test func limitsSubscribers() async throws {
         try await ControlFixture.with { fixture in
-            // So that there is an event to send.
+            // Starts the queue, so that each subscriber receives at least one event.
             try await fixture.queue.start()
             var subscribers: [RemoteQueueEvents.AsyncIterator] = []
             for _ in 0..<48 {
@@ -130,13 +130,14 @@ import TransportTesting
         }
     }
 
-    /// The slots of disconnected subscribers become free even if no event shows the server that they are gone.
+    /// A disconnected subscriber frees its slot even if the server has no event to send, which would reveal the disconnection.
     @Test func freesSlotsOfDisconnectedSubscribers() async throws {
         try await ControlFixture.with { fixture in
             try await fixture.queue.start()
             let remote = RemoteTransferQueue(folder: fixture.store, timeout: .seconds(20))
             for _ in 0..<70 {
-                // Reads all events. The server would notice the disconnection when it sends more.
+                // Reads all events before it disconnects. Otherwise, the server would notice the disconnection when it sends the remaining
+                // events.
                 for try await event in remote.events(since: 0) {
                     if case .queueBecameIdle = event.kind { break }
                 }
@@ -179,7 +180,7 @@ import TransportTesting
                 ($0 as? QueueError)?.code == .invalidRequest && ($0 as? QueueError)?.message.contains("20000 bytes") == true
             }
             #expect(try await fixture.remote.status().sessions == 0)
-            // Larger than a message may be.
+            // The context of this session exceeds the maximum size of a message.
             var large = request
             large.context = Data(#""\#(String(repeating: "x", count: 9 << 20))""#.utf8)
             await #expect { try await fixture.remote.add([large]) } throws: { ($0 as? QueueError)?.code == .invalidRequest }
@@ -199,7 +200,7 @@ import TransportTesting
         await server.shutDownQueue()
     }
 
-    /// Another program removes the socket file.
+    /// If another program removes the socket file, the owner restores it.
     @Test(.timeLimit(.minutes(10))) func restoresRemovedSocket() async throws {
         try await ControlFixture.with { fixture in
             let socket = fixture.store.appending("control.sock").string
@@ -211,7 +212,8 @@ import TransportTesting
         }
     }
 
-    /// The folder was moved, and another one is at its path. The old queue must not answer the clients of the new one.
+    /// The storage folder was moved, and a new folder is at its path. The owner of the old folder must not create a socket in the new
+    /// folder, because it would then answer clients of the new queue.
     @Test func leavesSocketToSuccessor() async throws {
         try await ControlFixture.with { fixture in
             let store = fixture.store
@@ -224,7 +226,7 @@ import TransportTesting
         }
     }
 
-    /// Longer than the address of a socket can be.
+    /// The path of the socket is longer than a socket address allows (unix(7)).
     @Test func acceptsLongPath() async throws {
         let fixture = try await ControlFixture(name: String(repeating: "long-name/", count: 20) + UUID().uuidString)
         #expect(try await fixture.remote.status().sessions == 0)

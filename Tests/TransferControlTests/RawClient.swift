@@ -8,7 +8,7 @@ import SystemPackage
     import Darwin
 #endif
 
-/// A client that sends arbitrary bytes.
+/// A client that sends arbitrary bytes to the control socket of a queue.
 final class RawClient: Sendable {
     private let descriptor: FileDescriptor
 
@@ -41,7 +41,7 @@ final class RawClient: Sendable {
         shutdown(descriptor.rawValue, CInt(SHUT_WR))
     }
 
-    /// Reads the next bytes on its own thread.
+    /// Reads the next bytes on a separate thread.
     func readSome() async -> Data {
         await withCheckedContinuation { continuation in
             DispatchQueue(label: "raw-client").async { [descriptor] in
@@ -52,7 +52,7 @@ final class RawClient: Sendable {
         }
     }
 
-    /// Reads until the other end closes the connection, on its own thread.
+    /// Reads until the other end closes the connection, on a separate thread.
     func readToEnd() async -> Data {
         await withCheckedContinuation { continuation in
             DispatchQueue(label: "raw-client").async { [descriptor] in

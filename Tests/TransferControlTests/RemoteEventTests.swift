@@ -6,7 +6,7 @@ import TransferKit
 import TransportTesting
 
 @Suite struct RemoteEventTests {
-    /// An app exits, restarts, and receives each event since then once.
+    /// An app that restarts receives each event since its exit exactly once.
     @Test func resumesAfterLastRevision() async throws {
         try await ControlFixture.with { fixture in
             let (queue, remote) = (fixture.queue, fixture.remote)
@@ -37,7 +37,7 @@ import TransportTesting
         }
     }
 
-    @Test func endsWithQueue() async throws {
+    @Test func eventsEndWhenQueueShutsDown() async throws {
         let fixture = try await ControlFixture()
         var iterator = fixture.remote.events(since: 0).makeAsyncIterator()
         try await fixture.remote.start()
@@ -50,7 +50,7 @@ import TransportTesting
         #expect(!FileManager.default.fileExists(atPath: fixture.store.appending("control.sock").string))
     }
 
-    @Test func cancelsReader() async throws {
+    @Test func readerCanBeCancelled() async throws {
         try await ControlFixture.with { fixture in
             let (started, signal) = AsyncStream.makeStream(of: Void.self)
             try await fixture.remote.start()
@@ -63,11 +63,11 @@ import TransportTesting
         }
     }
 
-    @Test func endsOwner() async throws {
-        let (asked, signal) = AsyncStream.makeStream(of: Void.self)
+    @Test func endsOwnerOnRequest() async throws {
+        let (requested, signal) = AsyncStream.makeStream(of: Void.self)
         let fixture = try await ControlFixture { signal.yield() }
         async let ended: Void = fixture.remote.endOwner()
-        for await _ in asked { break }
+        for await _ in requested { break }
         await fixture.server.shutDownQueue()
         try await ended
     }

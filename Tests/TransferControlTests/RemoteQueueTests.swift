@@ -6,9 +6,9 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A queue in another process behaves like one in this process.
+/// A remote queue behaves like a queue in this process.
 @Suite struct RemoteQueueTests {
-    @Test func returnsSameAsQueue() async throws {
+    @Test func returnsSameValuesAsQueue() async throws {
         try await ControlFixture.with { fixture in
             let (queue, remote) = (fixture.queue, fixture.remote)
             var request = try fixture.upload("a", "b")
@@ -25,14 +25,14 @@ import TransportTesting
             #expect(try await session == queue.status(of: id))
             #expect(session.tags == ["x"] && session.context == request.context)
             guard case .notBefore? = session.why else { Issue.record("\(String(describing: session.why))"); return }
-            var (status, ownStatus) = (try await remote.status(), await queue.status())
-            // Computed from the present time in each call.
+            var (status, localStatus) = (try await remote.status(), await queue.status())
+            // Each call computes `nextDue` from the current time.
             #expect(status.nextDue != nil)
-            (status.nextDue, ownStatus.nextDue) = (nil, nil)
-            #expect(status == ownStatus && status.sessionLimit == 3)
+            (status.nextDue, localStatus.nextDue) = (nil, nil)
+            #expect(status == localStatus && status.sessionLimit == 3)
             #expect(try await remote.statistics() == queue.statistics())
-            let (accounts, ownAccounts) = (try await remote.accounts(), await queue.accounts())
-            #expect(accounts == ownAccounts && accounts.first?.account.rateLimit == 1 << 20)
+            let (accounts, localAccounts) = (try await remote.accounts(), await queue.accounts())
+            #expect(accounts == localAccounts && accounts.first?.account.rateLimit == 1 << 20)
             #expect(try await remote.account("nobody") == nil)
             #expect(try await remote.items(of: id) == queue.items(of: id))
             #expect(try await remote.sessions() == queue.sessions())
@@ -65,8 +65,8 @@ import TransportTesting
         }
     }
 
-    /// The owner's transports validate sessions.
-    @Test func rejectsSessionsOfOwnersTransports() async throws {
+    /// The transports of the owner validate the sessions that a client adds.
+    @Test func validatesSessionsWithTransportsOfOwner() async throws {
         try await ControlFixture.with(transport: ChecksumlessTransport()) { fixture in
             let (queue, remote) = (fixture.queue, fixture.remote)
             var request = try fixture.upload("a")
@@ -84,7 +84,7 @@ import TransportTesting
         }
     }
 
-    /// Requests and responses larger than a message, with items, in-memory data and IDs.
+    /// Requests and responses with many items or IDs, or with much in-memory data, may exceed the size of one message.
     @Test func sendsRequestsOfAnySize() async throws {
         try await ControlFixture.with { fixture in
             let (queue, remote) = (fixture.queue, fixture.remote)
@@ -112,7 +112,7 @@ import TransportTesting
         }
     }
 
-    /// Reads several pages of sessions ahead.
+    /// `forEachSession` reads the sessions in several pages, each before the caller needs it.
     @Test func readsAllSessionsInOrder() async throws {
         try await ControlFixture.with { fixture in
             let request = try fixture.upload("a")
@@ -140,7 +140,7 @@ import TransportTesting
         }
     }
 
-    /// Small sessions are combined into messages.
+    /// The client combines several small sessions into one message.
     @Test func addsSessionsOfAnySize() async throws {
         try await ControlFixture.with { fixture in
             let large = try SessionRequest.upload([try fixture.file("large")], to: "a", tags: ["large"])

@@ -7,7 +7,8 @@ import TransferCore
     import Glibc
 
     @Suite struct FileBlocksTests {
-        /// A disk without enough space, and a user without enough quota: the system may have reserved a part of the blocks.
+        /// The disk has too little space, or the user has too little quota. The system may have reserved some of the blocks before the reservation
+        /// failed.
         @Test(arguments: [ENOSPC, EDQUOT]) func releasesBlocksOfFailedReservation(code: CInt) throws {
             let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "blocks-\(UUID().uuidString)").path)
             let file = try FileDescriptor.open(
@@ -27,8 +28,8 @@ import TransferCore
             #expect(try blocks(of: file) == before)
         }
 
-        /// A file system without this function: the file is written without a reservation.
-        @Test func toleratesMissingFunction() throws {
+        /// If the file system can't reserve blocks, the file is written without a reservation.
+        @Test func toleratesFileSystemWithoutReservations() throws {
             try FileBlocks.reserve(.standardInput, 8 << 20) { EOPNOTSUPP }
         }
 

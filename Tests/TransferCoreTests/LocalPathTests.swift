@@ -8,11 +8,11 @@ import TransferCore
         ("file:///tmp/a%20b", "/tmp/a b"), ("file:///tmp/%C3%A9", "/tmp/é"), ("file:///tmp/folder/", "/tmp/folder"),
         ("https://host/a", "https://host/a"),
     ])
-    func hasPathOfURL(url: String, path: String) throws {
+    func convertsURLToPath(url: String, path: String) throws {
         #expect(try #require(URL(string: url)).filePath == FilePath(path))
     }
 
-    /// A file name can be any bytes except slash and NUL.
+    /// A file name can contain any bytes except slash and NUL.
     @Test func keepsBytesThatAreNotUTF8() throws {
         #expect(try #require(URL(string: "file:///tmp/%FF")).filePath.bytes == Array("/tmp/".utf8) + [0xFF])
     }

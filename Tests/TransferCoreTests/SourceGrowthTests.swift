@@ -2,8 +2,8 @@ import Testing
 import TransferCore
 
 @Suite struct SourceGrowthTests {
-    /// Attempts of a stream without data are cancelled again and again. Each would leave a function behind.
-    @Test func forgetsCancelledWaiters() async throws {
+    /// The queue may cancel many attempts for a stream without data. If a cancelled attempt's waiter were not removed, each attempt would leak one.
+    @Test func removesCancelledWaiters() async throws {
         let growth = SourceGrowth()
         for _ in 0..<10 {
             let task = Task { try await growth.waitUntilReadable(at: 5) }

@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// The classification of responses, and redirects.
+/// How the transport classifies responses and follows redirects.
 @Suite struct AnswerTests {
     @Test(arguments: [
         (301, FailureClass.permanent, TransferError.Code.rejected), (304, .permanent, .rejected), (400, .permanent, .rejected),
@@ -53,14 +53,14 @@ import TransportHTTP
                 "SignatureDoesNotMatch Look at it."
             ), ("text/html", "no tags", "no tags"), ("text/html", "<script>x</script>", nil), ("image/png", "x", nil),
         ] as [(String, String, String?)])
-    func showsTextOfPage(type: String, body: String, words: String?) async throws {
+    func errorShowsTextOfPage(type: String, body: String, words: String?) async throws {
         let transfer = try TestTransfer("form", size: 10, answers: [[.answer(422, ["Content-Type": type], body: body)]])
         let failure = try #require(await transfer.failure())
         #expect(failure.cause == "POST was answered with 422" + (words.map { ": \($0)" } ?? ""))
         await transfer.end()
     }
 
-    /// Each message says how to fix the problem.
+    /// Each message explains how to fix the problem.
     @Test(arguments: [
         ("put", 404, [:], "check the path in the account's address"), ("put", 405, [:], "https+form"), ("form", 405, [:], "https+put"),
         ("put", 304, [:], "If-None-Match"), ("put", 302, ["Location": "http://127.0.0.2/x?s=1"], "to http://127.0.0.2, "),
@@ -80,15 +80,15 @@ import TransportHTTP
         "<center>The plain HTTP request was sent to HTTPS port</center>",
         "Reason: You're speaking plain HTTP to an SSL-enabled server port.<br />", "Client sent an HTTP request to an HTTPS server.\n",
     ])
-    func namesPortForTLS(page: String) async throws {
+    func errorExplainsThatPortRequiresTLS(page: String) async throws {
         let transfer = try TestTransfer("put", size: 10, answers: [[.answer(400, ["Content-Type": "text/html"], body: page)]])
         let failure = try #require(await transfer.failure())
         #expect(failure.failureClass == .unsupported && failure.message.contains("https in place of http"))
         await transfer.end()
     }
 
-    /// The record type, version, length, level and description of an alert (RFC 8446, sections 5.1 and 6).
-    @Test func namesResponseInTLS() async throws {
+    /// The server responds with a TLS alert: record type, version, length, level and description (RFC 8446, sections 5.1 and 6).
+    @Test func errorExplainsResponseInTLS() async throws {
         let transfer = try TestTransfer("put", size: 10, answers: [[.raw("\u{15}\u{3}\u{1}\u{0}\u{2}\u{2}\u{46}"), .close]])
         let failure = try #require(await transfer.failure())
         #expect(failure.code == .notThisProtocol && failure.message.contains("https in place of http"), "\(failure)")
@@ -107,7 +107,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func uploadFollowsRedirectToListedServerWithoutCredentials() async throws {
+    @Test func uploadFollowsRedirectToTrustedServerWithoutCredentials() async throws {
         let other = try ScriptedServer(answers: [[.answer(200)]])
         var transfer = try TestTransfer("form", size: 10) { _, _ in [.answer(307, ["Location": other.url("/x")])] }
         transfer.endpoint.credentials = [.bearer(.environment("TOKEN"))]
@@ -144,7 +144,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func stopsInCircles() async throws {
+    @Test func stopsRedirectLoops() async throws {
         let transfer = try TestTransfer("get") { _, _ in [.answer(302, ["Location": "/files/a.bin"])] }
         #expect(await transfer.failure()?.failureClass == .unreachable)
         #expect(transfer.server.requests.count == 6)
@@ -163,7 +163,7 @@ import TransportHTTP
     }
 
     /// A combining mark after the secret changes its last character.
-    @Test(arguments: ["", "\u{301}"]) func doesNotStoreRepeatedSecret(mark: String) async throws {
+    @Test(arguments: ["", "\u{301}"]) func doesNotStoreSecretRepeatedByServer(mark: String) async throws {
         let body = "token hunter2-horse\(mark)"
         var transfer = try TestTransfer("put", size: 1, answers: [[.answer(200, body: body)], [.answer(422, body: body)]])
         transfer.endpoint.credentials = [.bearer(.environment("TOKEN"))]
@@ -175,8 +175,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// The password is sent in another form than it is stored in.
-    @Test func doesNotStoreRepeatedPassword() async throws {
+    /// The client sends the password in Base64, but the responses repeat its plain text.
+    @Test func doesNotStorePasswordRepeatedByServer() async throws {
         var transfer = try TestTransfer("form", size: 1) { request, number in
             number == 0
                 ? [.answer(200, ["Content-Type": "text/hunter2-horse"], body: "hello anna")]

@@ -8,7 +8,7 @@ import TransportHTTP
 
 /// Files that change on the server during a download, and servers that hide the change.
 @Suite struct ChangingFileTests {
-    /// A new version for each request, as with a file that is being written.
+    /// The response of a server that has the given version of the file.
     private static func answer(_ request: ReceivedRequest, version: Int) -> ServerStep {
         RangeServer(content(version), tag: "\"v\(version)\"").answer(request)
     }
@@ -32,8 +32,8 @@ import TransportHTTP
         transfer.endpoint.settings = ["parallelThreshold": "1000"]
         let failure = try #require(await transfer.failure())
         #expect(failure.failureClass == .resumeLost)
-        #expect(!failure.message.contains("restarts"), "that is for the queue to decide")
-        // The queue would also restart the file once.
+        #expect(!failure.message.contains("restarts"), "the queue decides whether the file restarts")
+        // The queue would restart the file once, as this attempt does.
         let receipt = try await transfer.run()
         let last = version.withLock { $0 }
         #expect(receipt.bytes == 10_000 + last)
@@ -42,7 +42,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// The server's behavior for one file does not affect another, wherever the address contains the names.
+    /// A changing file does not affect downloads of other files, whether their names are in the path or in the query.
     @Test(arguments: ["/files/", "/files?key={path}"]) func downloadsOtherFileInRanges(address: String) async throws {
         let version = Locked(0)
         var transfer = try TestTransfer("get", address) { request, _ in
@@ -66,7 +66,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// After one complete download, ranges are used again.
+    /// After one complete download, the client uses ranges again.
     @Test func downloadsInRangesAgainAfterSuccess() async throws {
         let state = Locked((version: 0, isDone: false))
         var transfer = try TestTransfer("get") { request, _ in
@@ -80,23 +80,25 @@ import TransportHTTP
         transfer.endpoint.settings = ["parallelThreshold": "1000"]
         #expect(await transfer.failure()?.failureClass == .resumeLost)
         state.withLock { $0.isDone = true }
-        for (name, isInParts) in [("one", false), ("two", true)] {
+        for (name, usesRanges) in [("one", false), ("two", true)] {
             let before = transfer.server.requests.count
             transfer.localName = FilePath(name)
             _ = try await transfer.run()
-            // The server may read requests of the previous attempt only now. All of those were for ranges.
-            let asksForAll = transfer.server.requests.dropFirst(before).contains { $0.headers["range"] == nil }
-            #expect(asksForAll != isInParts, "\(name)")
+            // The server may read requests of the previous attempt only now, but all of those requests are for ranges.
+            let requestsWholeFile = transfer.server.requests.dropFirst(before).contains { $0.headers["range"] == nil }
+            #expect(requestsWholeFile != usesRanges, "\(name)")
         }
         await transfer.end()
     }
 
-    private static let cut: [ServerStep] = [.raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\nETag: \"v1\"\r\n\r\n0123"), .close]
+    private static let truncatedResponse: [ServerStep] = [
+        .raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\nETag: \"v1\"\r\n\r\n0123"), .close,
+    ]
 
-    /// A file that was truncated to the received length is not complete.
+    /// A remote file that was truncated to the received length is not complete.
     @Test(arguments: [["Content-Range": "bytes */4"], ["Content-Range": "bytes */4", "ETag": "\"v1\""]])
     func restartsTruncatedFile(headers: [String: String]) async throws {
-        let transfer = try TestTransfer("get", answers: [Self.cut, [.answer(416, headers)]])
+        let transfer = try TestTransfer("get", answers: [Self.truncatedResponse, [.answer(416, headers)]])
         _ = await transfer.failure()
         let checkpoint = try #require(transfer.recorder.checkpoints.last)
         #expect(checkpoint.confirmed == 4)
@@ -106,8 +108,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// The length is unknown, and the refusal names another version.
-    @Test func comparesVersionOfRefusal() async throws {
+    /// The length is unknown, and the 416 response has the tag of another version.
+    @Test func comparesVersionIn416Response() async throws {
         let unknown = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nETag: \"v1\"\r\n\r\n4\r\n0123\r\n"
         let transfer = try TestTransfer(
             "get", answers: [[.raw(unknown), .close], [.answer(416, ["Content-Range": "bytes */4", "ETag": "\"v2\""])]])
@@ -116,16 +118,17 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// Whichever version it belongs to.
+    /// A range without a version may belong to any version.
     @Test func rejectsRangeWithoutVersion() async throws {
-        let transfer = try TestTransfer("get", answers: [Self.cut, [.answer(206, ["Content-Range": "bytes 4-9/10"], body: "EFGHIJ")]])
+        let transfer = try TestTransfer(
+            "get", answers: [Self.truncatedResponse, [.answer(206, ["Content-Range": "bytes 4-9/10"], body: "EFGHIJ")]])
         _ = await transfer.failure()
         #expect(await transfer.failure(from: transfer.recorder.checkpoints.last)?.failureClass == .resumeLost)
         #expect(transfer.content == "0123")
         await transfer.end()
     }
 
-    /// The validators are too weak to identify a version, but show that it is another one.
+    /// The validators are too weak to identify a version, but they show that the version has changed.
     @Test(
         arguments: [
             ("ETag: \"v1\"", ["ETag": "W/\"v2\""]), ("ETag: \"v1\"", ["ETag": "W/\"v1\""]),

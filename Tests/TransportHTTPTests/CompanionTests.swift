@@ -20,7 +20,7 @@ import TransportHTTP
         return path
     }
 
-    @Test func precedeTheFile() async throws {
+    @Test func additionalFilesPrecedeFile() async throws {
         var transfer = try TestTransfer("form", size: 3, answers: [[.answer(200)]])
         let sheet = try Self.companion(transfer, "sheet.csv", "a,b")
         _ = try Self.companion(transfer, "a.bin.jpg", "picture")
@@ -46,7 +46,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func findsFileNextToSource() async throws {
+    @Test func findsAdditionalFileNextToSource() async throws {
         var transfer = try TestTransfer("form", size: 3, answers: [[.answer(200)]])
         let source = try #require(transfer.file?.path)
         let sidecar = FilePath("\(source).xmp")
@@ -59,7 +59,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func namesMissingFile() async throws {
+    @Test func errorNamesMissingAdditionalFile() async throws {
         var transfer = try TestTransfer("form", size: 3, answers: [])
         transfer.endpoint.settings = ["file.x": "\(transfer.folder)/missing"]
         let failure = await transfer.failure()
@@ -69,7 +69,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func detectsChangedFile() async throws {
+    @Test func detectsChangedAdditionalFile() async throws {
         let changes = Locked<@Sendable () -> Void>({})
         var transfer = try TestTransfer("form", size: 3, answers: [[.read(nil), .call { changes.withLock { $0 }() }, .answer(200)]])
         let path = try Self.companion(transfer, "x", "before")

@@ -14,37 +14,37 @@ import TransportHTTP
         ]
     }
 
-    /// The server can't have the whole file, so the attempts are limited.
+    /// The server reports success although it can't have the whole file. The transport limits the number of attempts.
     @Test func triesPUTThreeTimes() async throws {
         let transfer = try TestTransfer("put", size: 20_000_000) { _, _ in Self.answer() }
         for failureClass in [FailureClass.protocolViolation, .protocolViolation, .unsupported] {
             let failure = try #require(await transfer.failure())
             #expect(failure.failureClass == failureClass)
-            #expect(failure.code == .badAnswer)
+            #expect(failure.code == .invalidResponse)
             #expect(failure.message.contains("of 20000000 bytes") && failure.message.contains("check"))
         }
         #expect(transfer.recorder.progress.allSatisfy { $0.confirmed == 0 })
         await transfer.end()
     }
 
-    @Test func recoversFromSingleFaults() async throws {
+    @Test func recoversAfterTwoEarlyResponses() async throws {
         let transfer = try TestTransfer("put", size: 20_000_000) { _, number in number < 2 ? Self.answer() : [.answer(201)] }
         for _ in 0..<2 { #expect(await transfer.failure()?.failureClass == .protocolViolation) }
         #expect(try await transfer.run().bytes == 20_000_000)
         await transfer.end()
     }
 
-    /// The server may have recorded the upload, and must not record it twice.
+    /// The server may already have recorded the upload. A repeated form would create a second record.
     @Test(arguments: [(201, "Content-Length: 0\r\n"), (303, "Content-Length: 0\r\nLocation: /done\r\n")])
     func doesNotRepeatForm(status: Int, headers: String) async throws {
         let transfer = try TestTransfer("form", size: 20_000_000) { _, _ in Self.answer(status, headers) }
         let failure = try #require(await transfer.failure())
-        #expect(failure.failureClass == .permanent, "the next endpoint does not repeat it, either")
-        #expect(failure.code == .badAnswer)
+        #expect(failure.failureClass == .permanent, "the next endpoint must not repeat the request")
+        #expect(failure.code == .invalidResponse)
         await transfer.end()
     }
 
-    /// HTTP permits this: first the response, then the rest of the body.
+    /// HTTP permits a server to send its response before it reads the rest of the body.
     @Test func acceptsServerThatContinuesReading() async throws {
         let transfer = try TestTransfer(
             "put", size: 20_000_000,
@@ -58,18 +58,18 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// The server closes the connection without an announcement, and has not read most of the body.
+    /// The server closes the connection without announcing it, and has not read most of the body.
     @Test func rejectsSuccessWithoutWholeBody() async throws {
         let steps: [ServerStep] = [
             .raw("HTTP/1.1 100 Scripted\r\n\r\n"), .read(1_000_000), .raw("HTTP/1.1 200 Scripted\r\nContent-Length: 0\r\n\r\n"),
-            // A client that sends this many more bytes has received the response.
+            // A client that sends 20,000,000 more bytes has received the response.
             .read(20_000_000), .close,
         ]
         let transfer = try TestTransfer("put", size: 100_000_000) { _, _ in steps }
         for failureClass in [FailureClass.protocolViolation, .protocolViolation, .unsupported] {
             let failure = try #require(await transfer.failure())
             #expect(failure.failureClass == failureClass)
-            #expect(failure.code == .badAnswer)
+            #expect(failure.code == .invalidResponse)
         }
         #expect(transfer.recorder.progress.allSatisfy { $0.confirmed == 0 })
         await transfer.end()
@@ -77,7 +77,7 @@ import TransportHTTP
 
     /// The response is incomplete, so its meaning is unknown.
     @Test(arguments: ["Content-Length: 10\r\n\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n", "\r\n"])
-    func retriesAfterCutResponse(rest: String) async throws {
+    func retriesAfterTruncatedResponse(rest: String) async throws {
         let steps: [ServerStep] = [
             .raw("HTTP/1.1 100 Scripted\r\n\r\n"), .read(1_000_000), .raw("HTTP/1.1 200 Scripted\r\n\(rest)"), .close,
         ]

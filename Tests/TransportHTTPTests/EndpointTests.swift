@@ -39,7 +39,7 @@ import TransportHTTP
         #expect(error?.message.contains(name) == true)
     }
 
-    /// All files would have the same address, and replace each other.
+    /// With a misspelled placeholder, all files would have the same address and replace each other.
     @Test(arguments: [
         ("/in/{nmae}", "{nmae}"), ("/in?key={Path}", "{Path}"), ("/{name}/{source}", "{source}"), ("/in/{name", "a brace"),
         ("/in/name}", "a brace"), ("/in?sig={secret-0123}", "a brace"), ("/{{name}}", "a brace"),
@@ -64,7 +64,7 @@ import TransportHTTP
         }
     }
 
-    @Test func checkAcceptsAnyStatusOfFolder() async throws {
+    @Test func checkFailsOnlyForCredentialsAndServerErrors() async throws {
         let server = try ScriptedServer { request, number in
             [[.answer(404, ["Accept-Ranges": "bytes"])], [.answer(401)], [.answer(401)], [.answer(503)]][number]
         }
@@ -73,7 +73,7 @@ import TransportHTTP
         let report = try await transport.check(endpoint, credentials: FixedCredentials())
         #expect(report.version == "HTTP/1.1")
         #expect(report.features == ["Accept-Ranges: bytes"])
-        // A signature is only for transfers, and the check does not send it.
+        // A signature is valid only for transfers, so the check does not send it, and accepts status 401.
         _ = try await transport.check(endpoint, credentials: FixedCredentials())
         let unsigned = Endpoint.http("http+put://127.0.0.1:\(server.port)/in/{name}")
         let refused = await #expect(throws: TransferError.self) { try await transport.check(unsigned, credentials: FixedCredentials()) }

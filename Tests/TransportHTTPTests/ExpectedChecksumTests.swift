@@ -27,7 +27,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test(arguments: sums) func rejectsOtherChecksum(checksum: String) async throws {
+    @Test(arguments: sums) func rejectsWrongChecksum(checksum: String) async throws {
         let transfer = try Self.transfer(checksum, [[.answer(200, body: "0123456780")]])
         let failure = await transfer.failure()
         #expect(failure?.failureClass == .resumeLost)
@@ -55,8 +55,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// The server's own checksum shows that it is another file, so a restart would not help.
-    @Test(arguments: ["Repr-Digest", "Digest", "Content-Digest"]) func doesNotReceiveOtherFile(header: String) async throws {
+    /// The server's own checksum shows that the file is a different one, so a restart would not help.
+    @Test(arguments: ["Repr-Digest", "Digest", "Content-Digest"]) func rejectsDifferentFileBeforeReceivingIt(header: String) async throws {
         let other = "sha-256=:\(Data(repeating: 7, count: 32).base64EncodedString()):;x=1"
         let transfer = try Self.transfer(Self.sums[2], [[.answer(200, [header: other], body: Self.content)]])
         let failure = await transfer.failure()

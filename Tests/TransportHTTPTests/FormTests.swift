@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Files as parts of forms.
+/// Files that are sent as parts of forms.
 @Suite struct FormTests {
     @Test func formHasLengthAndEndsWithFile() async throws {
         var transfer = try TestTransfer(
@@ -46,11 +46,11 @@ import TransportHTTP
         #expect(request.headers["transfer-encoding"] == nil)
         #expect(receipt.bytes == 3)
         #expect(receipt.remoteURL == nil)
-        #expect(receipt.answer == ServerAnswer(status: 200, mediaType: "application/json", text: #"{"id":7}"#))
+        #expect(receipt.answer == ServerResponse(status: 200, mediaType: "application/json", text: #"{"id":7}"#))
         await transfer.end()
     }
 
-    @Test func rejectsNameThatIsNotText() async throws {
+    @Test func rejectsNameThatIsNotUTF8() async throws {
         var transfer = try TestTransfer("form", size: 1, answers: [])
         transfer.remoteBytes = [0x61, 0xFF]
         let failure = await transfer.failure()

@@ -6,15 +6,15 @@ import TransferCore
 import TransportHTTP
 import TransportSupport
 
-/// Disks that do not respond. A transfer that waits for one disk does not delay others.
+/// Disks that do not respond. A transfer that waits for such a disk does not delay transfers on other disks.
 @Suite(.timeLimit(.minutes(10))) struct HangingDiskTests {
     private let disks = DiskThreads(limit: 1)
     private let gate = DispatchSemaphore(value: 0)
 
-    @Test(arguments: ["put", "form"]) func uploadDelaysNoOther(mode: String) async throws {
+    @Test(arguments: ["put", "form"]) func hangingUploadDoesNotDelayOthers(mode: String) async throws {
         let transfer = try TestTransfer(mode, size: 10, disks: disks) { _, _ in [.answer(201)] }
         var slow = transfer
-        // The same file, but on another disk for the transport.
+        // The same file, but its identity makes the transport treat it as a file on another disk.
         let source = try #require(transfer.file).source
         var identity = source.identity
         identity.device += 1
@@ -32,8 +32,8 @@ import TransportSupport
         await transfer.end()
     }
 
-    /// An additional file of a form, on another disk.
-    @Test func additionalFileDelaysNoOther() async throws {
+    /// An additional file of a form is on a disk that does not respond.
+    @Test func hangingAdditionalFileDoesNotDelayOthers() async throws {
         let transfer = try TestTransfer("form", size: 10, disks: disks) { _, _ in [.answer(201)] }
         let companion = try TemporaryFile(size: 10)
         var slow = transfer
@@ -49,7 +49,7 @@ import TransportSupport
         await transfer.end()
     }
 
-    @Test func downloadDelaysNoOther() async throws {
+    @Test func hangingDownloadDoesNotDelayOthers() async throws {
         let slow = try TestTransfer("get", disks: disks) { _, _ in [.answer(200, body: "slow")] }
         let quick = try TestTransfer("get", disks: disks) { _, _ in [.answer(200, body: "quick")] }
         let hanging = disks.threads(for: DownloadDestination(root: slow.folder, name: "file", partName: ".file.part"))

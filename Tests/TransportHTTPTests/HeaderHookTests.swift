@@ -6,9 +6,9 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// The header hook of an app.
+/// Calls of an app's header hook.
 @Suite struct HeaderHookTests {
-    /// A server that accepts the token with this number and later ones.
+    /// The script of a server that accepts tokens from a given number.
     private static func script(from number: Int, status: Int = 401, _ success: ServerStep = .answer(201)) -> ScriptedServer.Script {
         { request, _ in
             let token = request.headers["authorization"]?.split(separator: "-").last.flatMap { Int($0) } ?? -1
@@ -22,16 +22,16 @@ import TransportHTTP
         try TestTransfer(mode, "/files/", size: size, headers: hook, script)
     }
 
-    @Test(arguments: ["put", "form"]) func runsBeforeEachRequest(mode: String) async throws {
+    @Test(arguments: ["put", "form"]) func callsHookBeforeEachRequest(mode: String) async throws {
         let tokens = Tokens()
         let transfer = try Self.transfer(mode, tokens.hook, Self.script(from: 0))
         _ = try await transfer.run()
-        let asked = try #require(tokens.asked.first)
-        #expect(tokens.asked.count == 1)
-        #expect(asked.method == (mode == "put" ? "PUT" : "POST"))
-        #expect(asked.url == transfer.server.url(mode == "put" ? "/files/a.bin" : "/files/"))
-        #expect(asked.reason == .request && asked.session == "s-1" && asked.item == 3 && asked.attempt == 1)
-        #expect(asked.context == Data("{}".utf8))
+        let request = try #require(tokens.requests.first)
+        #expect(tokens.requests.count == 1)
+        #expect(request.method == (mode == "put" ? "PUT" : "POST"))
+        #expect(request.url == transfer.server.url(mode == "put" ? "/files/a.bin" : "/files/"))
+        #expect(request.reason == .request && request.session == "s-1" && request.item == 3 && request.attempt == 1)
+        #expect(request.context == Data("{}".utf8))
         #expect(transfer.server.requests.first?.headers["authorization"] == "Bearer token-0")
         await transfer.end()
     }
@@ -44,14 +44,14 @@ import TransportHTTP
         let requests = transfer.server.requests
         #expect(requests.map { $0.headers["authorization"] } == ["Bearer token-0", "Bearer token-1"])
         #expect(requests.map(\.body.count)[1] == requests[0].contentLength)
-        #expect(tokens.asked.map(\.reason) == [.request, .rejected])
+        #expect(tokens.requests.map(\.reason) == [.request, .rejected])
         let progress = transfer.recorder.progress.map(\.sent)
         #expect(progress == progress.sorted())
         await transfer.end()
     }
 
-    /// Repeated bytes are not progress, so a slow upload would seem to stall.
-    @Test func repeatedContentIsActivity() async throws {
+    /// Repeated bytes are not progress. Unless they were reported as activity, a slow upload would seem to stall.
+    @Test func reportsRepeatedContentAsActivity() async throws {
         let transfer = try Self.transfer("put", size: 5_000_000, Tokens().hook) { _, number in
             [.raw("HTTP/1.1 100 Continue\r\n\r\n"), .read(nil), .answer(number == 0 ? 401 : 201)]
         }
@@ -78,8 +78,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// The hook's second header is also rejected, so the header is not the cause. This is also true of a hook that signs each request.
-    @Test(arguments: [true, false]) func forbiddenAfterSuccessConcernsFile(signs: Bool) async throws {
+    /// The server also rejects the renewed header, so the header is not the cause. This also applies to a hook that signs each request.
+    @Test(arguments: [true, false]) func treats403AfterSuccessAsFileError(signs: Bool) async throws {
         let (tokens, count) = (Tokens(), Locked(0))
         let transfer = try Self.transfer(
             "put",
@@ -100,11 +100,11 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func renewsOnce() async throws {
+    @Test func renewsOnceForAllRejectedRequests() async throws {
         let tokens = Tokens()
         let count = 8
         let barrier = Locked<[CheckedContinuation<Void, Never>]>([])
-        // All requests will be rejected before the first renewal begins.
+        // Each request waits here until all are ready, so all requests are rejected before the first renewal begins.
         let hook: HeaderHook = { request, headers in
             if request.reason == .request, tokens.renewals == 0 {
                 await withCheckedContinuation { continuation in
@@ -127,13 +127,13 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func doesNotRunForOtherOrigins() async throws {
+    @Test func doesNotCallHookForOtherOrigins() async throws {
         let tokens = Tokens()
         let other = try ScriptedServer(answers: [[.answer(401)]])
         var transfer = try Self.transfer("put", tokens.hook, Self.script(from: 0))
         transfer.options.uploadURL = other.url("/key?signature=0123456789abcdef")
         #expect(await transfer.failure() != nil)
-        #expect(tokens.asked.isEmpty)
+        #expect(tokens.requests.isEmpty)
         #expect(other.requests.map { $0.headers["authorization"] } == [nil])
         other.stop()
         await transfer.end()

@@ -7,7 +7,8 @@ import TransportHTTP
 
 /// Servers that report impossible facts about a file.
 @Suite struct HostileAnswerTests {
-    /// The server repeats the requested range, whatever the file contains. The client requests the whole file instead.
+    /// The server repeats the requested range although the file is shorter, or names another impossible range. The client then requests the whole
+    /// file.
     @Test(arguments: ["bytes 0-16777215/10", "bytes 5-9/10", "bytes 0-9/x", "lines 0-9/10"])
     func doesNotRequestImpossibleRangeAgain(range: String) async throws {
         var transfer = try TestTransfer("get") { request, _ in
@@ -21,7 +22,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// The rest of a file whose length is unknown: the response must end with its range.
+    /// The response contains the rest of a file of unknown length. The content must not exceed the range.
     @Test(arguments: ["bytes 5-9/*", "bytes 5-9/10"]) func rejectsContentBeyondRange(range: String) async throws {
         let transfer = try TestTransfer(
             "get",
@@ -39,13 +40,13 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// Such a download restarts.
+    /// The checkpoints have impossible lengths, ranges or positions. The download succeeds or restarts.
     @Test(arguments: [
         (#"{"validator":"\"v1\"","length":-1}"#, Int64(5)), (#"{"validator":"\"v1\"","length":9223372036854775807}"#, 5),
         (#"{"validator":"\"v1\"","received":[[0,9223372036854775807]]}"#, 5), (#"{"validator":"\"v1\""}"#, .max),
         (#"{"validator":"\"v1\"","name":"file"}"#, -1), (#"{"validator":"\"v1\"","name":"file"}"#, .min),
     ])
-    func toleratesForeignCheckpoints(data: String, confirmed: Int64) async throws {
+    func toleratesImpossibleCheckpoints(data: String, confirmed: Int64) async throws {
         let transfer = try TestTransfer("get") { _, _ in [.answer(200, ["ETag": "\"v1\""], body: "0123456789")] }
         let checkpoint = Checkpoint(data: Data(data.utf8), confirmed: confirmed)
         let failure = await transfer.failure(from: checkpoint)
@@ -53,7 +54,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// The last date that HTTP can express.
+    /// The time is the last date that HTTP can express.
     @Test func ignoresUnsupportedModificationTime() async throws {
         let transfer = try TestTransfer(
             "get", answers: [[.answer(200, ["Last-Modified": "Fri, 31 Dec 9999 23:59:59 GMT"], body: "content")]])
@@ -80,7 +81,7 @@ import TransportHTTP
         }
     }
 
-    /// libcurl ignores such a length and reads up to the end of the connection, so a cut file would look complete.
+    /// libcurl ignores a length that exceeds its integers, and reads until the end of the connection, so a truncated file would look complete.
     @Test(arguments: ["9223372036854775808", "18446744073709551615", "99999999999999999999999"])
     func rejectsLengthBeyondIntegers(length: String) async throws {
         let transfer = try TestTransfer(
@@ -92,7 +93,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// A size that a file system may support, but this machine does not have.
+    /// A size that a file system may support, but that exceeds the free space of this machine.
     @Test func rejectsLengthBeyondFreeSpace() async throws {
         for parallel in [1, 64] {
             var transfer = try TestTransfer("get") { request, _ in
@@ -107,7 +108,7 @@ import TransportHTTP
         }
     }
 
-    /// Random responses from typical elements: each attempt ends, and a completed file is complete.
+    /// Random responses, composed of typical elements. Each attempt must end, and a receipt must contain the size of the file.
     @Test func toleratesRandomResponses() async throws {
         let seed = UInt64.random(in: 0...UInt64.max)
         var generator = SplitMix(seed: seed)

@@ -11,7 +11,7 @@ import TransportHTTP
         .raw("HTTP/1.1 \(status) Scripted\r\n\(headers)\r\n")
     }
 
-    @Test(arguments: ["put", "form"]) func restartsUploadAfterCut(mode: String) async throws {
+    @Test(arguments: ["put", "form"]) func restartsUploadAfterBrokenConnection(mode: String) async throws {
         let transfer = try TestTransfer(
             mode, size: 3_000_000, answers: [[.read(100_000), .reset, .close], [.read(nil), .close], [.answer(200)]])
         for _ in 0..<2 {
@@ -28,13 +28,14 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// Servers on SwiftNIO, Node and HAProxy send this response if the connection is closed in one direction during a request.
-    @Test(arguments: ["put", "form", "get"], [0, 3_000_000]) func repeatsRequestThatMayHaveBeenCut(mode: String, size: Int) async throws {
+    /// Servers based on SwiftNIO, Node or HAProxy send status 400 if the connection is closed in one direction during a request.
+    @Test(arguments: ["put", "form", "get"], [0, 3_000_000])
+    func repeatsRequestThatMayHaveBeenTruncated(mode: String, size: Int) async throws {
         let isDownload = mode == "get"
         let transfer = try TestTransfer(mode, size: isDownload ? nil : size) { request, number in
             if number == 0 { return [.answer(400, ["Connection": "keep-alive"])] }
-            let asked = request.headers["expect"] == nil ? [] : [Self.head(100, "")]
-            return asked + [.answer(200, body: isDownload ? "content" : "")]
+            let interim = request.headers["expect"] == nil ? [] : [Self.head(100, "")]
+            return interim + [.answer(200, body: isDownload ? "content" : "")]
         }
         _ = try await transfer.run()
         let requests = transfer.server.requests
@@ -45,7 +46,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func announcesLargeBody() async throws {
+    @Test func sendsExpectBeforeLargeBody() async throws {
         let transfer = try TestTransfer(
             "put", size: 3_000_000,
             answers: [
@@ -68,7 +69,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// The first server still receives the header.
+    /// The first server still receives `Expect`.
     @Test func omitsExpectForRedirectTarget() async throws {
         let target = try ScriptedServer(answers: [[Self.head(417)], [.answer(200)]])
         defer { target.stop() }
@@ -81,8 +82,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// A connection that closes while it is idle does not mean that the server rejects the header.
-    @Test func brokenConnectionIsNotRefusal() async throws {
+    /// A connection that closes while it is idle does not mean that the server rejects `Expect`.
+    @Test func brokenConnectionDoesNotDisableExpect() async throws {
         let transfer = try TestTransfer(
             "put", size: 300_000, answers: [[Self.head(100, ""), .answer(201)], [.close], [Self.head(100, ""), .answer(201)]])
         _ = try await transfer.run()
@@ -106,14 +107,14 @@ import TransportHTTP
     }
 
     @Test func appliesTransferTimeout() async throws {
-        let isAsked = AsyncStream.makeStream(of: Void.self)
+        let arrival = AsyncStream.makeStream(of: Void.self)
         let waited = Locked<[Duration]>([])
         var transfer = try TestTransfer(
             "put", size: 1,
             wait: { time in
                 waited.withLock { $0.append(time) }
-                for await _ in isAsked.stream { return }
-            }, answers: [[.call { isAsked.continuation.yield() }, .silence]])
+                for await _ in arrival.stream { return }
+            }, answers: [[.call { arrival.continuation.yield() }, .silence]])
         transfer.endpoint.settings = ["transferTimeout": "1.5"]
         let failure = await transfer.failure()
         #expect(failure?.failureClass == .transient)

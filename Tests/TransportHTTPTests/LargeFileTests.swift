@@ -10,15 +10,15 @@ import TransportHTTP
 @Suite struct LargeFileTests {
     private static let size: Int64 = 4 << 30 + 1_000_000
 
-    /// The whole file is sent, with only a little of it in memory. A form has more data around the file than a PUT.
+    /// The client sends the whole file with only a small part of it in memory. The test uses a form, whose body is longer than the file.
     @Test func streamsUpload() async throws {
         let piece = 64 << 20
         let memory = Locked<[Int]>([])
-        let note = ServerStep.call { memory.withLock { $0.append(Self.memoryInUse) } }
+        let recordMemory = ServerStep.call { memory.withLock { $0.append(Self.memoryInUse) } }
         var transfer = try TestTransfer("form", size: 1) { request, _ in
-            let pieces = Array(repeating: [ServerStep.skip(piece), note], count: request.contentLength / piece).joined()
+            let pieces = Array(repeating: [ServerStep.skip(piece), recordMemory], count: request.contentLength / piece).joined()
             let end: [ServerStep] = [.skip(request.contentLength % piece), .raw("HTTP/1.1 201 Scripted\r\nContent-Length: 0\r\n\r\n")]
-            return [.raw("HTTP/1.1 100 Continue\r\n\r\n")] + [note] + pieces + end
+            return [.raw("HTTP/1.1 100 Continue\r\n\r\n")] + [recordMemory] + pieces + end
         }
         let path = transfer.folder.appending("large")
         let file = try FileDescriptor.open(path, .writeOnly, options: .create, permissions: .ownerReadWrite)
@@ -29,7 +29,7 @@ import TransportHTTP
         #expect(length > Self.size)
         let used = memory.withLock { $0 }
         #expect(used.count > 60)
-        // Other tests in this process temporarily use more than 1 GiB. The file in memory would use 4 GiB.
+        // Other tests in this process temporarily use more than 1 GiB. A file in memory would use 4 GiB.
         #expect((used.max() ?? 0) - (used.first ?? 0) < 3 << 30, "bytes of memory: \(used)")
         await transfer.end()
     }

@@ -4,7 +4,7 @@ import TransportHTTP
 import TransportSupport
 
 @Suite struct OptionTests {
-    /// Options for a session with other values than the defaults.
+    /// Options for a session, with values that differ from the defaults.
     private static let ofSession = HTTPOptions(
         upload: .form, fileField: "reel", fields: ["title": "Day one", "a.b": ""],
         files: ["picture": ["{source}.jpg"], "papers": ["/srv/a.pdf", "/srv/b.pdf"]], contentType: "video/quicktime",
@@ -12,7 +12,7 @@ import TransportSupport
         uploadURLs: ["a.mov": "https://host/a?signature=needle"],
         requests: RequestOptions(parallelThreshold: 1, contentDisposition: true))
 
-    /// Options for an endpoint with other values than the defaults.
+    /// Options for an endpoint, with values that differ from the defaults.
     private static var ofEndpoint: HTTPOptions {
         var options = ofSession
         options.upload = nil
@@ -53,7 +53,7 @@ import TransportSupport
         #expect(error?.message.contains("needle") == false)
     }
 
-    /// A URL for an upload is a capability.
+    /// Anyone who has an upload URL can upload to it.
     @Test func doesNotPrintURLs() {
         var dumped = ""
         dump(Self.ofSession, to: &dumped)

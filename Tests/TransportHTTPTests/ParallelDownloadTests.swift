@@ -7,7 +7,7 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Parallel ranges of one file.
+/// Downloads of one file in parallel ranges.
 @Suite struct ParallelDownloadTests {
     private static func transfer(_ parallel: Int = 3, _ script: @escaping ScriptedServer.Script) throws -> TestTransfer {
         var transfer = try TestTransfer("get", "/files/", script)
@@ -76,7 +76,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// Two requests without an existing part file would each create one.
+    /// Without a part file, two concurrent requests would each create one.
     @Test func opensOtherConnectionsAfterFirstByte() async throws {
         let server = RangeServer(size: 10_000)
         let transfer = try Self.transfer { request, number in
@@ -89,8 +89,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// One file's behavior does not affect another.
-    @Test func supportsServersWithRangesOfSomeFiles() async throws {
+    /// The server ignores ranges of one file. The client still requests ranges of another file.
+    @Test func supportsServersWithRangesForSomeFiles() async throws {
         let server = RangeServer(size: 10_000)
         var transfer = try Self.transfer(1) { request, number in
             switch number {
@@ -112,8 +112,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// The server accepts two connections.
-    @Test func movesRangesOfRefusedConnections() async throws {
+    /// The server accepts only two connections.
+    @Test func otherConnectionsTakeOverRangesOfRefusedConnections() async throws {
         let server = RangeServer(size: 20_000)
         let transfer = try Self.transfer(4) { request, _ in
             request.connection <= 2 ? [server.answer(request)] : [.answer(503, ["Connection": "close"]), .close]
@@ -123,8 +123,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// By then, the other connection has finished its ranges.
-    @Test func repeatsRangeRefusedLast() async throws {
+    /// When the last range is refused, the other connection has already finished its ranges.
+    @Test func repeatsLastRangeAfterRefusal() async throws {
         let server = RangeServer(size: 2_000)
         let (hasBegun, hasEnded) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let transfer = try Self.transfer(2) { request, number in
@@ -159,10 +159,10 @@ import TransportHTTP
 
     @Test func doesNotRequestReceivedBytesAgain() async throws {
         let server = RangeServer(size: 10_000)
-        let isCut = Locked(true)
+        let breaksConnections = Locked(true)
         let transfer = try Self.transfer { request, _ in
-            guard isCut.withLock({ $0 }), let range = RangeServer.range(request) else { return [server.answer(request)] }
-            // A hundred bytes of the second thousand, and no byte after the fifth thousand.
+            guard breaksConnections.withLock({ $0 }), let range = RangeServer.range(request) else { return [server.answer(request)] }
+            // Sends only 100 bytes of the range that starts at byte 1,000, and nothing of ranges that start at byte 5,000 or later.
             if range.lowerBound == 1000 { return [server.beginning(request, bytes: 100), .close] }
             return range.lowerBound >= 5000 ? [.close] : [server.answer(request)]
         }
@@ -174,7 +174,7 @@ import TransportHTTP
         let part = Array(try #require(transfer.content).utf8)
         #expect(part.prefix(Int(checkpoint.confirmed)) == server.content.prefix(Int(checkpoint.confirmed)))
         let before = transfer.server.requests.count
-        isCut.withLock { $0 = false }
+        breaksConnections.withLock { $0 = false }
         #expect(try await transfer.run(from: checkpoint).bytes == 10_000)
         #expect(transfer.content == server.text)
         let again = transfer.server.requests.dropFirst(before)
@@ -193,13 +193,14 @@ import TransportHTTP
         return stored?.received ?? [0..<Int(checkpoint.confirmed)]
     }
 
-    /// Received ranges after a gap count, with any number of connections. Uncovered bytes do not, as after a crash.
+    /// Received ranges after a gap count as received, with any number of connections. The test erases the bytes that the checkpoint does not cover,
+    /// because a crash may lose them.
     @Test(arguments: [1, 3]) func fillsGap(parallel: Int) async throws {
         let server = RangeServer(size: 10_000)
-        let isCut = Locked(true)
+        let breaksConnections = Locked(true)
         let other = DispatchSemaphore(value: 0)
         var transfer = try Self.transfer { request, number in
-            guard isCut.withLock({ $0 }), let range = RangeServer.range(request) else { return [server.answer(request)] }
+            guard breaksConnections.withLock({ $0 }), let range = RangeServer.range(request) else { return [server.answer(request)] }
             if range.lowerBound >= 1000 { return [server.answer(request), .call { other.signal() }] }
             // Requests in the first range receive only a few bytes.
             let wait = ServerStep.call { if number == 0 { _ = other.wait(timeout: .now() + 60) } }
@@ -215,7 +216,7 @@ import TransportHTTP
         for index in part.indices where !received.contains(where: { $0.contains(index) }) { part[index] = 0 }
         try Data(part).write(to: URL(fileURLWithPath: path))
         let before = transfer.server.requests.count
-        isCut.withLock { $0 = false }
+        breaksConnections.withLock { $0 = false }
         transfer.options.parallel = parallel
         #expect(try await transfer.run(from: checkpoint).bytes == 10_000)
         #expect(transfer.content == server.text)
@@ -252,7 +253,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func rejectsMoreThanRequested() async throws {
+    @Test func rejectsMoreBytesThanRequested() async throws {
         let server = RangeServer(size: 10_000)
         let transfer = try Self.transfer { request, number in
             guard number > 0, let range = RangeServer.range(request) else { return [server.answer(request)] }

@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Files as the content of PUT requests.
+/// Files that are sent as the content of PUT requests.
 @Suite struct PutTests {
     @Test func sendsFileAsBody() async throws {
         var transfer = try TestTransfer("put", size: 100_000, answers: [[.answer(201, ["Content-Type": "text/plain"], body: "stored")]])
@@ -19,7 +19,7 @@ import TransportHTTP
         #expect(request.body == TemporaryFile.content(size: 100_000))
         #expect(receipt.bytes == 100_000)
         #expect(receipt.remoteURL == transfer.server.url("/files/reels/day%201/a.MOV"))
-        #expect(receipt.answer == ServerAnswer(status: 201, mediaType: "text/plain", text: "stored"))
+        #expect(receipt.answer == ServerResponse(status: 201, mediaType: "text/plain", text: "stored"))
         #expect(transfer.recorder.checkpoints.isEmpty)
         #expect(transfer.recorder.progress.last.map { [$0.sent, $0.confirmed] } == [100_000, 100_000])
         #expect(transfer.recorder.progress.dropLast().allSatisfy { $0.confirmed == 0 })
@@ -50,11 +50,11 @@ import TransportHTTP
         let receipt = try await transfer.run()
         let request = try #require(other.requests.first)
         #expect(request.path == "/bucket/key?signature=0123456789abcdef")
-        #expect(request.headers["authorization"] == nil, "another origin")
+        #expect(request.headers["authorization"] == nil, "the URL has another origin")
         #expect(request.headers["x-amz-acl"] == nil && request.headers["x-own"] == nil)
         #expect(request.headers["content-type"] == "text/x-own")
         #expect(receipt.remoteURL == other.url("/bucket/key"))
-        #expect(receipt.answer?.text.contains("0123456789abcdef") == false, "it repeats the signature")
+        #expect(receipt.answer?.text.contains("0123456789abcdef") == false, "the response repeats the signature")
         #expect(transfer.server.requests.isEmpty)
         other.stop()
         await transfer.end()
@@ -94,7 +94,7 @@ import TransportHTTP
         #expect(await transfer.failure()?.failureClass == .credentials)
         let receipt = try await transfer.run()
         #expect(receipt.remoteURL == transfer.server.url("/files/a.bin"))
-        #expect(await transfer.failure()?.failureClass == .permanent, "they were right before")
+        #expect(await transfer.failure()?.failureClass == .permanent, "the credentials were accepted before")
         let basic = "Basic " + Data("anna:hunter2".utf8).base64EncodedString()
         #expect(transfer.server.requests.map { $0.headers["authorization"] } == [basic, basic, basic])
         await transfer.end()
@@ -110,7 +110,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func sendsGrowingSourceOnceComplete() async throws {
+    @Test func sendsGrowingSourceWhenComplete() async throws {
         var transfer = try TestTransfer("put", size: 1000, answers: [[.answer(200)]])
         let lifted = AsyncStream.makeStream(of: Void.self)
         let growth = SourceGrowth(.growing(10), lift: { _ in lifted.continuation.yield() })

@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Settings with which a session overrides its endpoint's.
+/// Settings of a session that override the endpoint's settings.
 @Suite struct SessionSettingTests {
     @Test func sessionMaySendForm() async throws {
         var transfer = try TestTransfer("put", size: 3, answers: [[.answer(200)], [.answer(200)]])
@@ -73,7 +73,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// The file would be sent to an unintended address.
+    /// Without this error, the file would be sent to an unintended address.
     @Test func rejectsFileWithoutURLIfOthersHaveOne() async throws {
         var transfer = try TestTransfer("put", size: 3, answers: [[.answer(200)]])
         transfer.options.settings = ["uploadURL.a.mov": transfer.server.url("/1?signature=x")]
@@ -86,7 +86,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// Two files whose names look the same: the second one would replace the first one.
+    /// If names that look the same were treated as equal, the second file would replace the first.
     @Test(arguments: [Array("caf\u{E9}".utf8), Array("cafe\u{301}".utf8), Array("caf\u{FFFD}".utf8), [0x63, 0x61, 0x66, 0xE9]])
     func comparesNamesByteForByte(name: [UInt8]) async throws {
         for given in ["caf\u{E9}", "cafe\u{301}", "caf\u{FFFD}"] {
@@ -102,7 +102,7 @@ import TransportHTTP
 
     // MARK: Printed values
 
-    /// Such a URL permits anyone to write to it.
+    /// Anyone who has an upload URL can write to it.
     @Test func descriptionsOmitValues() {
         var options = AttemptOptions(settings: ["uploadURL.a.mov": "https://host/a?signature=needle"])
         for _ in 0..<2 {
@@ -148,7 +148,7 @@ import TransportHTTP
         #expect(throws: TransferError.self) { try HTTPTransport.validate(options, for: .upload, at: .http("https+put://host/")) }
     }
 
-    /// Also if only another endpoint of the account can upload.
+    /// The URL is validated even if this endpoint is only for downloads, because another endpoint of the account may perform the upload.
     @Test(
         arguments: [
             ("ftp://host.example/secret", "\"ftp://host.example\" has the scheme ftp"), ("/files/secret", "has no scheme"),
@@ -167,9 +167,9 @@ import TransportHTTP
         #expect(error?.description.contains("secret") == false)
     }
 
-    /// The prefix and a metadata name must not form a header of the transport.
+    /// The prefix and the name of a metadata entry must not form the name of a reserved header.
     @Test(arguments: [("content-", "length"), ("author", "ization"), ("x-", "a b"), ("content-", "type"), ("Content-", "Type")])
-    func rejectsMetadataThatFormReservedHeaders(prefix: String, name: String) {
+    func rejectsMetadataThatFormsReservedHeaders(prefix: String, name: String) {
         let endpoint = Endpoint(transport: .http, address: "https+put://host/", settings: ["metadataPrefix": prefix])
         #expect(throws: TransferError.self) {
             try HTTPTransport.validate(AttemptOptions(metadata: [name: "1"]), for: .upload, at: endpoint)

@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// Downloads that get the server's name (RFC 6266) if the account permits that, but never a harmful one.
+/// If the account permits this, a download gets the name that the server suggests (RFC 6266), but never a harmful name.
 @Suite struct SuggestedNameTests {
     private static let tag = "\"v1\""
 
@@ -16,7 +16,7 @@ import TransferCore
         return download
     }
 
-    /// A damaged store may contain such a name, although the server's name was checked.
+    /// A damaged database may contain such a name, although names from servers are checked.
     @Test(arguments: ["..", ".", ""]) func rejectsInvalidNamesInCheckpoints(name: String) async throws {
         let transfer = try TestTransfer("get", answers: [])
         try Data("content".utf8).write(to: URL(fileURLWithPath: transfer.folder.appending(".file.part").string))
@@ -38,11 +38,11 @@ import TransferCore
         ("attachment; filename*=UTF-8''%ff.txt; filename=\"other.txt\"", "other.txt"),
         ("attachment; filename=\"a\\\"b;c.txt\"", "a\"b;c.txt"), ("attachment; filename=\"ünï.txt\"", "ünï.txt"),
         ("attachment; x=\"filename=wrong\"; filename=right", "right"),
-        // Only the last component, for any operating system.
+        // The name is only the last path component, with the separators of any operating system.
         ("attachment; filename=\"../../etc/passwd\"", "passwd"), ("attachment; filename=\"C:\\\\temp\\\\x.txt\"", "x.txt"),
         ("attachment; filename*=UTF-8''..%2F..%2Fevil.sh", "evil.sh"), ("attachment; filename=\"/abs\"", "abs"),
         ("attachment; filename*=UTF-8''%2e%2e; filename=\"next.txt\"", "next.txt"),
-        // Neither hidden files nor invisible characters.
+        // The resulting name is not hidden, and contains no invisible characters.
         ("attachment; filename=\".bashrc\"", "bashrc"), ("attachment; filename=\"-rf x\"", "rf x"),
         ("attachment; filename=\"~root\"", "root"),
         ("attachment; filename=\"-.-\"", "a.bin"), ("attachment; filename=\"C:\\temp\\odd.txt\"", "odd.txt"),
@@ -53,7 +53,7 @@ import TransferCore
         ("attachment; filename=\u{301}x", "\u{301}x"), ("attachment; filename=a;\u{301}b=c", "a"),
         ("attachment; filename=\"a\"\u{301}; filename=b", "a"), ("attachment; filename=\"\u{301}a;b\"", "\u{301}a;b"),
         ("attachment; filename*=UTF-8'\u{301}'x", "x"),
-        // Nothing remains of the name, so the file gets the requested one.
+        // Nothing remains of the name, so the file gets the requested name.
         ("attachment; filename=\"..\"", "a.bin"), ("attachment; filename=\"\"", "a.bin"), ("attachment; filename=\"a/\"", "a.bin"),
         ("attachment; filename*=UTF-8''%00", "a.bin"), ("attachment", "a.bin"), ("attachment; filename", "a.bin"), (";;;=;\"", "a.bin"),
         ("attachment; filename=\"", "a.bin"), ("attachment; filename*=UTF-8''%E", "a.bin"), ("attachment; filename=\"x\\", "a.bin"),
@@ -74,8 +74,8 @@ import TransferCore
         await download.end()
     }
 
-    /// One letter with so many accents that it exceeds the limit. If it were removed, a hidden name would remain.
-    @Test func truncatesLongCharacter() async throws {
+    /// The name begins with a letter whose accents alone exceed the limit. If this letter were removed, the name of a hidden file would remain.
+    @Test func truncatesNameWithinLongCharacter() async throws {
         let header = "attachment; filename*=UTF-8''a" + String(repeating: "%CC%81", count: 130) + ".bashrc"
         let download = try download(answers: [[.answer(200, ["Content-Disposition": header], body: "0")]])
         let name = try #require(try await download.run().localPath?.lastComponent?.string)
@@ -83,7 +83,7 @@ import TransferCore
         await download.end()
     }
 
-    /// Another file of the same session may have the name that the server chose.
+    /// Another file of the same session may already have the name that the server chose.
     @Test(arguments: OverwritePolicy.allCases) func doesNotReplaceExistingFile(policy: OverwritePolicy) async throws {
         var download = try download(answers: [[.answer(200, ["Content-Disposition": "attachment; filename=x.txt"], body: "0123456789")]])
         download.overwrite = policy
@@ -98,8 +98,8 @@ import TransferCore
         await download.end()
     }
 
-    /// The process is killed before the queue stores the completion, and the server would send another name for the second request. The
-    /// first name remains.
+    /// The process is killed before the queue stores the completion, and the server would send another name in response to a second request. The
+    /// download keeps the first name.
     @Test(arguments: ["", "0123456789"]) func storesNameBeforeUse(body: String) async throws {
         func answer(_ name: String) -> [ServerStep] { [.answer(200, ["Content-Disposition": "attachment; filename=\(name)"], body: body)] }
         let download = try download(answers: [answer("one"), answer("two")])
@@ -107,14 +107,14 @@ import TransferCore
         let checkpoint = try #require(download.recorder.checkpoints.last)
         #expect(try await download.run(from: checkpoint).localPath == download.folder.appending("one"))
         #expect(try Self.names(download) == [".file.part", "one"] && download.server.requests.count == 1)
-        // Also if the process is killed before the file gets its name.
+        // The download also keeps the name if the process is killed before the part file gets its final name.
         try FileManager.default.removeItem(atPath: download.folder.appending("one").string)
         #expect(try await download.run(from: checkpoint).localPath == download.folder.appending("one"))
         #expect(try Self.names(download) == [".file.part", "one"] && download.server.requests.count == 1)
         await download.end()
     }
 
-    /// The response to the second request repeats the coding and not the name.
+    /// The response to the second request repeats the content coding, but not the name.
     @Test func resumesEncodedFileWithItsName() async throws {
         let head =
             "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nETag: \(Self.tag)\r\nContent-Encoding: gzip\r\n"
@@ -128,7 +128,7 @@ import TransferCore
         await download.end()
     }
 
-    @Test func ignoresNameWithoutSetting() async throws {
+    @Test func ignoresSuggestedNameWithoutSetting() async throws {
         var download = try download(answers: [[.answer(200, ["Content-Disposition": "attachment; filename=x"], body: "0123456789")]])
         download.endpoint.settings = [:]
         #expect(try await download.run().localPath == nil)
@@ -136,7 +136,7 @@ import TransferCore
         await download.end()
     }
 
-    @Test func nameOfAppHasPrecedence() async throws {
+    @Test func nameFromAppTakesPrecedence() async throws {
         var download = try download(answers: [[.answer(200, ["Content-Disposition": "attachment; filename=x"], body: "0123456789")]])
         download.localName = "own.bin"
         #expect(try await download.run().localPath == nil)
@@ -144,7 +144,7 @@ import TransferCore
         await download.end()
     }
 
-    /// The first response determines the name, whatever a later one suggests, also after a kill.
+    /// The first response determines the name, whatever a later response suggests, even after a kill.
     @Test func keepsNameAcrossAttempts() async throws {
         let head =
             "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nETag: \(Self.tag)\r\nContent-Disposition: attachment; filename=first.txt\r\n\r\n0123"
@@ -157,7 +157,7 @@ import TransferCore
         #expect(checkpoint.confirmed == 4)
         #expect(try await download.run(from: checkpoint).localPath == download.folder.appending("first.txt"))
         #expect(try Self.names(download) == [".file.part", "first.txt"])
-        // As after a kill before the completion is stored: the file has its name, so it is neither downloaded nor named again.
+        // Simulates a kill before the completion is stored. The file already has its name, so it is neither downloaded nor renamed again.
         let requests = download.server.requests.count
         #expect(
             try await download.run(from: Checkpoint(data: checkpoint.data, confirmed: 4)).localPath

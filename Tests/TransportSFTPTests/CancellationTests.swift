@@ -10,8 +10,9 @@ import TransportSFTP
 /// Attempts that are cancelled during a request.
 @Suite(.timeLimit(.minutes(10)))
 struct CancellationTests {
-    /// The transport opens the part file before it knows that an old one is gone. The server may open it after the cancellation.
-    @Test(arguments: [false, true]) func closesPartFileThatOpensLate(isOpenAlready: Bool) async throws {
+    /// The transport sends the request to open the part file before the server has confirmed that an old part file is removed. So the server may open
+    /// the file after the attempt was cancelled.
+    @Test(arguments: [false, true]) func closesPartFileOpenedByCancelledAttempt(isOpenAlready: Bool) async throws {
         let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "sftp-cancelled-\(UUID().uuidString)").path)
         try content(1000).write(to: URL(filePath: path.string))
         defer { try? FileManager.default.removeItem(atPath: path.string) }
@@ -39,11 +40,11 @@ struct CancellationTests {
             source: UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)), remotePath: try RemotePath("reel.mov"),
             credentials: NoCredentials(), logger: Logger(label: "test"))
         let upload = Task { try await transport.perform(attempt, reporting: Recorder().reporter) }
-        while !peer.asked.contains(where: { $0.type == .open }) { await Task.yield() }
+        while !peer.requests.contains(where: { $0.type == .open }) { await Task.yield() }
         upload.cancel()
         await #expect(throws: CancellationError.self) { try await upload.value }
         _ = try await transport.check(attempt.endpoint, credentials: attempt.credentials)
-        while !peer.asked.contains(where: { $0.type == .close }) { await Task.yield() }
+        while !peer.requests.contains(where: { $0.type == .close }) { await Task.yield() }
         await transport.shutdown()
     }
 }

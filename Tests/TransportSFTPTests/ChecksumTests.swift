@@ -11,7 +11,7 @@ import TransportSupport
 
 @Suite(.timeLimit(.minutes(10)))
 struct ChecksumTests {
-    /// Names that a shell, or a program that prints them, could misinterpret.
+    /// Names that a shell could misinterpret, or that could corrupt the output of a program that prints them.
     private static let names: [[UInt8]] =
         [
             "plain.bin", "-n", "--help", "a b", "line\nfeed", "line feed at the end\n", #"back\slash\n"#, "$(false)`false`\"'*?[a]~#!&;|<>",
@@ -21,7 +21,7 @@ struct ChecksumTests {
 
     private func digest(_ content: Data) -> String { "sha256:" + SHA256.hash(data: content).map { String(format: "%02x", $0) }.joined() }
 
-    private func verifying(_ fixture: ProcessFixture, _ name: String = "a.bin") -> TestTransfer {
+    private func verifyingTransfer(_ fixture: ProcessFixture, _ name: String = "a.bin") -> TestTransfer {
         var transfer = TestTransfer(fixture, name, overwrite: .always)
         transfer.options.verification = .checksum
         return transfer
@@ -29,7 +29,7 @@ struct ChecksumTests {
 
     // MARK: Computed by the shell
 
-    /// Swift treats a carriage return and a line feed as one character.
+    /// Swift treats a carriage return that is followed by a line feed as one `Character`.
     @Test func acceptsTwoCharacterLineEndings() {
         let digits = String(repeating: "a", count: 64)
         let output = "Welcome\r\ntransferkit-checksums sha256\r\n\(digits)  -\r\nunreadable\n\(digits)\r\n"
@@ -40,13 +40,13 @@ struct ChecksumTests {
     @Test func computesChecksumsInShell() async throws {
         let shell = TestShell()
         try await ProcessFixture.with(commands: shell) { fixture in
-            let transfer = verifying(fixture, "it's/a.bin")
+            let transfer = verifyingTransfer(fixture, "it's/a.bin")
             let sent = try await transfer.upload(transfer.source(content(300_000)))
             #expect(sent.checksum == digest(content(300_000)) && sent.warnings.isEmpty)
             let received = try await transfer.download()
             #expect(received.checksum == digest(content(300_000)) && received.warnings.isEmpty)
             #expect(transfer.received == content(300_000))
-            #expect(shell.commands.count == 3 && shell.commands[0].isEmpty, "The shell is tested once.")
+            #expect(shell.commands.count == 3 && shell.commands[0].isEmpty, "Only the first command tests the shell.")
         }
     }
 
@@ -65,7 +65,7 @@ struct ChecksumTests {
         #expect(found.1 == nil)
     }
 
-    @Test func usesAvailableProgram() async throws {
+    @Test func usesAvailableChecksumProgram() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "sftp-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -73,7 +73,7 @@ struct ChecksumTests {
         #expect(try await RemoteChecksums(shell).algorithm() == nil)
         try FileManager.default.createSymbolicLink(atPath: folder.appending(path: "md5sum").path, withDestinationPath: "/usr/bin/md5sum")
         try await ProcessFixture.with(commands: shell) { fixture in
-            let transfer = verifying(fixture)
+            let transfer = verifyingTransfer(fixture)
             let sent = try await transfer.upload(transfer.source(Data("abc".utf8)))
             #expect(sent.checksum == "md5:900150983cd24fb0d6963f7d28e17f72" && sent.warnings.isEmpty)
         }
@@ -82,7 +82,7 @@ struct ChecksumTests {
         #expect(try await RemoteChecksums(shell).algorithm() == .sha256)
     }
 
-    @Test func computesManyFilesInOneCommand() async throws {
+    @Test func computesChecksumsOfManyFilesInOneCommand() async throws {
         let line = String(repeating: "0", count: 64)
         let shell = HeldShell { input in
             Array("Welcome!\ntransferkit-checksums sha256\n".utf8) + input.split(separator: 10).flatMap { _ in Array("\(line)  -\n".utf8) }
@@ -91,7 +91,7 @@ struct ChecksumTests {
         #expect(try await checksums.algorithm() == .sha256)
         try await withThrowingTaskGroup(of: Checksum?.self) { group in
             for number in 0..<42 { group.addTask { try await checksums.digest(of: Array("f-\(number)".utf8), size: 1000) } }
-            // Two commands at a time, and then one for all files that waited.
+            // Two commands run at a time. When they end, one command computes the checksums of all files that waited.
             while await checksums.backlog < 40 { await Task.yield() }
             while shell.commands.count < 2 { await Task.yield() }
             shell.release()
@@ -105,7 +105,7 @@ struct ChecksumTests {
     @Test func cancellationDoesNotWaitForCommand() async throws {
         let shell = HeldShell { _ in Array("transferkit-checksums sha256\n".utf8) }
         try await ProcessFixture.with(commands: shell) { fixture in
-            let transfer = verifying(fixture)
+            let transfer = verifyingTransfer(fixture)
             let source = try transfer.source(content(1000))
             let attempt = Task { try await transfer.upload(source) }
             while shell.commands.isEmpty { await Task.yield() }
@@ -121,7 +121,7 @@ struct ChecksumTests {
 
     @Test func readsFileBackWithoutShell() async throws {
         try await ProcessFixture.with { fixture in
-            let transfer = verifying(fixture)
+            let transfer = verifyingTransfer(fixture)
             let sent = try await transfer.upload(transfer.source(content(300_000)))
             #expect(sent.checksum == digest(content(300_000)))
             #expect(sent.warnings == ["pipe can't compute a checksum of a.bin, so the whole file was read back and compared."])
@@ -151,24 +151,26 @@ struct ChecksumTests {
                 try await transport.perform(attempt, reporting: Recorder().reporter)
             }
             #expect(error?.failureClass == .unsupported)
-            #expect(!peer.asked.contains { $0.type == .write })
-            #expect(peer.asked.last?.type == .remove)
+            #expect(!peer.requests.contains { $0.type == .write })
+            #expect(peer.requests.last?.type == .remove)
             await transport.shutdown()
         }
     }
 
-    /// The mode follows the path; its first bit requests reading (draft-ietf-secsh-filexfer-02, section 6.3).
+    /// Whether a request to open a file asks for read access. The flags follow the path, and their lowest bit requests reading
+    /// (draft-ietf-secsh-filexfer-02, section 6.3).
     private static func opensForReading(_ body: [UInt8]) -> Bool {
         let length = body.prefix(4).reduce(0) { $0 << 8 | Int($1) }
         return body.dropFirst(4 + length).prefix(4).last.map { $0 & 1 == 1 } ?? false
     }
 
-    @Test func rejectsShellOfOtherMachine() async throws {
+    /// The shell returns the checksum of a different file, as if it ran on another machine. The transport reads the file back instead.
+    @Test func rejectsShellOnOtherMachine() async throws {
         let shell = TestShell()
         let other = HeldShell { _ in Array("transferkit-checksums sha256\n\(String(repeating: "0", count: 64))  -\n".utf8) }
         #expect(try await RemoteChecksums(shell).algorithm() == .sha256)
         try await ProcessFixture.with(commands: other) { fixture in
-            let transfer = verifying(fixture)
+            let transfer = verifyingTransfer(fixture)
             let source = try transfer.source(content(1000))
             async let sent = transfer.upload(source)
             while other.commands.isEmpty { await Task.yield() }
@@ -180,7 +182,7 @@ struct ChecksumTests {
 
     // MARK: Mismatches
 
-    /// A shell that changes a byte of a file before each computation.
+    /// Returns a shell that changes a byte of a file before it computes a checksum.
     private func corruptingShell(_ file: Locked<URL?>) -> TestShell {
         TestShell {
             guard let url = file.withLock({ $0 }) else { return }
@@ -195,7 +197,7 @@ struct ChecksumTests {
         let target = Locked<URL?>(nil)
         try await ProcessFixture.with(commands: corruptingShell(target)) { fixture in
             target.withLock { $0 = fixture.server.appending(path: ".tq-t-1.part") }
-            let transfer = verifying(fixture)
+            let transfer = verifyingTransfer(fixture)
             let source = try transfer.source(Data(repeating: 1, count: 1000))
             let error = await transfer.failure { try await transfer.upload(source) }
             #expect(error?.failureClass == .resumeLost && error?.code == .checksumMismatch)
@@ -203,12 +205,12 @@ struct ChecksumTests {
         }
     }
 
-    @Test func doesNotPlaceDownloadAfterMismatch() async throws {
+    @Test func discardsDownloadAfterMismatch() async throws {
         let target = Locked<URL?>(nil)
         try await ProcessFixture.with(commands: corruptingShell(target)) { fixture in
             target.withLock { $0 = fixture.server.appending(path: "a.bin") }
             try fixture.put(Data(repeating: 1, count: 1000), "a.bin")
-            let transfer = verifying(fixture)
+            let transfer = verifyingTransfer(fixture)
             let error = await transfer.failure { try await transfer.download() }
             #expect(error?.failureClass == .resumeLost && error?.code == .checksumMismatch)
             #expect(transfer.received == nil)
@@ -217,9 +219,9 @@ struct ChecksumTests {
 
     // MARK: Resumed uploads and streams
 
-    @Test func completedUploadKeepsChecksum() async throws {
+    @Test func completedUploadReturnsChecksumAgain() async throws {
         try await ProcessFixture.with(commands: TestShell()) { fixture in
-            let transfer = verifying(fixture)
+            let transfer = verifyingTransfer(fixture)
             let source = try transfer.source(content(1000))
             _ = try await transfer.upload(source)
             let checkpoint = try #require(transfer.recorder.checkpoints.last)
@@ -229,7 +231,7 @@ struct ChecksumTests {
 
     @Test func rejectsStreamsBeforeFirstByte() async throws {
         try await ProcessFixture.with(commands: TestShell()) { fixture in
-            let transfer = verifying(fixture)
+            let transfer = verifyingTransfer(fixture)
             let file = try transfer.source(content(1000))
             let stream = UploadSource(path: file.path, identity: file.identity, growth: SourceGrowth(.complete(1000)))
             #expect(await transfer.failure { try await transfer.upload(stream) }?.failureClass == .unsupported)

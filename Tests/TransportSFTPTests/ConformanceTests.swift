@@ -5,7 +5,7 @@ import TransferCore
 import TransportSFTP
 import TransportTesting
 
-/// The SFTP transport keeps the promises of every transport, with OpenSSH's server over pipes.
+/// Verifies that the SFTP transport keeps the promises that every transport must keep. Uses OpenSSH's SFTP server without SSH.
 @Suite struct ConformanceTests {
     @Test(arguments: TransportPromise.allCases)
     func keepsUploadPromise(_ promise: TransportPromise) async throws {

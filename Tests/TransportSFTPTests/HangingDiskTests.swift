@@ -5,24 +5,24 @@ import Testing
 import TransferCore
 import TransportSupport
 
-/// Disks that do not respond. A transfer that waits for one disk does not delay others.
+/// Disks that do not respond. A transfer that waits for one disk must not delay transfers that use other disks.
 @Suite(.timeLimit(.minutes(10)))
 struct HangingDiskTests {
     private let disks = DiskThreads(limit: 1)
     private let gate = DispatchSemaphore(value: 0)
 
-    /// The same file, but on another disk for the transport.
-    private func elsewhere(_ source: UploadSource) throws -> UploadSource {
+    /// Returns a source for the same file, but with the device number of another disk.
+    private func onOtherDisk(_ source: UploadSource) throws -> UploadSource {
         var identity = try SourceIdentity(ofFileAt: source.path)
         identity.device += 1
         return UploadSource(path: source.path, identity: identity)
     }
 
-    @Test func uploadDelaysNoOther() async throws {
+    @Test func hangingUploadDoesNotDelayOthers() async throws {
         try await ProcessFixture.with(disks: disks) { fixture in
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(1_000))
-            let slow = try elsewhere(source)
+            let slow = try onOtherDisk(source)
             let hanging = disks.threads(for: slow)
             try hanging.submit { [gate] in gate.wait() }
             let waiting = Task { try await transfer.upload(slow) }
@@ -35,8 +35,8 @@ struct HangingDiskTests {
         }
     }
 
-    /// The file is open, and its next bytes can't be read.
-    @Test func cancelsUpload() async throws {
+    /// The disk hangs after the file was opened, so its next bytes can't be read.
+    @Test func hangingUploadCanBeCancelled() async throws {
         try await ProcessFixture.with(disks: disks) { fixture in
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(10_000_000))
@@ -56,8 +56,8 @@ struct HangingDiskTests {
         }
     }
 
-    /// More bytes for the hanging disk have arrived than one connection may have in flight.
-    @Test func largeDownloadDelaysNoOther() async throws {
+    /// The server has sent more bytes for the hanging disk than a connection may have in flight.
+    @Test func largeHangingDownloadDoesNotDelayOthers() async throws {
         try await ProcessFixture.with(disks: disks) { fixture in
             try fixture.put(content(20_000_000), "a.bin")
             var quick = TestTransfer(fixture)
@@ -70,7 +70,7 @@ struct HangingDiskTests {
             let hangs = Locked(false)
             let reporter = AttemptReporter(
                 progress: { [gate] sent, _ in
-                    // After more than a window's size.
+                    // The disk hangs after more bytes than the request window contains.
                     let isFirst = hangs.withLock { hangs in
                         defer { hangs = sent > 8_000_000 || hangs }
                         return sent > 8_000_000 && !hangs
@@ -91,7 +91,7 @@ struct HangingDiskTests {
         }
     }
 
-    @Test func downloadDelaysNoOther() async throws {
+    @Test func hangingDownloadDoesNotDelayOthers() async throws {
         try await ProcessFixture.with(disks: disks) { fixture in
             try fixture.put(content(1_000), "a.bin")
             let quick = TestTransfer(fixture)

@@ -4,7 +4,7 @@ import TransportSFTP
 import TransportSupport
 
 @Suite struct OptionTests {
-    /// Options with other values than the defaults.
+    /// Options that all differ from the defaults.
     private static let others = SFTPOptions(
         identities: ["/home/me/.ssh/a", "/home/me/.ssh/b"], agent: .none, hostKey: .pinned("SHA256:abc"), knownHosts: "/etc/known",
         allowSHA1: true, maxConnections: 16, parallelThreshold: 1,
@@ -39,8 +39,8 @@ import TransportSupport
         #expect(settings.keys.allSatisfy { error?.message.contains($0) == true })
     }
 
-    /// Of several errors, always the same one is reported.
-    @Test func readsSettingsInAlphabeticalOrder() {
+    /// If several settings are invalid, the same error is always reported.
+    @Test func validatesSettingsInAlphabeticalOrder() {
         let settings = ["sync": "1", "partFiles": "1", "keepTimes": "1", "keepModes": "1", "allowSHA1": "1", "maxConnections": "0"]
         for _ in 0..<20 {
             let copy = Dictionary(uniqueKeysWithValues: settings.shuffled())

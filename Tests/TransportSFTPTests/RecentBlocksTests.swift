@@ -5,7 +5,7 @@ import TransportSFTP
 struct RecentBlocksTests {
     private static let size: Int64 = 4 << 20
 
-    @Test func returnsNewestOfEachRangeFirst() {
+    @Test func returnsNewestBlockOfEachRangeFirst() {
         let size = Self.size
         let blocks = RecentBlocks([0..<2 * size + 1, 7..<7, 10 * size..<10 * size + 5])
         var found: [Range<Int64>] = []
@@ -13,8 +13,8 @@ struct RecentBlocksTests {
         #expect(found == [size + 1..<2 * size + 1, 10 * size..<10 * size + 5, 1..<size + 1, 0..<1])
     }
 
-    /// Resuming does not wait for all blocks, however many there are.
-    @Test func stopsInTime() {
+    /// The comparison of blocks has a time limit, but no limit on the number of blocks. It therefore never delays resuming for long.
+    @Test func stopsAfterOneMinute() {
         let start = ContinuousClock.now
         let elapsed = Locked(Duration.zero)
         let blocks = RecentBlocks([0..<Int64.max], now: { start + elapsed.withLock { $0 } })

@@ -10,7 +10,7 @@ import TransportSupport
     import Darwin
 #endif
 
-/// A download never leaves its folder, whatever is planted there.
+/// Verifies that a download never writes outside its folder, even if an attacker plants links in the folder.
 @Suite struct ConfinementTests {
     private let folder: DownloadsFolder
     private let outside: DownloadsFolder
@@ -35,25 +35,25 @@ import TransportSupport
         #expect(folder.names() == [] && outside.names() == [])
     }
 
-    @Test func rejectsPartFileElsewhere() async throws {
+    @Test func rejectsPartFileInOtherFolder() async throws {
         for part in ["../part", "b/part", "/tmp/part", ""] as [FilePath] { _ = try await refusal("a/file", part: part) }
         #expect(folder.names() == [])
     }
 
     @Test func doesNotFollowLinkInPath() async throws {
-        try folder.link("way", to: outside.root.string)
-        for name in ["way/file", "way/deeper/file"] as [FilePath] {
+        try folder.link("sub", to: outside.root.string)
+        for name in ["sub/file", "sub/deeper/file"] as [FilePath] {
             let error = try await refusal(name)
-            #expect(error?.failureClass == .permanent && error?.message.contains(folder.root.appending("way").string) == true)
+            #expect(error?.failureClass == .permanent && error?.message.contains(folder.root.appending("sub").string) == true)
         }
         #expect(outside.names() == [])
     }
 
     @Test func doesNotFollowLinkPlantedDuringDownload() async throws {
-        let writer = try await FileWriter.open(folder.destination("way/file", .always), on: threads)
+        let writer = try await FileWriter.open(folder.destination("sub/file", .always), on: threads)
         try await writer.write(Data("hello".utf8), at: 0)
-        try FileManager.default.moveItem(atPath: folder.root.appending("way").string, toPath: folder.root.appending("moved").string)
-        try folder.link("way", to: outside.root.string)
+        try FileManager.default.moveItem(atPath: folder.root.appending("sub").string, toPath: folder.root.appending("moved").string)
+        try folder.link("sub", to: outside.root.string)
         #expect(try await writer.finish(size: 5))
         #expect(outside.names() == [] && folder.text("moved/file") == "hello")
     }
@@ -81,15 +81,15 @@ import TransportSupport
     }
 
     @Test func rootMayBeReachedThroughLink() async throws {
-        try outside.link("way", to: folder.root.string)
-        let destination = DownloadDestination(root: outside.root.appending("way"), name: "file", partName: ".part")
+        try outside.link("sub", to: folder.root.string)
+        let destination = DownloadDestination(root: outside.root.appending("sub"), name: "file", partName: ".part")
         try await FileWriter.open(destination, on: threads).finish(size: 0)
         #expect(folder.text("file") == "")
     }
 
     // MARK: Disk errors
 
-    @Test func errorsNamePath() async throws {
+    @Test func errorsContainPath() async throws {
         let missing = DownloadDestination(root: folder.root.appending("missing"), name: "a/file", partName: "a/.part")
         let gone = await #expect(throws: TransferError.self) { try await FileWriter.open(missing, on: threads) }
         #expect(gone?.failureClass == .permanent && gone?.message.contains("missing") == true && folder.names() == [])
@@ -100,7 +100,7 @@ import TransportSupport
         #expect(long?.failureClass == .permanent)
     }
 
-    @Test func fullDiskIsNotFaultOfFile() {
+    @Test func classifiesDiskErrors() {
         for code in [ENOSPC, EDQUOT, EMFILE, ENFILE] {
             #expect(TransferError.destinationUnavailable("/x", errno: code).failureClass == .noSpace)
         }

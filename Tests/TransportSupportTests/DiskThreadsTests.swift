@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 import TransportSupport
 
-/// Threads for each disk.
+/// Verifies that each disk has its own threads.
 @Suite(.timeLimit(.minutes(10))) struct DiskThreadsTests {
     private let disks = DiskThreads(limit: 1)
 
@@ -14,7 +14,7 @@ import TransportSupport
         #expect(one === disks.threads(forFilesIn: "/one"))
     }
 
-    /// Otherwise each retry would hang another thread.
+    /// Without reuse, each retry would create another thread that hangs.
     @Test func keepsThreadsOfHangingDisk() async throws {
         let gate = DispatchSemaphore(value: 0)
         weak var hanging: WorkerThreads?

@@ -31,7 +31,7 @@ import TransportSupport
 
     // MARK: Content
 
-    @Test func namesFileOnlyAtEnd() async throws {
+    @Test func fileGetsFinalNameOnlyAtEnd() async throws {
         let destination = folder.destination("a/b/file")
         let writer = try await open(destination)
         try await writer.write(Data("world".utf8), at: 6)
@@ -81,9 +81,10 @@ import TransportSupport
         #expect(short?.failureClass == .resumeLost)
     }
 
-    /// A file that has its final name, but whose completion was not stored, belongs to the user. Its part file's name leads to the same file.
+    /// After a file gets its final name, it belongs to the user, even if the queue has not stored its completion yet. Until the completion is stored,
+    /// the name of the part file is another link to the same file.
     @Test(arguments: OverwritePolicy.allCases, [0, 3, 5] as [Int64])
-    func keepsMovedDeliveredFile(_ policy: OverwritePolicy, from confirmed: Int64) async throws {
+    func keepsDeliveredFileThatWasMoved(_ policy: OverwritePolicy, from confirmed: Int64) async throws {
         let destination = folder.destination("file", policy)
         #expect(try await receive("hello", destination))
         try FileManager.default.moveItem(atPath: folder.root.appending("file").string, toPath: folder.root.appending("mine").string)
@@ -97,7 +98,7 @@ import TransportSupport
         #expect(folder.text("mine") == "hello")
     }
 
-    /// A process that ended between the two steps of a replacement leaves another name of the part file.
+    /// If the process ends between the two steps of a replacement, it leaves a second link to the part file.
     @Test func repeatsInterruptedReplacement() async throws {
         try folder.write("mine", "file")
         let destination = folder.destination("file", .always)
@@ -118,7 +119,7 @@ import TransportSupport
         #expect(folder.text("file") == "hello")
     }
 
-    @Test(arguments: OverwritePolicy.allCases) func recognizesPlacedFile(_ policy: OverwritePolicy) async throws {
+    @Test(arguments: OverwritePolicy.allCases) func recognizesFileInPlace(_ policy: OverwritePolicy) async throws {
         let destination = folder.destination("file", policy)
         #expect(try await receive("hello", destination, modificationTime: 1_000_000_000))
         for confirmed in [0, 3, 5] as [Int64] {
@@ -131,7 +132,7 @@ import TransportSupport
 
     // MARK: Syncing
 
-    @Test func syncsBySizeAndTime() async throws {
+    @Test func syncsAfterEnoughBytesOrTime() async throws {
         let time = Locked(ContinuousClock.now)
         let writer = try await FileWriter.open(
             folder.destination("file"), from: 0, on: threads,
@@ -143,13 +144,14 @@ import TransportSupport
         time.withLock { $0 += .milliseconds(4_999) }
         #expect(try await !writer.syncIfDue(upTo: 64 << 20 + 1))
         time.withLock { $0 += .milliseconds(1) }
-        #expect(try await !writer.syncIfDue(upTo: 64 << 20), "nothing is new")
+        #expect(try await !writer.syncIfDue(upTo: 64 << 20), "there are no new bytes")
         #expect(try await writer.syncIfDue(upTo: 64 << 20 + 1) && writer.syncedPosition == 64 << 20 + 1)
         try await writer.sync(upTo: 7)
         #expect(writer.syncedPosition == 64 << 20 + 1)
     }
 
-    /// The system reports a failed write-back once, and drops the bytes: a later sync of the same descriptor succeeds without them.
+    /// The operating system reports a failed write-back only once, and drops the bytes. A later sync of the same descriptor succeeds
+    /// although the bytes are lost.
     @Test func laterSyncDoesNotConfirmLostBytes() async throws {
         let destination = folder.destination("file")
         let errors = Locked<[CInt]>([0, EIO])
@@ -171,7 +173,7 @@ import TransportSupport
         #expect(try await next.finish(size: 6))
     }
 
-    @Test func remembersFailureAtEnd() async throws {
+    @Test func remembersFailedSyncAtEnd() async throws {
         let writer = try await open(folder.destination("file"), failingSyncs: Locked([EIO]))
         try await writer.write(Data("hello".utf8), at: 0)
         await #expect(throws: TransferError.self) { try await writer.finish(size: 5) }
@@ -180,7 +182,7 @@ import TransportSupport
         #expect(writer.syncedPosition == 0 && folder.names() == [".file.part"])
     }
 
-    /// - Parameter errors: The error numbers of the next syncs; 0 for one that succeeds, as all later ones do.
+    /// - Parameter errors: The error numbers of the next syncs; 0 for success. All later syncs succeed.
     private func open(_ destination: DownloadDestination, failingSyncs errors: Locked<[CInt]>) async throws -> FileWriter {
         var faults = PlacingFaults()
         faults.syncError = { errors.withLock { $0.isEmpty ? 0 : $0.removeFirst() } }
@@ -189,7 +191,7 @@ import TransportSupport
 
     // MARK: Existing files
 
-    @Test func doesNotReplaceIfForbidden() async throws {
+    @Test func neverPolicyDoesNotReplaceFile() async throws {
         try folder.write("mine", "file")
         let early = await #expect(throws: TransferError.self) { try await open(folder.destination("file")) }
         #expect(early?.code == .fileExists && early?.message.contains(folder.root.appending("file").string) == true)
@@ -209,7 +211,7 @@ import TransportSupport
         #expect(error?.code == .fileExists)
     }
 
-    @Test func replacesFileIfPermitted() async throws {
+    @Test func alwaysPolicyReplacesFile() async throws {
         try folder.write("mine", "file")
         #expect(try await receive("hello", folder.destination("file", .always)))
         #expect(folder.text("file") == "hello" && folder.names() == [".file.part", "file"])
@@ -234,9 +236,9 @@ import TransportSupport
 
     @Test func replacesDifferentFile() async throws {
         let destination = folder.destination("file", .different)
-        #expect(try await !isUpToDate(destination, size: 5, at: 7), "there is nothing yet")
+        #expect(try await !isUpToDate(destination, size: 5, at: 7), "there is no file yet")
         #expect(try await receive("hello", destination, modificationTime: 7 * Self.second + 5))
-        #expect(try await isUpToDate(destination, size: 5, at: 7), "a time of whole seconds is compared by the second")
+        #expect(try await isUpToDate(destination, size: 5, at: 7), "a time in whole seconds is compared only to the second")
         #expect(try await isUpToDate(destination, size: 5, nanoseconds: 7 * Self.second + 5))
         #expect(try await isUpToDate(destination, size: 5, at: nil))
         #expect(try await !isUpToDate(destination, size: 5, nanoseconds: 7 * Self.second + 6))
@@ -272,7 +274,7 @@ import TransportSupport
 
     @Test func skipsExistingFile() async throws {
         let destination = folder.destination("file", .skip)
-        #expect(try await !isUpToDate(destination, size: 5, at: nil), "there is nothing yet")
+        #expect(try await !isUpToDate(destination, size: 5, at: nil), "there is no file yet")
         let writer = try await open(destination)
         try await writer.write(Data("hello".utf8), at: 0)
         try folder.write("mine", "file/inside")
@@ -281,7 +283,7 @@ import TransportSupport
         #expect(folder.text("file/inside") == "mine" && folder.names() == ["file"])
     }
 
-    @Test func numbersNewFile() async throws {
+    @Test func addsNumberToNewFile() async throws {
         for (number, name) in (["reel.tar.gz", "reel.tar (1).gz", "reel.tar (2).gz"] as [FilePath]).enumerated() {
             let part = FilePath("\(number).part")
             let destination = DownloadDestination(root: folder.root, name: "reel.tar.gz", partName: part, overwrite: .rename)
@@ -289,7 +291,7 @@ import TransportSupport
             try await writer.write(Data("hello \(number)".utf8), at: 0)
             #expect(try await writer.finish(size: 7))
             #expect(writer.finalPath == folder.root.pushing(name) && folder.text(name) == "hello \(number)")
-            // As after a kill before the completion was stored.
+            // Simulates a process that was killed before it stored the completion.
             let again = try await open(destination, from: 3)
             #expect(try await again.finish(size: 7))
             #expect(again.isInPlace && again.finalPath == writer.finalPath)
@@ -308,7 +310,7 @@ import TransportSupport
         #expect(folder.text(FilePath(final)) == "" && folder.text(FilePath(name)) == "mine")
     }
 
-    @Test func doesNotStartWithoutSpace() async throws {
+    @Test func doesNotStartWithoutFreeSpace() async throws {
         let destination = folder.destination("file")
         let size: Int64 = 1 << 62
         let error = await #expect(throws: TransferError.self) { try await FileWriter.open(destination, size: size, on: threads) }

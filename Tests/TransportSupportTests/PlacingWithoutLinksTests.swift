@@ -10,7 +10,8 @@ import TransportSupport
     import Darwin
 #endif
 
-/// Downloads to file systems without hard links, such as FAT. These are simulated, because tests may lack the right to mount one.
+/// Downloads to file systems without hard links, such as FAT. The missing support is simulated, because tests may lack the right to mount
+/// such a file system.
 @Suite struct PlacingWithoutLinksTests {
     private static let text = "hello world"
 
@@ -43,7 +44,7 @@ import TransportSupport
     }
 
     @Test(arguments: [true, false], OverwritePolicy.allCases)
-    func recognizesPlacedFile(_ isExclusive: Bool, _ policy: OverwritePolicy) async throws {
+    func recognizesFileInPlace(_ isExclusive: Bool, _ policy: OverwritePolicy) async throws {
         let destination = folder.destination("file", policy)
         if policy == .rename { try folder.write("other", "file") }
         let path = try await Self.receive(destination, isExclusive: isExclusive).finalPath
@@ -58,7 +59,7 @@ import TransportSupport
         if policy == .rename { #expect(folder.text("file") == "other") }
     }
 
-    @Test func doesNotMistakeOtherFile() async throws {
+    @Test func doesNotMistakeOtherFileForDownload() async throws {
         let destination = folder.destination("file")
         _ = try await Self.receive(destination, isExclusive: true)
         try FileManager.default.removeItem(atPath: destination.path.string)
@@ -79,11 +80,11 @@ import TransportSupport
         #expect(folder.text("file") == "other")
     }
 
-    /// Killed at each step: the next attempt completes with the file in place, and no empty file remains.
+    /// The process is killed at each step of placing a file. The next attempt completes with the file in place, and no empty file remains.
     @Test(arguments: PlacingFaults.Step.allCases, [OverwritePolicy.never, .always, .rename])
     func recoversFromKill(_ step: PlacingFaults.Step, _ policy: OverwritePolicy) async throws {
-        let isExclusive = step != .taken
-        guard step != .taken || policy != .always else { return }
+        let isExclusive = step != .reserved
+        guard step != .reserved || policy != .always else { return }
         await #expect(processExitsWith: .signal(SIGKILL)) {
             [
                 root = folder.root.string as String, policy = policy.rawValue as String,

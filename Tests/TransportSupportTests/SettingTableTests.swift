@@ -56,7 +56,7 @@ import TransportSupport
         #expect(Self.table.write(both) == endpoint.merging(["size": "8", "time": "1.5"]) { $1 })
     }
 
-    @Test func writesNoDefaults() throws {
+    @Test func omitsDefaultValues() throws {
         #expect(Self.table.write(Options()) == [:])
         #expect(Self.table.write(try Self.table.read(["size": "67108864", "color": "red", "isOn": "false", "words": ""])) == [:])
     }
@@ -68,7 +68,7 @@ import TransportSupport
         #expect(error([name: "1"]) == "The setting \"\(name)\" is unknown to the test transport. Did you mean \(nearest)?")
     }
 
-    @Test(arguments: ["?", "", "proxyCommand"]) func listsAllSettingsIfNoneIsNear(name: String) {
+    @Test(arguments: ["?", "", "proxyCommand"]) func listsAllSettingsIfNoneIsSimilar(name: String) {
         let message = error([name: "1"])
         #expect(message.contains(name.debugDescription))
         #expect(message.hasSuffix("; valid settings are color, isOn, key.NAME, name, size, words."))
@@ -81,13 +81,13 @@ import TransportSupport
         #expect(error([:], session: ["siez": "1"]).hasSuffix("Did you mean size?"))
     }
 
-    /// The first of several errors is always the same one.
-    @Test func readsInAlphabeticalOrder() {
+    /// If several settings are invalid, the same error is always reported.
+    @Test func validatesInAlphabeticalOrder() {
         let settings = Dictionary(uniqueKeysWithValues: (0..<50).map { ("key.\($0)", "x") }).merging(["size": "0", "color": "x"]) { $1 }
         #expect(error(settings).hasPrefix("The setting color is \"x\"; write one of green, red"))
     }
 
-    @Test(arguments: ["size": "0", "name": "", "time": "0", "isOn": "1", "color": ""]) func showsInvalidValues(
+    @Test(arguments: ["size": "0", "name": "", "time": "0", "isOn": "1", "color": ""]) func errorsContainInvalidValues(
         name: String, value: String
     ) {
         let message = name == "time" ? error([:], session: [name: value]) : error([name: value])
@@ -98,11 +98,11 @@ import TransportSupport
         #expect(error(["size": size]).contains("write a number of bytes from 1 to 72057594037927936"))
     }
 
-    @Test func hidesSecrets() {
+    @Test func errorsOmitSecretValues() {
         #expect(error(["key.a": "x-secret"]) == "The setting key.a is invalid; write text without x.")
     }
 
-    @Test func describesItself() {
+    @Test func describesAllSettings() {
         let descriptions = Self.table.descriptions
         #expect(descriptions.map(\.name) == ["color", "isOn", "key.NAME", "name", "size", "time", "words"])
         #expect(descriptions.map(\.standard) == ["`red`", "`false`", "none", "that of the file", "`67108864` (64 MiB)", "none", "none"])

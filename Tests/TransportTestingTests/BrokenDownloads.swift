@@ -4,28 +4,28 @@ import SystemPackage
 import TransferCore
 import TransportTesting
 
-/// The defects of transports in downloads.
+/// Download defects that a ``BrokenDownloads`` injects, to prove that the conformance suite detects them.
 enum DownloadDefect: String, CaseIterable, Sendable, CustomStringConvertible {
     case altersContent = "alters a byte"
-    case namesEarly = "gives the file its name at the start"
-    case liesInReceipt = "returns a wrong size in its receipt"
-    case reportsWrongTotal = "reports a wrong size"
+    case namesEarly = "gives the file its final name at the start"
+    case liesInReceipt = "reports the wrong size in its receipt"
+    case reportsWrongTotal = "reports the wrong total size"
     case misjudgesMissingFile = "reports a missing file as transient"
-    case startsOver = "starts over instead of resuming"
-    case claimsTooMuch = "saves checkpoints ahead of what it wrote"
-    case claimsNothing = "saves no checkpoints with bytes"
-    case continuesAnyFile = "resumes with a changed file"
+    case startsOver = "restarts instead of resuming"
+    case claimsTooMuch = "saves checkpoints ahead of the written bytes"
+    case claimsNothing = "saves only checkpoints without confirmed bytes"
+    case continuesAnyFile = "resumes although the remote file changed"
     case misjudgesLostPart = "reports a lost part file as transient"
     case decreasesProgress = "reports decreasing progress"
-    case leavesProgressOpen = "does not report the end"
-    case ignoresAllowance = "requests no allowance"
+    case leavesProgressOpen = "never reports the full size as progress"
+    case ignoresAllowance = "ignores the rate limits"
     case ignoresCancellation = "ignores cancellation"
-    case renamesCancellation = "throws another error when it is cancelled"
+    case renamesCancellation = "does not throw CancellationError when cancelled"
     case replacesAlways = "replaces existing files"
     case replacesNever = "never replaces files"
     case followsLinks = "follows links"
     case misjudgesRefusal = "reports a refused connection as transient"
-    case opensEarly = "creates the part file before it is connected"
+    case opensEarly = "creates the part file before it connects"
 
     var description: String { rawValue }
 
@@ -34,15 +34,15 @@ enum DownloadDefect: String, CaseIterable, Sendable, CustomStringConvertible {
         case .altersContent: [.contentArrivesIntact]
         case .namesEarly: [.nameComesLast]
         case .liesInReceipt: [.receiptHasSize]
-        case .reportsWrongTotal: [.totalIsTrue]
+        case .reportsWrongTotal: [.reportedSizeIsCorrect]
         case .misjudgesMissingFile: [.missingFileIsPermanent]
-        case .startsOver: [.resumesAfterCut, .resumesAfterCancellation]
-        case .claimsTooMuch: [.checkpointIsTrue]
+        case .startsOver: [.resumesAfterLostConnection, .resumesAfterCancellation]
+        case .claimsTooMuch: [.checkpointIsAccurate]
         case .claimsNothing, .continuesAnyFile: [.changedFileIsNotResumed]
         case .misjudgesLostPart: [.lostPartIsNotResumed]
         case .decreasesProgress: [.progressNeverDecreases]
         case .leavesProgressOpen: [.progressEndsAtSize]
-        case .ignoresAllowance: [.allowanceIsKept]
+        case .ignoresAllowance: [.rateLimitIsRespected]
         case .ignoresCancellation, .renamesCancellation: [.cancellationEnds]
         case .replacesAlways: [.nothingIsReplacedUnasked]
         case .replacesNever: [.replacesWhenAsked]
@@ -52,7 +52,7 @@ enum DownloadDefect: String, CaseIterable, Sendable, CustomStringConvertible {
     }
 }
 
-/// A correct transport with one defect in its downloads.
+/// A `MemoryTransport` with one injected defect in its downloads.
 struct BrokenDownloads: Transport {
     let memory: MemoryTransport
     let defect: DownloadDefect
@@ -75,7 +75,7 @@ struct BrokenDownloads: Transport {
             }
             return receipt
         } catch is CancellationError where defect == .renamesCancellation {
-            throw TransferError(.transient, .cancelled, "It was cancelled.")
+            throw TransferError(.transient, .cancelled, "The transfer was cancelled.")
         } catch let error as TransferError {
             return try await recover(from: error, attempt, destination, reporter)
         }

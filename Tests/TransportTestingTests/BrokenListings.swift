@@ -2,9 +2,9 @@ import Locking
 import TransferCore
 import TransportTesting
 
-/// The defects of transports in listings.
+/// Listing defects that a ``BrokenListings`` injects, to prove that the conformance suite detects them.
 enum ListingDefect: String, CaseIterable, Sendable, CustomStringConvertible {
-    case reportsWrongSize = "reports a wrong size"
+    case reportsWrongSize = "reports the wrong size"
     case repeatsEntries = "lists an entry twice"
     case stopsEarly = "stops after the first response"
     case altersNames = "alters names"
@@ -12,15 +12,15 @@ enum ListingDefect: String, CaseIterable, Sendable, CustomStringConvertible {
     case misjudgesMissingFolder = "reports a missing folder as transient"
     case hidesReceiversError = "hides the receiver's error"
     case ignoresCancellation = "ignores cancellation"
-    case renamesCancellation = "throws another error when it is cancelled"
+    case renamesCancellation = "does not throw CancellationError when cancelled"
     case misjudgesRefusal = "reports a refused connection as transient"
 
     var description: String { rawValue }
 
     var brokenPromises: [ListingPromise] {
         switch self {
-        case .reportsWrongSize, .repeatsEntries: [.entriesAreWhole]
-        case .stopsEarly: [.largeFolderIsWhole]
+        case .reportsWrongSize, .repeatsEntries: [.entriesAreComplete]
+        case .stopsEarly: [.largeFolderIsComplete]
         case .altersNames: [.namesAreKept]
         case .inventsEntries: [.emptyFolderIsEmpty]
         case .misjudgesMissingFolder: [.missingFolderIsPermanent]
@@ -31,7 +31,7 @@ enum ListingDefect: String, CaseIterable, Sendable, CustomStringConvertible {
     }
 }
 
-/// A correct transport with one defect in its listings.
+/// A `MemoryTransport` with one injected defect in its listings.
 struct BrokenListings: FolderListing {
     let memory: MemoryTransport
     let defect: ListingDefect
@@ -63,7 +63,7 @@ struct BrokenListings: FolderListing {
                 }
             }
         } catch is CancellationError where defect == .renamesCancellation {
-            throw TransferError(.transient, .cancelled, "It was cancelled.")
+            throw TransferError(.transient, .cancelled, "The listing was cancelled.")
         } catch var error as TransferError {
             if defect == .misjudgesMissingFolder && error.code == .noSuchRemoteFile || defect == .misjudgesRefusal {
                 error.failureClass = .transient

@@ -3,11 +3,11 @@ import SystemPackage
 import TransferCore
 import TransportTesting
 
-/// The defects of transports with growing sources.
+/// Defects with growing sources that a ``BrokenStreams`` injects, to prove that the conformance suite detects them.
 enum StreamDefect: String, CaseIterable, Sendable, CustomStringConvertible {
-    case takesBeginningForAll = "considers the first bytes complete"
+    case treatsStartAsComplete = "considers the first bytes the complete source"
     case waitsForAll = "waits until the source is complete"
-    case startsOver = "restarts instead of resuming, at a position that it has"
+    case startsOver = "resends the source from the start after the existing bytes"
     case hidesFailure = "considers a failed source complete"
     case ignoresCancellation = "ignores cancellation"
 
@@ -15,8 +15,8 @@ enum StreamDefect: String, CaseIterable, Sendable, CustomStringConvertible {
 
     var brokenPromises: [StreamPromise] {
         switch self {
-        case .takesBeginningForAll, .waitsForAll: [.growingSourceArrives]
-        case .startsOver: [.resumesAfterCut]
+        case .treatsStartAsComplete, .waitsForAll: [.growingSourceArrives]
+        case .startsOver: [.resumesAfterLostConnection]
         case .hidesFailure: [.sourceFailureIsReported]
         case .ignoresCancellation: [.cancellationEnds]
         }
@@ -26,7 +26,7 @@ enum StreamDefect: String, CaseIterable, Sendable, CustomStringConvertible {
     var hangs: Bool { self == .waitsForAll || self == .ignoresCancellation }
 }
 
-/// A correct transport with one defect in its handling of growing sources.
+/// A `MemoryTransport` with one injected defect in its handling of growing sources.
 struct BrokenStreams: Transport {
     let memory: MemoryTransport
     let defect: StreamDefect
@@ -39,7 +39,7 @@ struct BrokenStreams: Transport {
         let source = try attempt.source
         guard let growth = source.growth else { return try await memory.perform(attempt, reporting: reporter) }
         switch defect {
-        case .takesBeginningForAll:
+        case .treatsStartAsComplete:
             let first: Int64 = if case .growing(let size) = growth.extent { size } else { 0 }
             return try await memory.perform(attempt.replacing(source: whole(source, first)), reporting: reporter)
         case .waitsForAll:

@@ -4,27 +4,27 @@ import SystemPackage
 import TransferCore
 import TransportTesting
 
-/// The defects of transports in uploads.
+/// Upload defects that a ``BrokenTransport`` injects, to prove that the conformance suite detects them.
 enum Defect: String, CaseIterable, Sendable, CustomStringConvertible {
     case altersContent = "alters a byte"
     case losesLastByte = "loses the last byte of large files"
-    case liesInReceipt = "says a wrong size in its receipt"
-    case mixesUpFiles = "mixes up files that are sent at once"
+    case liesInReceipt = "reports the wrong size in its receipt"
+    case mixesUpFiles = "mixes up files sent concurrently"
     case changesNames = "changes names"
-    case refusesNamesAsTransient = "refuses odd names with an error that is tried again"
-    case startsOver = "starts over instead of resuming"
-    case claimsTooMuch = "saves checkpoints ahead of what is stored"
+    case refusesNamesAsTransient = "rejects unusual names with a transient error"
+    case startsOver = "restarts instead of resuming"
+    case claimsTooMuch = "saves checkpoints ahead of the stored bytes"
     case decreasesProgress = "reports decreasing progress"
-    case confirmsTooMuch = "reports what it sent as confirmed"
-    case leavesProgressOpen = "does not report the end"
-    case ignoresAllowance = "asks for no allowance"
+    case confirmsTooMuch = "reports sent bytes as confirmed"
+    case leavesProgressOpen = "never reports the full size as progress"
+    case ignoresAllowance = "ignores the rate limits"
     case ignoresCancellation = "ignores cancellation"
-    case renamesCancellation = "throws another error when it is cancelled"
-    case ignoresIdentity = "does not look whether the source changed"
-    case misjudgesMissingSource = "takes a missing source for a passing fault"
-    case misjudgesRefusal = "takes a refused connection for a passing fault"
-    case leaksSecrets = "puts a secret into its errors"
-    case savesSecrets = "puts a secret into its checkpoints"
+    case renamesCancellation = "does not throw CancellationError when cancelled"
+    case ignoresIdentity = "does not check whether the source changed"
+    case misjudgesMissingSource = "reports a missing source as transient"
+    case misjudgesRefusal = "reports a refused connection as transient"
+    case leaksSecrets = "includes a secret in its errors"
+    case savesSecrets = "includes a secret in its checkpoints"
 
     var description: String { rawValue }
 
@@ -33,23 +33,23 @@ enum Defect: String, CaseIterable, Sendable, CustomStringConvertible {
         case .altersContent, .losesLastByte: [.contentArrivesIntact]
         case .liesInReceipt: [.receiptHasSize]
         case .mixesUpFiles: [.manyFilesArrive]
-        case .changesNames, .refusesNamesAsTransient: [.oddNamesAreSafe]
-        case .startsOver: [.resumesAfterCut, .resumesAfterCancellation]
-        case .claimsTooMuch: [.checkpointIsTrue]
+        case .changesNames, .refusesNamesAsTransient: [.unusualNamesAreSafe]
+        case .startsOver: [.resumesAfterLostConnection, .resumesAfterCancellation]
+        case .claimsTooMuch: [.checkpointIsAccurate]
         case .decreasesProgress: [.progressNeverDecreases]
-        case .confirmsTooMuch: [.confirmedIsTrue]
+        case .confirmsTooMuch: [.confirmedBytesAreStored]
         case .leavesProgressOpen: [.progressEndsAtSize]
-        case .ignoresAllowance: [.allowanceIsKept]
+        case .ignoresAllowance: [.rateLimitIsRespected]
         case .ignoresCancellation, .renamesCancellation: [.cancellationEnds]
         case .ignoresIdentity: [.changedSourceIsRefused, .changedSourceIsNotResumed, .changeDuringAttemptIsNoticed]
-        case .misjudgesMissingSource: [.missingSourceIsLost]
+        case .misjudgesMissingSource: [.missingSourceThrowsSourceLost]
         case .misjudgesRefusal: [.refusedConnectionIsUnreachable]
-        case .leaksSecrets, .savesSecrets: [.secretsAreKept]
+        case .leaksSecrets, .savesSecrets: [.secretsDoNotLeak]
         }
     }
 }
 
-/// A correct transport with one defect.
+/// A `MemoryTransport` with one injected defect in its uploads.
 struct BrokenTransport: Transport {
     let memory: MemoryTransport
     let defect: Defect
@@ -71,7 +71,7 @@ struct BrokenTransport: Transport {
             if defect == .liesInReceipt { receipt.bytes += 1 }
             return receipt
         } catch is CancellationError where defect == .renamesCancellation {
-            throw TransferError(.transient, .cancelled, "It was cancelled.")
+            throw TransferError(.transient, .cancelled, "The transfer was cancelled.")
         } catch var error as TransferError {
             if defect == .leaksSecrets { error.cause = "Authorization: Bearer \(try await secret(of: attempt))" }
             if defect == .misjudgesMissingSource, error.failureClass == .sourceLost { error.failureClass = .transient }
@@ -109,7 +109,7 @@ struct BrokenTransport: Transport {
         case .refusesNamesAsTransient where attempt.remotePath.bytes.contains(0x0A):
             throw TransferError(.transient, .unsafeName, "The name has a line break.")
         case .ignoresIdentity where FileManager.default.fileExists(atPath: source.path.string):
-            // A copy from the start does not change, either.
+            // Sends a private copy, so that later changes of the original go unnoticed.
             return attempt.replacing(source: try copy(source) { _ in })
         default: return attempt
         }

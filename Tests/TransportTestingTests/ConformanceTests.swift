@@ -9,32 +9,32 @@ import TransportTesting
         try await promise.verify(MemoryFixture())
     }
 
-    /// The suite is useful only if transports that break a promise fail it.
+    /// The suite is useful only if it rejects transports that break a promise.
     @Test(arguments: Defect.allCases)
     func `detects upload defect`(defect: Defect) async throws {
         for promise in defect.brokenPromises {
             let fixture = try MemoryFixture { BrokenTransport(memory: $0, defect: defect) }
             let violation = await #expect(throws: PromiseViolation.self, "\(promise)") {
-                // Only the transport that never returns needs the deadline.
+                // With `ignoresCancellation`, the attempt never ends, so the deadline always passes. A short deadline saves time.
                 try await promise.verify(fixture, deadline: defect == .ignoresCancellation ? .milliseconds(300) : .seconds(60))
             }
             #expect(violation?.promise == promise.rawValue)
         }
     }
 
-    @Test(arguments: [TransportPromise.resumesAfterCut, .resumesAfterCancellation])
+    @Test(arguments: [TransportPromise.resumesAfterLostConnection, .resumesAfterCancellation])
     func `accepts a transport that declares restarts`(promise: TransportPromise) async throws {
         try await promise.verify(MemoryFixture(resumption: .fromStart) { ForgetfulTransport(memory: $0) })
         let undeclared = try MemoryFixture { ForgetfulTransport(memory: $0) }
         await #expect(throws: PromiseViolation.self) { try await promise.verify(undeclared) }
         let misdeclared = try MemoryFixture(resumption: .fromStart)
         await #expect(throws: PromiseViolation.self) { try await promise.verify(misdeclared) }
-        let inconsistent = try MemoryFixture(resumption: .fromStart, takesAllForComplete: true) { ForgetfulTransport(memory: $0) }
+        let inconsistent = try MemoryFixture(resumption: .fromStart, considersAllFilesComplete: true) { ForgetfulTransport(memory: $0) }
         let violation = await #expect(throws: PromiseViolation.self) { try await promise.verify(inconsistent) }
         #expect(violation?.observation.hasSuffix("the other end considers the incomplete file complete.") == true)
     }
 
-    @Test func `a defect breaks each upload promise`() {
+    @Test func `each upload promise is broken by some defect`() {
         let broken = Set(Defect.allCases.flatMap(\.brokenPromises))
         #expect(broken == Set(TransportPromise.allCases))
     }
@@ -55,7 +55,7 @@ import TransportTesting
         }
     }
 
-    @Test func `a defect breaks each download promise`() {
+    @Test func `each download promise is broken by some defect`() {
         #expect(Set(DownloadDefect.allCases.flatMap(\.brokenPromises)) == Set(DownloadPromise.allCases))
     }
 
@@ -75,13 +75,13 @@ import TransportTesting
         }
     }
 
-    @Test func `a defect breaks each listing promise`() {
+    @Test func `each listing promise is broken by some defect`() {
         #expect(Set(ListingDefect.allCases.flatMap(\.brokenPromises)) == Set(ListingPromise.allCases))
     }
 
     @Test func `rejects a transport without listings`() async throws {
         let fixture = try MemoryFixture { BrokenDownloads(memory: $0, defect: .decreasesProgress) }
-        let violation = await #expect(throws: PromiseViolation.self) { try await ListingPromise.entriesAreWhole.verify(fixture) }
+        let violation = await #expect(throws: PromiseViolation.self) { try await ListingPromise.entriesAreComplete.verify(fixture) }
         #expect(violation?.observation == "The transport does not conform to FolderListing.")
     }
 
@@ -101,13 +101,13 @@ import TransportTesting
         }
     }
 
-    @Test func `a defect breaks each stream promise`() {
+    @Test func `each stream promise is broken by some defect`() {
         #expect(Set(StreamDefect.allCases.flatMap(\.brokenPromises)) == Set(StreamPromise.allCases))
     }
 
     @Test func `describes violations without secrets`() async throws {
         let fixture = try MemoryFixture { BrokenTransport(memory: $0, defect: .leaksSecrets) }
-        let violation = await #expect(throws: PromiseViolation.self) { try await TransportPromise.secretsAreKept.verify(fixture) }
+        let violation = await #expect(throws: PromiseViolation.self) { try await TransportPromise.secretsDoNotLeak.verify(fixture) }
         #expect(violation?.description == "Errors, receipts and checkpoints contain no secret. Observed: The error contains a secret.")
     }
 }

@@ -3,21 +3,21 @@ import SystemPackage
 import TransferCore
 import TransportTesting
 
-/// The conformance suite's fixture of a ``MemoryTransport``, which a broken transport may wrap.
+/// A fixture that lets the conformance suite test a `MemoryTransport`, or a transport that wraps it to inject a defect.
 struct MemoryFixture: ListingFixture {
     let memory: MemoryTransport
     let transport: any Transport
     let bench: Workbench
     let secrets = ["hunter2-correct-horse"]
     let resumption: UploadResumption
-    private let takesAllForComplete: Bool
+    private let considersAllFilesComplete: Bool
 
     init(
-        resumption: UploadResumption = .fromCheckpoint, takesAllForComplete: Bool = false,
+        resumption: UploadResumption = .fromCheckpoint, considersAllFilesComplete: Bool = false,
         wrap: (MemoryTransport) -> any Transport = { $0 }
     ) throws {
         self.resumption = resumption
-        self.takesAllForComplete = takesAllForComplete
+        self.considersAllFilesComplete = considersAllFilesComplete
         memory = MemoryTransport(acceptedSecret: "hunter2-correct-horse")
         memory.refuse(host: "gone.example")
         transport = wrap(memory)
@@ -34,7 +34,7 @@ struct MemoryFixture: ListingFixture {
     func storedSize(of path: RemotePath) async throws -> Int64 { Int64(memory.partialContents(of: path.description)?.count ?? 0) }
 
     func isComplete(_ path: RemotePath) async throws -> Bool {
-        takesAllForComplete || memory.contents(of: path.description) != nil
+        considersAllFilesComplete || memory.contents(of: path.description) != nil
     }
 
     func provide(_ content: Data, as path: RemotePath) async throws { memory.provide(content, as: path.description) }

@@ -12,7 +12,7 @@ import TransportTesting
         bench = try Workbench()
     }
 
-    @Test func `a cut keeps received bytes, and the next attempt resumes after them`() async throws {
+    @Test func `received bytes survive a lost connection, and the next attempt resumes after them`() async throws {
         let content = bytes(4500)
         let source = try bench.source(content)
         memory.faults.append(.cut(afterBytes: 2500))
@@ -35,7 +35,7 @@ import TransportTesting
         #expect(memory.faults.isEmpty)
     }
 
-    @Test func `a cut after the last byte loses only the response`() async throws {
+    @Test func `a connection lost after the last byte loses only the response`() async throws {
         let source = try bench.source(bytes(1500))
         memory.faults.append(.cut(afterBytes: 9999))
         await #expect(throws: TransferError.self) {
@@ -47,7 +47,7 @@ import TransportTesting
         #expect(memory.attempts.last?.bytesMoved == 0)
     }
 
-    @Test func `a gate holds an attempt at its position until it is opened`() async throws {
+    @Test func `a gate holds an attempt at its position until the gate opens`() async throws {
         let source = try bench.source(bytes(3000))
         let gate = memory.gate("file", atByte: 1700)
         async let receipt = memory.perform(bench.attempt(source, at: memory.endpoint()), reporting: recording.reporter)
@@ -59,7 +59,7 @@ import TransportTesting
         #expect(memory.runningCount == 0)
     }
 
-    @Test func `cancellation ends an attempt that is held at a gate`() async throws {
+    @Test func `cancellation ends an attempt that waits at a gate`() async throws {
         let source = try bench.source(bytes(3000))
         let gate = memory.gate("file")
         let attempt = try bench.attempt(source, at: memory.endpoint())
@@ -70,7 +70,7 @@ import TransportTesting
         #expect(memory.attempts.map(\.outcome) == [.cancelled])
     }
 
-    @Test func `errors affect only their attempts`() async throws {
+    @Test func `injected errors affect only the attempts for their path`() async throws {
         let source = try bench.source(bytes(10))
         let busy = TransferError(.transient, .serverError, "The server is busy.")
         memory.failNext(2, with: busy, for: "b")
@@ -129,7 +129,7 @@ import TransportTesting
         _ = try await memory.check(memory.endpoint(host: "a.example"), credentials: credentials)
     }
 
-    @Test func `tests can wait for started attempts`() async throws {
+    @Test func `tests can wait for attempts to start`() async throws {
         let source = try bench.source(bytes(3))
         async let started = memory.attemptsStarted(2)
         for name in ["a", "b"] {

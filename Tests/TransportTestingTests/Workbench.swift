@@ -4,7 +4,7 @@ import Logging
 import SystemPackage
 import TransferCore
 
-/// A folder of source files, and attempts to upload them.
+/// Creates source files in a temporary folder, and the `FileAttempt` values to upload them.
 final class Workbench: Sendable {
     let folder: FilePath
 

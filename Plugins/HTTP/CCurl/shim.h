@@ -1,4 +1,4 @@
-// Swift can't call variadic functions, so each kind of option and information has a typed function here.
+// Swift can't call libcurl's variadic functions. This header wraps them in one typed function per type of value.
 #ifndef CCURL_SHIM_H
 #define CCURL_SHIM_H
 
@@ -34,9 +34,9 @@ static inline CURLcode ccurl_setopt_trailer_callback(CURL *easy, curl_trailer_ca
 
 // Opens a socket for a connection.
 //
-// Programs that this process starts must not inherit the socket, but libcurl opens sockets without close-on-exec. The last descriptors stay free for
-// the system's libraries, like with `DescriptorReserve` of TransferCore. If no descriptor is free, sets the context to 1, because libcurl reports
-// this case like a refused connection.
+// Programs that this process starts must not inherit the socket, but libcurl opens sockets without close-on-exec. Like `DescriptorReserve` in
+// TransferCore, this function keeps the last descriptors free for the system's libraries. If no other descriptor is free, it sets the int at
+// `context` to 1. Only this value shows that case, because libcurl reports it as a refused connection.
 static inline curl_socket_t ccurl_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address) {
     (void)purpose;
 #ifdef SOCK_CLOEXEC
@@ -75,7 +75,7 @@ static inline CURLSHcode ccurl_share_setopt_data(CURLSH *share, curl_lock_data d
 static inline CURLcode ccurl_message_result(const CURLMsg *message) { return message->data.result; }
 
 #ifdef __linux__
-// glibc declares this function only for _GNU_SOURCE.
+// glibc declares this function only if _GNU_SOURCE is defined.
 extern ssize_t preadv2(int descriptor, const struct iovec *vectors, int count, off_t offset, int flags);
 
 /// Reads like pread(2), but only from the page cache. Fails with EAGAIN instead of waiting for a disk, and with EOPNOTSUPP if the file system does

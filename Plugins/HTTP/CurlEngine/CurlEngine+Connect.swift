@@ -7,15 +7,15 @@ public import SystemPackage
 #endif
 
 extension CurlEngine {
-    /// Connects to a server and returns the socket before any byte of a protocol is sent.
+    /// Connects to a server and returns the socket, over which no bytes have been sent to the server yet.
     ///
-    /// Resolves names, and tries IPv6 and IPv4 in parallel (RFC 8305). Sends CONNECT to an HTTP proxy. From the environment, uses only `ALL_PROXY`
-    /// and `NO_PROXY`, because the other variables are for other protocols. When the task is cancelled, throws immediately.
+    /// Resolves names, and tries IPv6 and IPv4 in parallel (RFC 8305). Sends CONNECT to an HTTP proxy. Of the proxy variables in the environment,
+    /// uses only `ALL_PROXY` and `NO_PROXY`, because the others apply to specific protocols. When the task is cancelled, throws immediately.
     ///
     /// - Parameters:
     ///   - host: A name or an IP address. An IPv6 address has no brackets.
     ///   - port: The TCP port.
-    ///   - options: The connection options. Options for TLS and HTTP with the server have no effect.
+    ///   - options: The connection options. The options for TLS and HTTP between this machine and the server have no effect.
     /// - Returns: A connected TCP socket in non-blocking mode. The caller must close it.
     /// - Throws: A ``CurlEngineError`` or `CancellationError`.
     public func connect(host: String, port: UInt16, options: ConnectionOptions = ConnectionOptions()) async throws -> FileDescriptor {
@@ -32,7 +32,7 @@ extension CurlEngine {
         return try await run(request, .socket, pacing: nil, progress: nil).socket
     }
 
-    /// The proxy from `all_proxy` or `ALL_PROXY`. libcurl itself would use the variable for HTTP proxies, because it considers the connection an HTTP
+    /// The proxy from `all_proxy` or `ALL_PROXY`. If libcurl chose the proxy, it would use `http_proxy`, because it treats the connection as an HTTP
     /// request.
     private static var environmentProxy: Proxy {
         for name in ["all_proxy", "ALL_PROXY"] {

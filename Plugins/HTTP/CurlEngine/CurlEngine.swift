@@ -6,14 +6,14 @@ import TransportSupport
 /// An HTTP client. It sends concurrent requests with libcurl on one shared thread. Up to ``Configuration/downloadThreads`` downloads have a thread of
 /// their own.
 ///
-/// The requests of an engine share kept-alive connections. The engine does not follow redirects, keep cookies, or retry requests, apart from the
-/// repetitions by libcurl that ``HTTPRequest`` describes. It uses TLS 1.2 or later, and verifies the server unless ``ConnectionOptions/verification``
-/// allows otherwise.
+/// The requests of an engine share kept-alive connections. The engine does not follow redirects, keep cookies, or retry requests, except for
+/// libcurl's own retries (see ``HTTPRequest``). It uses TLS 1.2 or later, and verifies the server unless ``ConnectionOptions/verification`` allows
+/// otherwise.
 public final class CurlEngine: Sendable {
     /// Limits of an engine.
     public struct Configuration: Sendable {
         /// The maximum number of concurrent requests, and therefore of connections in use; further requests wait. The engine keeps up to the same
-        /// number of idle connections for each set of ``ConnectionOptions``. Downloads on dedicated threads do not count.
+        /// number of idle connections for each set of ``ConnectionOptions``. Downloads on dedicated threads do not count towards this limit.
         public var maximumConnections = 128
         /// The time limit for establishing a connection, including TLS.
         public var connectTimeout: Duration = .seconds(30)
@@ -24,7 +24,7 @@ public final class CurlEngine: Sendable {
         /// The maximum number of bytes of a request's body that are passed to a socket in one call; libcurl allows 16 KiB to 2 MiB. Choose a size at
         /// which the data and the socket's copy of it both fit in the cache of one processor core.
         public var uploadBufferSize = 256 * 1024
-        /// The number of threads per device that read files outside the page cache.
+        /// The number of threads per device that read file content that is not in the page cache.
         public var readerThreads = 4
         /// The number of shared writer threads. They write downloads that have neither a dedicated thread nor writer threads from the caller.
         public var writerThreads = 4
@@ -36,10 +36,10 @@ public final class CurlEngine: Sendable {
         public init() {}
     }
 
-    /// The version of libcurl in this process, and of the libraries that it uses, as curl_version(3) reports them.
+    /// The version of libcurl in this process, and of the libraries that it uses, as reported by curl_version(3).
     public static var libraryVersion: String { unsafe String(cString: curl_version()) }
 
-    private struct Stage {
+    private struct State {
         var mailbox: LoopMailbox?
         var lanes: [DownloadLane] = []
         var isShutDown = false
@@ -47,34 +47,34 @@ public final class CurlEngine: Sendable {
 
     private let configuration: Configuration
     private let readers: ReaderThreads
-    private let stage = Locked(Stage())
+    private let state = Locked(State())
 
     /// Creates an engine. Its thread starts with the first request.
     public convenience init(configuration: Configuration = Configuration()) {
         self.init(configuration: configuration, readers: ReaderThreads(perDevice: configuration.readerThreads))
     }
 
-    /// Creates an engine that reads files on the caller's threads.
+    /// Creates an engine that reads files on the given threads.
     package init(configuration: Configuration, readers: ReaderThreads) {
         self.configuration = configuration
         self.readers = readers
     }
 
     deinit {
-        let stage = stage.withLock { $0 }
-        stage.mailbox?.post(.stop)
-        for lane in stage.lanes { lane.mailbox.post(.stop) }
+        let state = state.withLock { $0 }
+        state.mailbox?.post(.stop)
+        for lane in state.lanes { lane.mailbox.post(.stop) }
     }
 
     /// Sends a request and waits for the whole response.
     ///
-    /// Can be called from any task, any number of times concurrently. Cancelling the task closes the connection and returns immediately.
+    /// Can be called from any task, any number of times concurrently. When the task is cancelled, closes the connection and throws immediately.
     ///
     /// - Parameters:
     ///   - request: The request.
     ///   - pacing: Returns how many bytes of the body may be read now. Called before each read, on the engine's thread. Must not block.
-    ///   - progress: Called with the number of bytes of the body that the socket accepted, each time it grows. Called on the engine's thread. Must
-    ///     not block.
+    ///   - progress: Called with the number of bytes of the body that the socket accepted, each time this number grows. Called on the engine's
+    ///     thread. Must not block.
     /// - Throws: A ``CurlEngineError`` if there is no response, a `TransferError` if the body can't be read or is shorter than declared, or
     ///   `CancellationError`.
     public func perform(
@@ -88,9 +88,9 @@ public final class CurlEngine: Sendable {
     /// All requests end with an error of the kind ``CurlEngineError/Kind/shutDown``, and all connections close. Returns after the threads have ended,
     /// except those on which a sink is writing. Later requests throw the same error.
     public func shutdown() async {
-        let ended = stage.withLock { stage in
-            defer { stage = Stage(isShutDown: true) }
-            return stage
+        let ended = state.withLock { state in
+            defer { state = State(isShutDown: true) }
+            return state
         }
         ended.mailbox?.post(.stop)
         for lane in ended.lanes { await lane.shutdown() }
@@ -127,29 +127,29 @@ public final class CurlEngine: Sendable {
 
     /// Returns a free lane, that is, a loop for one download; nil if all are in use.
     private func lane(for outcome: Once<PendingRequest.Outcome>) throws(CurlEngineError) -> Lane? {
-        try stage.withLock { stage throws(CurlEngineError) in
-            guard !stage.isShutDown else { throw .shutDown }
-            for lane in stage.lanes {
+        try state.withLock { state throws(CurlEngineError) in
+            guard !state.isShutDown else { throw .shutDown }
+            for lane in state.lanes {
                 if let turn = lane.take(for: outcome) { return (lane, turn) }
             }
-            guard stage.lanes.count < configuration.downloadThreads else { return nil }
+            guard state.lanes.count < configuration.downloadThreads else { return nil }
             var configuration = configuration
             // A lane handles one download and keeps few idle connections.
             configuration.maximumConnections = 2
             // If the thread can't start, the download uses the shared loop.
             guard let mailbox = try? CurlLoop.start(configuration, readers: readers) else { return nil }
             let lane = DownloadLane(mailbox)
-            stage.lanes.append(lane)
+            state.lanes.append(lane)
             return lane.take(for: outcome).map { (lane, $0) }
         }
     }
 
     private func start() throws(CurlEngineError) -> LoopMailbox {
-        try stage.withLock { stage throws(CurlEngineError) in
-            guard !stage.isShutDown else { throw .shutDown }
-            if let mailbox = stage.mailbox { return mailbox }
+        try state.withLock { state throws(CurlEngineError) in
+            guard !state.isShutDown else { throw .shutDown }
+            if let mailbox = state.mailbox { return mailbox }
             let mailbox = try CurlLoop.start(configuration, readers: readers)
-            stage.mailbox = mailbox
+            state.mailbox = mailbox
             return mailbox
         }
     }

@@ -23,17 +23,17 @@ extension CurlEngineError {
                 (.clientCertificateUnusable, "The client certificate is missing or can't be used.")
             case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_USE_SSL_FAILED:
                 (.tlsFailed, "The TLS handshake with the server failed.")
-            // A reset stream or a GOAWAY interrupts an HTTP/2 request, like a closed connection interrupts an HTTP/1.1 request.
+            // A reset stream or a GOAWAY interrupts an HTTP/2 request, just as a closed connection interrupts an HTTP/1.1 request.
             case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE, CURLE_SSL_SHUTDOWN_FAILED, CURLE_HTTP2,
                 CURLE_HTTP2_STREAM:
                 (.connectionLost, "The connection broke.")
             case CURLE_SEND_FAIL_REWIND:
                 (.outcomeUnknown, "The connection broke after the request was sent and before any response.")
             case CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING:
-                (.badAnswer, "The server's response is not valid HTTP.")
+                (.invalidResponse, "The server's response is not valid HTTP.")
             case CURLE_UNSUPPORTED_PROTOCOL:
                 // libcurl also reports this for HTTP/0.9, that is, for a response without a status line.
-                (.badAnswer, "The server, or its address, does not speak HTTP.")
+                (.invalidResponse, "The server does not speak HTTP, or the URL's scheme is not http or https.")
             case CURLE_URL_MALFORMAT, CURLE_LOGIN_DENIED:
                 (.invalidRequest, "The URL can't be used; it must be an http or https URL without user name and password.")
             case CURLE_OUT_OF_MEMORY:
@@ -44,8 +44,8 @@ extension CurlEngineError {
         self.init(kind, message, cause: text, sent: sent)
     }
 
-    /// Whether OpenSSL reports that the server sent an alert about a certificate (RFC 8446, section 6.2), which can only be the client's. With TLS
-    /// 1.3, the alert arrives after the handshake, and libcurl reports a broken connection.
+    /// Whether OpenSSL reports that the server sent an alert about a certificate (RFC 8446, section 6.2). The alert can only be about the client's
+    /// certificate, because the server sent it. With TLS 1.3, the alert arrives after the handshake, and libcurl reports a broken connection.
     private static func isAboutClientCertificate(_ text: String) -> Bool {
         text.contains(" alert ") && (text.contains("certificate") || text.contains("unknown ca"))
     }

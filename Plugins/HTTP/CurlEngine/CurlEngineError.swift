@@ -10,7 +10,7 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
             self.rawValue = rawValue
         }
 
-        /// The request is invalid: its URL or a header. Nothing was sent.
+        /// The request is invalid, for example its URL or a header. Nothing was sent.
         public static let invalidRequest = Kind(rawValue: "invalidRequest")
         /// The name of the host or of the proxy can't be resolved.
         public static let hostNotFound = Kind(rawValue: "hostNotFound")
@@ -24,7 +24,7 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
         public static let tlsFailed = Kind(rawValue: "tlsFailed")
         /// The file of trusted certificates can't be read.
         public static let certificateFileUnusable = Kind(rawValue: "certificateFileUnusable")
-        /// The client certificate or its key can't be used, or the server requires another one.
+        /// The client certificate or its key can't be used, or the server requires a different certificate.
         public static let clientCertificateUnusable = Kind(rawValue: "clientCertificateUnusable")
         /// The proxy refused the connection to the server.
         public static let proxyRefused = Kind(rawValue: "proxyRefused")
@@ -35,8 +35,8 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
         /// The server rejects `Expect: 100-continue` (417, RFC 9110, section 15.5.18). It did not act on the request.
         public static let expectationRefused = Kind(rawValue: "expectationRefused")
         /// The response is not HTTP, or its header section is too large.
-        public static let badAnswer = Kind(rawValue: "badAnswer")
-        /// The request of an ``HTTPBodyStream`` has ended. It accepts no more bytes.
+        public static let invalidResponse = Kind(rawValue: "invalidResponse")
+        /// The request of an ``HTTPBodyStream`` has ended, so the stream accepts no more bytes.
         public static let requestEnded = Kind(rawValue: "requestEnded")
         /// The engine was shut down.
         public static let shutDown = Kind(rawValue: "shutDown")
@@ -55,15 +55,15 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
     /// libcurl's description, or nil if libcurl gave no description.
     public var cause: String?
 
-    /// The amount of the request's body that was sent before the error.
+    /// How much of the request's body was sent before the error.
     public var sent: SentBytes
 
     /// The proxy's status in response to CONNECT, if the proxy refused the connection. It is 407 if the proxy requires credentials (RFC 9110, section
     /// 15.5.8).
     public internal(set) var proxyStatus: Int?
 
-    /// Whether the server, or a proxy in front of it, accepted no other connection after the request's connection broke. It can be true only with the
-    /// kind ``Kind/outcomeUnknown``; it is false if unknown.
+    /// Whether the server, or a proxy in front of it, refused a new connection after the request's connection broke. Can be true only for the kind
+    /// ``Kind/outcomeUnknown``; false if unknown.
     public internal(set) var wasServerGone = false
 
     init(_ kind: Kind, _ message: String, cause: String? = nil, sent: SentBytes = SentBytes()) {

@@ -40,7 +40,7 @@ struct EndpointAddress {
             throw .invalidEndpoint(
                 "The endpoint address has a brace before its path; placeholders can only be in the path and the query.")
         }
-        try Self.checkPlaces(in: target)
+        try Self.checkPlaceholders(in: target)
         let host = authority.split(separator: "@", omittingEmptySubsequences: false).last ?? ""
         root = "\(parts[0])://\(host)"
         guard let origin = URL(string: root).flatMap(Origin.init) else {
@@ -57,20 +57,20 @@ struct EndpointAddress {
     }
 
     /// Rejects braces that are not placeholders, because a misspelled placeholder would send all files to the same address.
-    private static func checkPlaces(in target: Substring) throws(TransferError) {
+    private static func checkPlaceholders(in target: Substring) throws(TransferError) {
         var rest = target
         while let brace = rest.firstIndex(where: { "{}".contains($0) }) {
             rest = rest[brace...]
-            if let place = TransferNames.places.first(where: { rest.hasPrefix($0) }) {
+            if let place = TransferNames.all.first(where: { rest.hasPrefix($0) }) {
                 rest = rest.dropFirst(place.count)
                 continue
             }
             let word = rest.dropFirst().prefix { $0.isASCII && $0.isLetter }
             // The message omits other text, which may be part of a signature.
-            let isPlace = rest.first == "{" && !word.isEmpty && rest[word.endIndex...].first == "}"
+            let isPlaceholder = rest.first == "{" && !word.isEmpty && rest[word.endIndex...].first == "}"
             throw .invalidEndpoint(
-                "The endpoint address has \(isPlace ? "{\(word)}" : "a brace"), which is not a placeholder; placeholders are "
-                    + "\(TransferNames.places.joined(separator: ", ")). Write %7B and %7D for literal braces.")
+                "The endpoint address has \(isPlaceholder ? "{\(word)}" : "a brace"), which is not a placeholder; placeholders are "
+                    + "\(TransferNames.all.joined(separator: ", ")). Write %7B and %7D for literal braces.")
         }
     }
 

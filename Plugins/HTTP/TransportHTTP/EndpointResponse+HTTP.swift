@@ -5,14 +5,14 @@ import TransferCore
 
 extension EndpointResponse {
     /// The response in the form that the receipt stores.
-    var kept: ServerAnswer {
+    var forReceipt: ServerResponse {
         guard !response.repeats(secrets) else {
-            return ServerAnswer(status: status, text: "(The server's text is omitted, because it repeats a credential or a signature.)")
+            return ServerResponse(status: status, text: "(The server's text is omitted, because it repeats a credential or a signature.)")
         }
-        return ServerAnswer(
+        return ServerResponse(
             status: status, mediaType: response.headers["Content-Type"].map { String($0.prefix(200)) },
-            text: String(decoding: response.body.prefix(ServerAnswer.maximumBytes), as: UTF8.self),
-            isTruncated: response.isBodyTruncated || response.body.count > ServerAnswer.maximumBytes)
+            text: String(decoding: response.body.prefix(ServerResponse.maximumBytes), as: UTF8.self),
+            isTruncated: response.isBodyTruncated || response.body.count > ServerResponse.maximumBytes)
     }
 
     /// Returns a URL from the server without its query; nil if the remaining URL contains a secret.
@@ -39,10 +39,10 @@ extension EndpointResponse {
         }
     }
 
-    /// The error for a server that reports success before it can have the whole request.
+    /// The error for a server that reports success before it can have received the whole request.
     func earlySuccess(after taken: Int64, of length: Int64, _ failureClass: FailureClass) -> TransferError {
         error(
-            failureClass, .badAnswer,
+            failureClass, .invalidResponse,
             "reports success after \(taken) of \(length) bytes, so it can't have the whole file; check that the service at this address stores "
                 + "the files that it receives")
     }
@@ -64,7 +64,7 @@ extension EndpointResponse {
     /// The error for a response to a download that is not the file.
     func downloadFailure(of path: RemotePath) -> TransferError {
         switch status {
-        case 200..<300: error(.protocolViolation, .badAnswer, "sent something other than the file \(path)")
+        case 200..<300: error(.protocolViolation, .invalidResponse, "sent something other than the file \(path)")
         case 404, 410: error(.permanent, .noSuchRemoteFile, "has no file \(path)")
         case 405, 501: error(.unsupported, .unsupported, "does not offer files for download")
         default: failure("download")
@@ -86,7 +86,7 @@ extension EndpointResponse {
         case 400 where response.requiresTLS:
             error(.unsupported, .notThisProtocol, "requires TLS on this port; write https in place of http in the address")
         case 401: credentialsRefused
-        // The request had no credentials, or the server accepted them before, so the server forbids this file.
+        // The request had no credentials, or the server accepted them before. So the server forbids only this file.
         case 403 where !sentCredentials || credentialsWereAccepted:
             error(.permanent, .forbidden, "does not allow this \(request); if its URL is signed, it may have expired")
         case 403: credentialsRefused
@@ -104,9 +104,9 @@ extension EndpointResponse {
         guard method == "GET" || status == 307 || status == 308 else {
             return error(
                 .permanent, .rejected,
-                "redirects the \(request) to \(place), but with the status \(status) the file is not sent there. If the file has arrived, as "
-                    + "with a form that then shows a page, add the setting acceptedStatuses=\(status); otherwise write the new address in the "
-                    + "account")
+                "redirects the \(request) to \(place), but a redirect with the status \(status) does not send the file there. If the file has "
+                    + "arrived, for example because a form then shows a page, add the setting acceptedStatuses=\(status); otherwise write the "
+                    + "new address in the account")
         }
         if origin.scheme == "https", target.scheme == "http" {
             return error(

@@ -21,9 +21,9 @@ struct FormBody {
     let prefixLength: Int64
 
     /// - Parameters:
-    ///   - fields: The text fields, in the order of sending.
+    ///   - fields: The text fields, in the order in which they are sent.
     ///   - companions: The additional files, which precede the last file.
-    ///   - boundary: A text that does not occur in the parts (RFC 2046, section 5.1.1). For a long random text, this is practically certain.
+    ///   - boundary: A text that must not occur in the parts (RFC 2046, section 5.1.1). A long random text practically never occurs in them.
     init(
         fields: [(name: String, value: String)], companions: [File] = [], file: File,
         boundary: String = "----TransferKit" + Self.random()
@@ -50,7 +50,7 @@ struct FormBody {
         body = .sequence(parts + [.bytes(text + Array("--\(boundary)--\r\n".utf8))])
     }
 
-    /// Escapes a name for quotes like browsers do (HTML standard, "Multipart form data"). RFC 7578 does not define the escaping.
+    /// Escapes a name for use between quotes, as browsers do (HTML standard, "Multipart form data"). RFC 7578 does not define the escaping.
     static func quoted(_ name: [UInt8]) -> [UInt8] {
         name.flatMap { byte -> [UInt8] in
             switch byte {

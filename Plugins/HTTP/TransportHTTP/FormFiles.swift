@@ -5,14 +5,14 @@ import TransportSupport
 /// The additional files of a form, from the settings `file.NAME`.
 struct FormFiles {
     /// The placeholder for the path of the uploaded file.
-    static let sourcePlace = "{source}"
+    static let sourcePlaceholder = "{source}"
 
     private let files: [(field: String, path: FilePath)]
 
     init(_ options: HTTPOptions, for source: UploadSource, _ names: TransferNames) {
-        let places = [Self.sourcePlace: source.path.string]
+        let sourceValue = [Self.sourcePlaceholder: source.path.string]
         files = options.files.sorted { $0.key < $1.key }.flatMap { field, paths in
-            paths.map { (field, FilePath(names.fill($0, percentEncoded: false, with: places))) }
+            paths.map { (field, FilePath(names.fill($0, percentEncoded: false, with: sourceValue))) }
         }
     }
 

@@ -116,8 +116,8 @@ extension SettingFormat<Set<Int>> {
 
 extension SettingFormat<[String]> {
     fileprivate static var formFiles: Self {
-        .lines("the path of a file that begins with / or \(FormFiles.sourcePlace), or several separated by line breaks") {
-            $0.hasPrefix("/") || $0.hasPrefix(FormFiles.sourcePlace)
+        .lines("the path of a file that begins with / or \(FormFiles.sourcePlaceholder), or several separated by line breaks") {
+            $0.hasPrefix("/") || $0.hasPrefix(FormFiles.sourcePlaceholder)
         }
     }
 }
@@ -125,7 +125,7 @@ extension SettingFormat<[String]> {
 extension SettingFormat<String> {
     fileprivate static var headerPrefix: Self {
         Self(
-            "the beginning of a header name", parse: { $0.isEmpty || !$0.utf8.allSatisfy(ReservedHeaders.isOfNames) ? nil : $0 },
+            "the beginning of a header name", parse: { $0.isEmpty || !$0.utf8.allSatisfy(ReservedHeaders.isHeaderNameByte) ? nil : $0 },
             text: { $0 })
     }
 

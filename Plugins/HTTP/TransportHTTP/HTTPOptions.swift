@@ -32,15 +32,15 @@ public struct HTTPOptions: Hashable, Sendable {
     public var fileField: String
 
     /// The additional text fields of the form, by name. In a value, `{name}`, `{path}` and `{transfer}` are replaced without encoding; other braces
-    /// stay. A session's metadata become text fields, too, and take precedence over an option of the same name. The file is the last part of the
+    /// stay. A session's metadata also become text fields, and take precedence over an option of the same name. The file is the last part of the
     /// form.
     public var fields: [String: String]
 
     /// The local paths of additional files in the form, by the names of their fields. Each path begins with `/` or `{source}`.
     ///
-    /// `{name}`, `{path}` and `{transfer}` are replaced. `{source}` is replaced by the path of the uploaded file, so `{source}.xmp` is a file next to
-    /// it. Each attempt sends these files before the uploaded file, under the last component of their paths. Progress and totals do not include them.
-    /// If one of these files is missing, or changes while it is sent, the attempt fails.
+    /// `{name}`, `{path}` and `{transfer}` are replaced. `{source}` is replaced with the path of the uploaded file, so `{source}.xmp` is a file next
+    /// to that file. Each attempt sends these files before the uploaded file, under the last component of their paths. Progress and totals do not
+    /// include them. If one of these files is missing, or changes while it is sent, the attempt fails.
     public var files: [String: [String]]
 
     /// The media type of all files; nil to derive it from each file's name. A session's header `Content-Type` takes precedence.
@@ -100,7 +100,8 @@ public struct HTTPOptions: Hashable, Sendable {
     /// Returns the session's URL for a file. Names are compared byte by byte, because equivalent Unicode texts can name different files.
     ///
     /// - Returns: nil if the session has no URLs.
-    /// - Throws: A ``TransferError`` if the session has URLs for other files only. The file would otherwise be sent to an unintended place.
+    /// - Throws: A ``TransferError`` if the session has URLs for other files only. Without this error, the file would be sent to an unintended
+    ///   address.
     func uploadURL(for path: RemotePath) throws(TransferError) -> String? {
         guard !uploadURLs.isEmpty else { return nil }
         if let text = String(validating: path.bytes, as: UTF8.self), let found = uploadURLs.index(forKey: text),

@@ -7,10 +7,10 @@ import TransportSupport
 /// An endpoint of an HTTP server, for the requests of one attempt.
 struct HTTPServer {
     let plan: SessionPlan
-    /// The URL for this upload alone, which may be secret; nil to use the endpoint's address.
+    /// The URL for this upload only, which may be secret; nil to use the endpoint's address.
     let givenURL: String?
     let client: EndpointClient
-    /// The values in the URLs that may be secret.
+    /// The values in the queries of the URLs that may be secret, such as signatures.
     private let signatures: [String]
 
     var address: EndpointAddress { plan.address }
@@ -46,7 +46,7 @@ struct HTTPServer {
     ///   - expectsContinue: Whether to send `Expect: 100-continue`, unless the server is known to reject that.
     ///   - sink: Receives the body of the response.
     ///   - threads: The threads on which the sink writes.
-    /// - Throws: A ``TransferError``, also if there is no response; or `CancellationError`.
+    /// - Throws: A ``TransferError`` if there is no response, or if the request can't be sent; or `CancellationError`.
     func send(
         _ method: String, to url: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none, expectsContinue: Bool = false,
         sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,
@@ -57,7 +57,7 @@ struct HTTPServer {
             sink: sink, writingOn: threads, pacing: pacing, progress: progress)
         do {
             let answer = try await client.send(&request)
-            if (200..<300).contains(answer.status) { client.noteAccepted(answer) }
+            if (200..<300).contains(answer.status) { client.recordAcceptedCredentials(answer) }
             return answer
         } catch let error as CurlEngineError {
             throw client.transferError(error, at: request.request.url, isEndpoint: true)
@@ -76,10 +76,10 @@ struct HTTPServer {
     /// Checks whether the server is available.
     func report() async throws -> EndpointReport {
         var answer = try await send("HEAD", to: address.folder)
-        // A response to HEAD has no body, so it can't show whether the client's certificate is the reason.
+        // A response to HEAD has no body, so it can't show whether the server rejected the client's certificate.
         if answer.status == 400 { answer = try await send("OPTIONS", to: address.folder) }
         if answer.response.refusesClientCertificate || answer.response.requiresTLS { throw answer.failure("request") }
-        // Credentials in the query of the address are for files, and this request did not contain them.
+        // The query of the address may contain credentials for files. This request has no query, so a 401 is then not an error.
         let isRefused = answer.status == 401 && (answer.sentCredentials || !address.hasQuery)
         if isRefused || answer.status >= 500 && answer.status != 501 { throw answer.failure("request") }
         let headers = answer.response.headers

@@ -32,7 +32,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Checks an endpoint's address, settings and headers without contacting the server.
     ///
-    /// For programs that let users enter endpoints. Call it on any executor. An attempt makes the same checks.
+    /// Use this method in programs that let users enter endpoints. Call it on any executor. An attempt makes the same checks.
     ///
     /// - Throws: A `TransferError` with the code `invalidEndpoint`.
     public static func validate(_ endpoint: Endpoint) throws(TransferError) {
@@ -42,8 +42,8 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Checks that a session's options are valid and have an effect at the endpoint, without contacting the server.
     ///
-    /// For programs that let users enter sessions. Call it on any executor. An attempt makes the same checks. Another endpoint of the account may
-    /// support options that this endpoint does not.
+    /// Use this method in programs that let users enter sessions. Call it on any executor. An attempt makes the same checks. Another endpoint of the
+    /// account may support options that this endpoint does not.
     ///
     /// - Parameters:
     ///   - options: The options as an attempt receives them.
@@ -56,10 +56,10 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         _ = try SessionPlan(endpoint, options, for: direction)
     }
 
-    /// Checks an endpoint when an account is saved. The queue calls it on the executor of its caller.
+    /// Checks an endpoint when an account is saved. The queue calls this method on the executor of its caller.
     public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
 
-    /// Checks a session's options when the session is enqueued. The queue calls it on its own executor and on those of its callers.
+    /// Checks a session's options when the session is enqueued. The queue calls this method on its own executor and on those of its callers.
     public func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
         try Self.validate(options, for: direction, at: endpoint)
     }
@@ -70,7 +70,8 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         (try? SessionPlan(endpoint, options, for: .upload))?.nameClash ?? .replaced
     }
 
-    /// Returns what happens to two files with the same remote name, when a session is enqueued. The queue calls it on the executors of its callers.
+    /// Returns what happens to two files with the same remote name. The queue calls this method when a session is enqueued, on the executors of its
+    /// callers.
     public func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash { Self.nameClash(options, at: endpoint) }
 
     private let resources: ClientResources
@@ -78,13 +79,13 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Creates a transport. The first attempt starts its threads and connections.
     ///
-    /// - Parameter headers: Called before each request to a trusted origin, for headers to add to it. After a 401 or 403, it is called for renewed
-    ///   headers, once for all requests that were rejected with the same headers. The rejected requests are then sent again.
+    /// - Parameter headers: Called before each request to a trusted origin; returns the headers to send. After a 401 or 403, it is called to renew
+    ///   the headers, but only once for all requests that were rejected with the same headers. The rejected requests are then sent again.
     public init(headers: HeaderHook? = nil) {
         self.init(headers: headers, wait: { try await Task.sleep(for: $0) })
     }
 
-    /// Creates a transport that uses the caller's threads and clock.
+    /// Creates a transport that uses the given threads and clock.
     package init(
         headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4), wait: @escaping @Sendable (Duration) async throws -> Void
     ) {
@@ -99,14 +100,14 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     }
 
     /// Returns a transport with the same configuration, but with its own connections, threads and knowledge of servers. Each queue that opens with
-    /// this transport calls it.
+    /// this transport calls this method.
     public func makeInstance() -> HTTPTransport {
         HTTPTransport(resources: resources.makeInstance(), wait: wait)
     }
 
     /// Uploads or downloads one file in one request, or in several for a download with segments.
     ///
-    /// The queue calls it on a task of its own.
+    /// The queue calls this method on a separate task.
     ///
     /// - Throws: A `TransferError`, or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
@@ -122,10 +123,10 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    /// Checks with a `HEAD` request to the endpoint's address whether the server is available. Any response means that it is, except rejected
-    /// credentials and a server error.
+    /// Checks with a `HEAD` request to the endpoint's address whether the server is available. Any response shows that the server is available,
+    /// unless it rejects the credentials or reports a server error.
     ///
-    /// The queue calls it on a task of its own.
+    /// The queue calls this method on a separate task.
     ///
     /// - Throws: A `TransferError`, or `CancellationError`.
     public func check(_ endpoint: Endpoint, credentials: any CredentialProvider) async throws -> EndpointReport {

@@ -12,7 +12,7 @@ struct HTTPUpload {
     private static let maximumSizeWithoutExpect: Int64 = 256 * 1024
     /// The maximum number of bytes that any server is expected to process within the stall timeout.
     private static let quickContent: Int64 = 1 << 20
-    /// The number of times that a server may report success for a file before it can have the whole file.
+    /// The number of times that a server may report success for a file before it can have received the whole file.
     private static let toleratedEarlySuccesses = 2
 
     private let attempt: FileAttempt
@@ -47,29 +47,30 @@ struct HTTPUpload {
 
     func run() async throws -> TransferReceipt {
         let file = try await FileReader.open(source, on: disks.threads(for: source))
-        let size = try await wholeSize()
+        let size = try await completeSize()
         let companions = try await FormFiles(server.options, for: source, names).open(on: disks)
         if isForm { reporter.reportRecord() }
         let (answer, length) = try await send(file, size, with: companions)
         guard isSuccess(answer) else { throw answer.uploadFailure(isOneTime: server.givenURL != nil) }
-        // A server that responds early has not received the whole file.
+        // If the server responded before all bytes were sent, it does not have the whole file.
         let taken = answer.response.sent.taken
         guard taken == length else { throw answer.earlySuccess(after: taken, of: length, afterEarlySuccess()) }
         for file in [file] + companions.map(\.reader) { try await file.verifyUnchanged() }
         source.growth?.confirmed(before: size)
         reporter.report(sent: size, confirmed: size)
-        return TransferReceipt(bytes: size, remoteURL: place(answer), answer: answer.kept)
+        return TransferReceipt(bytes: size, remoteURL: uploadedURL(answer), answer: answer.forReceipt)
     }
 
     /// Returns the class of the error after an early success. A `PUT` can be repeated (RFC 9110, section 9.2.2), even at another endpoint. A form
     /// must not be sent again, because the server may already have created a record.
     private func afterEarlySuccess() -> FailureClass {
         if isForm { return .permanent }
-        return server.client.quirks.noteEarlySuccess(attempt.transferID) > Self.toleratedEarlySuccesses ? .unsupported : .protocolViolation
+        let successes = server.client.quirks.recordEarlySuccess(attempt.transferID)
+        return successes > Self.toleratedEarlySuccesses ? .unsupported : .protocolViolation
     }
 
     /// Waits until the source is complete, and returns its size, which must be sent before the first byte.
-    private func wholeSize() async throws -> Int64 {
+    private func completeSize() async throws -> Int64 {
         guard let growth = source.growth else { return source.size }
         try await growth.waitUntilComplete()
         switch growth.extent {
@@ -133,7 +134,7 @@ struct HTTPUpload {
     }
 
     /// The URL of the uploaded file.
-    private func place(_ answer: EndpointResponse) -> String? {
+    private func uploadedURL(_ answer: EndpointResponse) -> String? {
         answer.shown(isForm ? answer.response.location?.absoluteString : answer.response.effectiveURL)
     }
 }

@@ -47,7 +47,7 @@ struct SessionPlan {
             case .form: options.fields.values.contains { $0.contains(TransferNames.transfer) } || hasTransferPlaceholder
             case .put, .none: hasTransferPlaceholder
             }
-        return distinguishesFiles ? .keptApart : .replaced
+        return distinguishesFiles ? .bothKept : .replaced
     }
 
     /// Whether each transfer has its own URL. A session's URL for a name takes precedence over the address.
@@ -70,7 +70,7 @@ struct SessionPlan {
             throw Self.unsupported("A PUT sends one file; the settings file.NAME are for forms.")
         }
         if upload == .put, let prefix = self.options.metadataPrefix {
-            // The media type has its own option and setting.
+            // The media type has its own option and setting, so metadata must not set it.
             let reserved = ReservedHeaders.http.adding(["content-type"])
             for (name, value) in options.metadata { try reserved.check(prefix + name, value) }
         }

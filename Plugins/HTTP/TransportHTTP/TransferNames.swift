@@ -4,7 +4,7 @@ import TransferCore
 /// The values for the placeholders in a transfer's URL, fields and paths.
 struct TransferNames {
     /// The placeholders in URLs.
-    static let places = ["{name}", "{path}", transfer]
+    static let all = ["{name}", "{path}", transfer]
 
     /// The placeholder for the unique ID of a transfer.
     static let transfer = "{transfer}"

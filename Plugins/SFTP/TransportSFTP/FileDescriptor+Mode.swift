@@ -8,17 +8,17 @@ import SystemPackage
 
 extension FileDescriptor {
     /// The permission bits that are copied. They exclude the bits that make a program run as another user (inode(7)).
-    private static let sharedMode: UInt32 = 0o777
+    private static let copiedBits: UInt32 = 0o777
 
     /// The permissions of an open file; nil if the system does not report them.
     var mode: UInt32? {
-        (try? stat()).map { UInt32($0.permissions.rawValue) & Self.sharedMode }
+        (try? stat()).map { UInt32($0.permissions.rawValue) & Self.copiedBits }
     }
 
     /// Sets the permissions of an open file.
     ///
     /// - Returns: Whether the system allowed it.
     func change(mode: UInt32) -> Bool {
-        fchmod(rawValue, mode_t(mode & Self.sharedMode)) == 0
+        fchmod(rawValue, mode_t(mode & Self.copiedBits)) == 0
     }
 }

@@ -1,7 +1,7 @@
 import Foundation
 import TransferCore
 
-/// The paths of a file and its part file on the server. Paths are bytes, like on the server's file system.
+/// The paths of a file and its part file on the server. Paths are bytes, as on the server's file system.
 struct RemoteFilePaths: Sendable {
     /// The beginning of URLs, such as `sftp://sftp.example.com`.
     let root: String

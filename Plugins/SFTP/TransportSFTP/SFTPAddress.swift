@@ -29,7 +29,7 @@ package struct SFTPAddress: Hashable, Sendable {
             throw Self.invalid(
                 "The folder in the endpoint address for \(host) contains \"..\"; write the path without it.")
         }
-        // An IPv6 address is in brackets.
+        // An IPv6 address in a URL is in brackets.
         self.host = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
         port = UInt16(clamping: components.port ?? 22)
         user = components.user ?? NSUserName()

@@ -12,9 +12,9 @@ public struct SFTPOptions: Hashable, Sendable {
     public enum HostKey: Hashable, Sendable {
         /// Only known servers.
         case strict
-        /// Known servers, and new servers, which are added to the known ones.
+        /// Known servers, and new servers, which are added to the known servers.
         case acceptNew
-        /// Only a server with this SHA-256 of its key, in OpenSSH's format: `SHA256:` and Base64.
+        /// Only the server whose key has this SHA-256 fingerprint, in OpenSSH's format: `SHA256:` and Base64.
         case pinned(String)
     }
 
@@ -52,7 +52,7 @@ public struct SFTPOptions: Hashable, Sendable {
     public var parallelThreshold: Int64
 
     /// A shell command whose input and output are connected to the server, such as `ssh -W %h:%p jump.example.com`; nil to connect directly. `%h`,
-    /// `%p` and `%r` are replaced by the host, the port and the user (ssh_config(5), "ProxyCommand"). It can't be combined with ``network``.
+    /// `%p` and `%r` are replaced with the host, the port and the user (ssh_config(5), "ProxyCommand"). It can't be combined with ``network``.
     public var proxyCommand: String?
 
     /// The network options: proxy, interface and kind of IP address.
@@ -62,17 +62,18 @@ public struct SFTPOptions: Hashable, Sendable {
     public var keepTimes: Bool
 
     /// Whether a file gets the permissions of its source, except setuid, setgid and sticky bits. If the server or the system refuses them, the
-    /// receipt has a warning.
+    /// receipt contains a warning.
     ///
-    /// If false, a file gets the default permissions for new files, without those that other users lack at the source. In both cases, only its
-    /// owner can read an incomplete file.
+    /// If false, a file gets the default permissions for new files, but other users get no permission that they lack at the source. In both cases,
+    /// only its owner can read an incomplete file.
     public var keepModes: Bool
 
     /// Whether to upload to a part file that is renamed when it is complete.
     ///
     /// If false, a file is written under its final name from the start. This saves one round trip per file, which matters for small files on distant
-    /// servers. Incomplete files are then visible, even after the session was cancelled or removed. A replaced file is lost with the first byte, and
-    /// a link with that name is followed. Only sessions with the overwrite policy `always` do this; the other policies depend on existing files.
+    /// servers. Incomplete files are then visible, even after the session was cancelled or removed. The old content of a replaced file is lost when
+    /// the upload starts, and a link with that name is followed. Only sessions with the overwrite policy `always` do this; the other policies depend
+    /// on existing files.
     public var partFiles: Bool
 
     /// Whether to request a sync of uploaded files (`fsync@openssh.com`). If false, a file counts as sent when the server has it in memory, and a

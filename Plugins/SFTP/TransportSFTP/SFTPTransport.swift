@@ -11,10 +11,10 @@ public import TransportSupport
 /// server acknowledged, on three conditions: the part file is large enough, its last bytes equal those of the source, and the server can sync it. If
 /// the server can't sync, the newest bytes of the part file are read back and compared first, unless ``SFTPOptions/sync`` is off.
 ///
-/// A download resumes if the file on the server still has its size and modification time.
+/// A download resumes if the file on the server still has the same size and modification time.
 ///
 /// For `Verification.checksum`, the server computes checksums with `sha256sum`, `shasum` or `md5sum` if the account may run commands. Otherwise, the
-/// file is read back and compared, and the receipt has a warning. Checksums are not available for streams. The expected checksum of a session
+/// file is read back and compared, and the receipt contains a warning. Checksums are not available for streams. The expected checksum of a session
 /// (`AttemptOptions.expectedChecksum`) is verified locally, without the server.
 ///
 /// Make endpoints with `Endpoint.sftp` and ``SFTPOptions``.
@@ -37,7 +37,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Checks an endpoint's address, settings and kinds of credentials without contacting the server.
     ///
-    /// For programs that let users enter endpoints. Call it on any executor. An attempt makes the same checks.
+    /// Intended for programs that let users enter endpoints. Call it on any executor. An attempt makes the same checks.
     ///
     /// - Throws: A `TransferError` with the code `invalidEndpoint`, or of the class `unsupported`.
     public static func validate(_ endpoint: Endpoint) throws(TransferError) {
@@ -46,11 +46,11 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Checks a session's options without contacting the server.
     ///
-    /// For programs that let users enter sessions. Call it on any executor. An attempt makes the same checks. Another endpoint of the account may
-    /// support options that this transport does not.
+    /// Intended for programs that let users enter sessions. Call it on any executor. An attempt makes the same checks. Another endpoint of the
+    /// account may support options that this transport does not.
     ///
     /// - Parameter options: The options as an attempt receives them.
-    /// - Throws: A `TransferError`, of the class `unsupported` or for an invalid checksum.
+    /// - Throws: A `TransferError` if the expected checksum is invalid, or one of the class `unsupported`.
     public static func validate(_ options: AttemptOptions) throws(TransferError) {
         _ = try Checksum(expectedBy: options)
         guard options.settings.isEmpty else {
@@ -58,25 +58,26 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    /// Checks an endpoint when an account is saved. The queue calls it on the executor of its caller.
+    /// Checks an endpoint when an account is saved. The queue calls this method on the executor of its caller.
     public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
 
-    /// Checks a session's options when the session is enqueued. The queue calls it on its own executor and on those of its callers.
+    /// Checks a session's options when the session is enqueued. The queue calls this method on its own executor and on those of its callers.
     public func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
         try Self.validate(options)
     }
 
-    /// Returns what happens to two files with the same remote name. It depends on the session's overwrite policy.
+    /// Returns what happens to two files with the same remote name. This depends on the session's overwrite policy.
     public static func nameClash(_ options: AttemptOptions) -> NameClash {
         switch options.overwrite {
-        case .rename: .keptApart
+        case .rename: .bothKept
         case .never: .refused
         case .skip: .skipped
         case .always, .different, .newer: .replaced
         }
     }
 
-    /// Returns what happens to two files with the same remote name, when a session is enqueued. The queue calls it on the executors of its callers.
+    /// Returns what happens to two files with the same remote name. The queue calls this method on the executors of its callers when they enqueue a
+    /// session.
     public func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash { Self.nameClash(options) }
 
     let pool: ConnectionPool
@@ -113,12 +114,12 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Uploads or downloads one file.
     ///
-    /// The queue calls it on a task of its own.
+    /// The queue calls this method on a separate task.
     ///
-    /// - Throws: A `TransferError`, after the sent or received bytes were saved in a checkpoint; or `CancellationError`.
+    /// - Throws: A `TransferError`, after a checkpoint for the sent or received bytes has been saved; or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         do {
-            let receipt = try await move(attempt, reporting: reporter)
+            let receipt = try await transfer(attempt, reporting: reporter)
             failures.forget(attempt)
             return receipt
         } catch let failure as UnexplainedFailure {
@@ -129,7 +130,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    private func move(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+    private func transfer(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         try Self.validate(attempt.options)
         let server = try SFTPServer(attempt.endpoint)
         let others = ConnectionLender(
@@ -147,7 +148,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
                 // The confirmed bytes may no longer be available when the checksum is computed.
                 throw TransferError(.unsupported, .unsupported, "The SFTP transport can't compare checksums of streams.")
             }
-            // The source is checked before connecting, which may take long.
+            // Checks the source first, because connecting may take long.
             let threads = disks.threads(for: source)
             let file = try await FileReader.open(source, on: threads)
             return try await use(attempt, server, reporter) { connection, features in
@@ -173,10 +174,10 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
             attempt.endpoint, atMost: server.options.maxConnections, preferringUnused: prefersUnused, credentials: attempt.credentials,
             logger: attempt.logger, waiting: { reporter.reportActivity() }
         ) { connection in
-            // Only a new connection shows the current state of the server.
+            // Only a new connection shows that the server accepts logins now.
             let isNew = !connection.client.isReady
             var features = try await connection.client.features()
-            if isNew { reporter.reportAnswer() }
+            if isNew { reporter.reportAuthenticatedResponse() }
             if !server.options.sync { features.extensions.removeAll { $0 == ProtocolExtension.fsync.rawValue } }
             return try await body(connection, features)
         }
@@ -184,7 +185,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Connects to the server, requests the account's start folder, and checks that the endpoint's folder exists.
     ///
-    /// The queue calls it on a task of its own.
+    /// The queue calls this method on a separate task.
     ///
     /// - Throws: A `TransferError`, with the code `noSuchRemoteFile` if the folder does not exist; or `CancellationError`.
     public func check(_ endpoint: Endpoint, credentials: any CredentialProvider) async throws -> EndpointReport {
@@ -231,7 +232,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// Removes the part file of an unfinished upload. A file under its final name stays, because a later attempt may have completed it, perhaps at
     /// another endpoint with the same storage.
     ///
-    /// The queue calls it on a task of its own.
+    /// The queue calls this method on a separate task.
     ///
     /// - Throws: A `TransferError`, or `CancellationError`.
     public func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {

@@ -13,16 +13,20 @@ final class TransferProgressRecord: Sendable {
 
     var confirmed: Int64 { state.withLock { $0.confirmed } }
 
+    /// Updates the number of transferred bytes.
+    ///
     /// - Parameter position: The position up to which the network accepted or delivered bytes.
-    func note(sent position: Int64) {
+    func update(sent position: Int64) {
         state.withLock { state in
             state.sent = max(state.sent, position)
             reporter.report(sent: state.sent, confirmed: state.confirmed)
         }
     }
 
+    /// Updates the number of confirmed bytes.
+    ///
     /// - Parameter position: The position up to which a checkpoint confirms the bytes.
-    func note(confirmed position: Int64) {
+    func update(confirmed position: Int64) {
         state.withLock { state in
             state.confirmed = max(state.confirmed, position)
             state.sent = max(state.sent, state.confirmed)
@@ -39,7 +43,7 @@ extension AttemptReporter {
         while true {
             let answer = allowance(upTo: Int(clamping: limit))
             if answer.bytes > 0 { return min(Int64(answer.bytes), limit) }
-            // With a wait of zero, the thread would ask continuously.
+            // A wait of zero would make this loop poll continuously.
             try await Task.sleep(for: max(answer.retryAfter, .milliseconds(1)))
         }
     }

@@ -6,7 +6,7 @@ import TransferCore
 final class ServerProfileCache: Sendable {
     /// How long the features that a server reports are valid.
     static let lifetime = Duration.seconds(24 * 60 * 60)
-    /// The maximum number of interrupted uploads in the cache. At the limit, the cache forgets all of them, and they then count as not interrupted.
+    /// The maximum number of interrupted uploads in the cache. At the limit, the cache forgets all of them, and they no longer count as interrupted.
     private static let maximumInterruptedRequests = 1_000
 
     /// The deviations of one endpoint from the protocol, as observed in its responses.
@@ -34,7 +34,7 @@ final class ServerProfileCache: Sendable {
 
     let now: @Sendable () -> ContinuousClock.Instant
     private let state = Locked(State())
-    private let questions = SingleFlight<String, TUSFeatures>()
+    private let featureRequests = SingleFlight<String, TUSFeatures>()
     private let trailerTrials = SingleFlight<String, Bool>()
 
     init(now: @escaping @Sendable () -> ContinuousClock.Instant) {
@@ -48,14 +48,14 @@ final class ServerProfileCache: Sendable {
         of address: String, asking ask: @escaping @Sendable () async throws -> (TUSFeatures, lifetime: Duration?)
     ) async throws -> TUSFeatures {
         if let known = state.withLock({ $0.features[address] }), known.until > now() { return known.value }
-        return try await questions.value(for: address) {
+        return try await featureRequests.value(for: address) {
             let (features, lifetime) = try await ask()
-            if let lifetime { self.note(features, of: address, for: lifetime) }
+            if let lifetime { self.store(features, of: address, for: lifetime) }
             return features
         }
     }
 
-    func note(_ features: TUSFeatures, of address: String, for lifetime: Duration = lifetime) {
+    func store(_ features: TUSFeatures, of address: String, for lifetime: Duration = lifetime) {
         let until = now() + lifetime
         state.withLock { $0.features[address] = (features, until) }
     }
@@ -64,12 +64,12 @@ final class ServerProfileCache: Sendable {
     ///
     /// - Parameter attempt: Makes the trial. Returns nil if the result is inconclusive; this call then returns false, and the next one makes another
     ///   trial.
-    func trailersArrive(by way: String, trying attempt: @escaping @Sendable () async throws -> Bool?) async throws -> Bool {
-        if let known = state.withLock({ $0.trailers[way] }), known.until > now() { return known.arrive }
-        return try await trailerTrials.value(for: way) {
+    func trailersArrive(by route: String, trying attempt: @escaping @Sendable () async throws -> Bool?) async throws -> Bool {
+        if let known = state.withLock({ $0.trailers[route] }), known.until > now() { return known.arrive }
+        return try await trailerTrials.value(for: route) {
             guard let arrive = try await attempt() else { return false }
             let until = self.now() + Self.lifetime
-            self.state.withLock { $0.trailers[way] = (arrive, until) }
+            self.state.withLock { $0.trailers[route] = (arrive, until) }
             return arrive
         }
     }
@@ -91,7 +91,7 @@ final class ServerProfileCache: Sendable {
     }
 
     /// Records that the server refused a connection after the upload was interrupted.
-    func noteOutage(of upload: String) {
+    func recordOutage(of upload: String) {
         state.withLock { $0.interruptedRequests[upload]?.wasFollowedByOutage = true }
     }
 

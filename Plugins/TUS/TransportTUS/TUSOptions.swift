@@ -12,7 +12,7 @@ public struct TUSOptions: Hashable, Sendable {
     /// The maximum number of bytes of one `PATCH`, 1 or more; nil for the rest of the file. A session's chunk size takes precedence.
     public var chunkSize: Int64?
 
-    /// The size of every chunk except the last is a multiple of this number of bytes, from 1 to ``chunkSize``.
+    /// A number of bytes, from 1 to ``chunkSize``. The size of every chunk except the last is a multiple of this number.
     public var chunkMultiple: Int64
 
     /// The maximum size in bytes of a file that is sent with the request that creates its upload, if the server supports that; 0 for never.
@@ -48,11 +48,11 @@ public struct TUSOptions: Hashable, Sendable {
     /// The options as settings of an endpoint, without those that have their default value.
     public var settings: [String: String] { Self.table.write(self) }
 
-    /// Explains why chunks of this size can't be a multiple of ``chunkMultiple``; nil if they can.
+    /// Explains why chunks of at most `chunkSize` bytes can't be a multiple of ``chunkMultiple``; nil if they can.
     func problem(ofChunksOf chunkSize: Int64) -> String? {
         guard chunkSize < chunkMultiple else { return nil }
         return
-            "Chunks of at most \(chunkSize) bytes can't be multiples of \(chunkMultiple) bytes (chunkMultiple); use a chunk size of at least that."
+            "Chunks of at most \(chunkSize) bytes can't be multiples of \(chunkMultiple) bytes (setting chunkMultiple); use a chunk size of at least \(chunkMultiple) bytes."
     }
 
     static let table = SettingTable(

@@ -9,7 +9,7 @@ public import TransportSupport
 /// while it grows, and its length follows with the last request if the server supports *creation-defer-length*. Otherwise, the upload starts when the
 /// source is complete. Make endpoints with `Endpoint.tus` and ``TUSOptions``.
 ///
-/// The protocol has no downloads. The transport downloads a file with a `GET` request for its name below the endpoint's address (RFC 9110). A
+/// The protocol has no downloads. The transport downloads a file with a `GET` request for the file's name below the endpoint's address (RFC 9110). A
 /// download resumes if the server still has the same version of the file, identified by a strong `ETag` or by `Last-Modified`. Otherwise, it
 /// restarts.
 ///
@@ -19,19 +19,19 @@ public import TransportSupport
 /// later attempt sends the `HEAD` instead. If the server has all bytes, the upload is complete. Otherwise the attempt fails, and a later attempt
 /// starts with `HEAD`. In the following cases, however, the same attempt continues immediately from the server's offset:
 ///
-/// | result of the `PATCH` | after `HEAD` |
+/// | result of the `PATCH` | what the attempt sends after `HEAD` |
 /// | --- | --- |
-/// | The connection broke before all of the content was sent, and the server has none of it. | The same content, once, with `Expect: 100-continue`. Without `Expect`, a server that rejects the content may close the connection without reading it, and its response is lost. |
+/// | The connection broke before all of the content was sent, and the server has none of it. | The same content, one more time, with `Expect: 100-continue`. Without `Expect`, a server that rejects the content may close the connection without reading it, and its response is lost. |
 /// | 400, and the server does not know the length of a stream | When the stream is complete, the request with `Upload-Length`. |
-/// | 401 or 403, and the app has a header hook | The request, once, with renewed headers. |
+/// | 401 or 403, and the app has a header hook | The request, one more time, with renewed headers. |
 /// | 405 or 501 | The request as `POST` with `X-HTTP-Method-Override`. All later `PATCH` requests to this endpoint are sent like this. |
 /// | 409, and the server has another offset | The content from that offset, up to three times. |
-/// | 413 | At most half as many bytes, repeatedly, down to 256 KiB. The limit applies to later requests to this endpoint, too. |
+/// | 413 | At most half as many bytes, repeatedly, down to 256 KiB. The limit also applies to later requests to this endpoint. |
 /// | 460 | The same content, up to three times in total. |
 ///
-/// If more than 1 MiB of the last `PATCH` had left this machine and `HEAD` shows that none of it arrived, a proxy holds requests back until they are
-/// complete. The next `PATCH` then has at most half as many bytes. The checkpoint stores the interruption and the size, so they survive a killed
-/// process.
+/// If more than 1 MiB of the last `PATCH` had left this machine and `HEAD` shows that none of it arrived, the transport assumes that a proxy holds
+/// requests back until they are complete. The next `PATCH` then has at most half as many bytes. The checkpoint stores the interruption and the size,
+/// so they survive a killed process.
 ///
 /// An attempt that starts with `HEAD` also sends `Expect` with its first `PATCH`. The transport stops sending `Expect` to a server that responds with
 /// 417.
@@ -50,7 +50,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
 
     /// Checks an endpoint's address, settings and headers without contacting the server.
     ///
-    /// For programs that let users enter endpoints. Call it on any executor. An attempt makes the same checks.
+    /// Use this method in programs that let users enter endpoints. Call it on any executor. An attempt makes the same checks.
     ///
     /// - Throws: A `TransferError` with the code `invalidEndpoint`.
     public static func validate(_ endpoint: Endpoint) throws(TransferError) {
@@ -64,8 +64,8 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
 
     /// Checks that a session's options are valid and can be sent, without contacting the server.
     ///
-    /// For programs that let users enter sessions. Call it on any executor. An attempt makes the same checks. Another endpoint of the account may
-    /// support options that this transport does not.
+    /// Use this method in programs that let users enter sessions. Call it on any executor. An attempt makes the same checks. Another endpoint of the
+    /// account may support options that this transport does not.
     ///
     /// - Parameters:
     ///   - options: The options as an attempt receives them.
@@ -86,15 +86,15 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         if let url = options.uploadURL { try UploadURLCheck.check(url) }
     }
 
-    /// Checks an endpoint when an account is saved. The queue calls it on the executor of its caller.
+    /// Checks an endpoint when an account is saved. The queue calls this method on the executor of its caller.
     public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
 
-    /// Checks a session's options when the session is enqueued. The queue calls it on its own executor and on those of its callers.
+    /// Checks a session's options when the session is enqueued. The queue calls this method on its own executor and on those of its callers.
     public func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
         try Self.validate(options, for: direction, at: endpoint)
     }
 
-    /// Checks a session's options like ``validate(_:for:)``, and also against the settings of the endpoint.
+    /// Checks a session's options like ``validate(_:for:)``, and additionally against the settings of the endpoint.
     public static func validate(
         _ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint
     ) throws(TransferError) {
@@ -116,13 +116,13 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
 
     /// Creates a transport. The first attempt starts its threads and connections.
     ///
-    /// - Parameter headers: Called before each request to a trusted origin, for headers to add to it. After a 401 or 403, it is called for renewed
-    ///   headers, once for all requests that were rejected with the same headers. The rejected requests are then sent again.
+    /// - Parameter headers: Called before each request to a trusted origin; returns the headers to send. After a 401 or 403, it is called to renew
+    ///   the headers, but only once for all requests that were rejected with the same headers. The rejected requests are then sent again.
     public init(headers: HeaderHook? = nil) {
         self.init(headers: headers, now: { .now })
     }
 
-    /// Creates a transport that uses the caller's threads, clock and protocol version.
+    /// Creates a transport that uses the given threads, clock and protocol version.
     package init(
         headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4), dialect: Dialect = .tus,
         now: @escaping @Sendable () -> ContinuousClock.Instant
@@ -134,7 +134,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     }
 
     /// Returns a transport with the same configuration, but with its own connections, threads and cache of server features. Each queue that opens
-    /// with this transport calls it.
+    /// with this transport calls this method.
     public func makeInstance() -> TUSTransport {
         TUSTransport(
             resources: TransportResources(
@@ -145,12 +145,12 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     /// Uploads or downloads one file.
     ///
     /// An upload takes as few requests as the server allows: one for a small file, otherwise a `POST` and a `PATCH`, if nothing fails. In addition,
-    /// the transport sends one `OPTIONS` request a day per endpoint. If it sends checksums as trailers, it also sends one `PATCH` that finds out
-    /// whether trailers arrive. A download takes one request.
+    /// the transport sends one `OPTIONS` request a day per endpoint. If it sends checksums as trailers, it also sends one `PATCH` that shows whether
+    /// trailers arrive. A download takes one request.
     ///
-    /// The queue calls it on a task of its own.
+    /// The queue calls this method on a separate task.
     ///
-    /// - Throws: A `TransferError`, after the transport has asked the server for its offset; or `CancellationError`.
+    /// - Throws: A `TransferError`, after the transport has requested the server's offset; or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         if case .download = attempt.payload {
             try Self.validate(attempt.options, for: .download)
@@ -175,7 +175,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     /// server at all. It creates no upload. The report is empty for a tus server that does not list its features; an upload then shows which features
     /// the server supports.
     ///
-    /// The queue calls it on a task of its own.
+    /// The queue calls this method on a separate task.
     ///
     /// - Throws: A `TransferError`, or `CancellationError`.
     public func check(_ endpoint: Endpoint, credentials: any CredentialProvider) async throws -> EndpointReport {
@@ -185,12 +185,12 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     /// Removes an unfinished upload with a `DELETE` request (extension *termination*). An upload that the app created (`AttemptOptions.uploadURL`)
     /// stays, because a later attempt may have completed it.
     ///
-    /// The queue calls it on a task of its own.
+    /// The queue calls this method on a separate task.
     ///
     /// - Throws: A `TransferError`, or `CancellationError`. The class is `unsupported` if the upload stays until it expires: the server does not
     ///   remove uploads, does not allow this account to remove it, or is no longer a tus server.
     public func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
-        // Without a URL, the upload can't be found: the server has sent no URL.
+        // If the server has not sent a URL, the upload can't be found.
         guard let urls = TUSCheckpoint(checkpoint)?.ownURLs, !urls.isEmpty else { return }
         let server = try TUSServer(endpoint, credentials: credentials, resources: resources)
         var failures: [TransferError] = []

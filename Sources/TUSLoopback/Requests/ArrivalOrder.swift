@@ -6,8 +6,8 @@ import TransferCore
 /// Ensures that requests for an upload are handled in the order in which they were sent, although each request has its own task.
 ///
 /// A client that lost its connection opens a new connection and requests the offset of its upload. At this time, the server may have received the
-/// earlier request, but the request's task may not have run yet. The offset in the response would then soon be wrong. Later requests therefore wait
-/// for earlier ones.
+/// earlier request, but the request's task may not have run yet. The offset in the response would then soon be outdated. Later requests therefore
+/// wait for earlier requests.
 final class ArrivalOrder: Sendable {
     private struct Arrival {
         let path: String
@@ -35,7 +35,7 @@ final class ArrivalOrder: Sendable {
     private let state = Locked(State())
 
     /// Sets the listener that accepts connections.
-    func listen(at listener: any Channel) {
+    func setListener(_ listener: any Channel) {
         state.withLock { $0.listener = listener }
     }
 
@@ -71,12 +71,13 @@ final class ArrivalOrder: Sendable {
         state.withLock { $0.connections[ObjectIdentifier(channel)]?.arrivals.first?.trailers }
     }
 
-    /// Records that the connection's request is being handled, or that other requests need not wait for it.
+    /// Lets other requests stop waiting for the connection's request. Call it when the request has access to the upload, is queued for access, or has
+    /// a response.
     func beginHandling(on channel: any Channel) {
         change { $0.connections[ObjectIdentifier(channel)]?.isHandling = true }
     }
 
-    /// Records that the connection's request is answered.
+    /// Records that the connection's request has been answered.
     func endHandling(on channel: any Channel) {
         change { state in
             guard var pending = state.connections[ObjectIdentifier(channel)], !pending.arrivals.isEmpty else { return }
@@ -86,10 +87,10 @@ final class ArrivalOrder: Sendable {
         }
     }
 
-    /// Waits until all requests for the same upload that were sent earlier are being handled.
+    /// Waits until all earlier requests for the same upload are being handled.
     func waitForEarlierRequests(_ path: String, hasContent: Bool, on channel: any Channel) async {
-        // All connections share one event loop. A check on this loop can't run between reading a request and recording it. A later task of the loop
-        // sets up an accepted connection, so a second check is necessary to find it.
+        // All connections share one event loop, so a check on this loop can't run between the reading and the recording of a request. After the loop
+        // has accepted a connection, it sets up the connection in a later task. A second check is therefore needed to see that connection.
         var emptyChecks = 0
         while emptyChecks < 2 {
             let isUnread = (try? await channel.eventLoop.submit { self.hasUnreadInput }.get()) == true
@@ -121,7 +122,8 @@ final class ArrivalOrder: Sendable {
             guard pending.number != number, !pending.isHandling, let first = pending.arrivals.first, first.path == path else {
                 return false
             }
-            // Requests with content come before requests without, and older connections before newer ones. So two requests never wait for each other.
+            // Requests with content come before requests without content, and older connections before newer ones. So two requests never wait for
+            // each other.
             return first.hasContent && (!hasContent || pending.number < number)
         }
     }

@@ -19,8 +19,8 @@ final class Connection: Sendable {
         var isFinished = false
     }
 
-    /// The maximum number of bytes that are received after an interruption. A client that sends more bytes is still connected, because the socket
-    /// buffers of both ends contain fewer bytes.
+    /// The maximum number of bytes that are received after an interruption. The socket buffers of both ends can't hold more bytes, so a client that
+    /// sends more is still connected.
     private static let drainLimit: Int64 = 8 * 1024 * 1024
 
     init(_ channel: any Channel) {
@@ -42,9 +42,9 @@ final class Connection: Sendable {
         state.withLock { $0.isFinished = true }
     }
 
-    /// Ends the request's body after a tenth of a second without more bytes.
+    /// Interrupts the request: ends its body once no bytes have arrived for a tenth of a second.
     ///
-    /// During the delay, the client's system can send the remaining bytes of a connection that the client has closed.
+    /// The delay lets the client's system send the remaining bytes of a connection that the client has already closed.
     func interrupt(for reason: Interruption) {
         let isFirst = state.withLock { state in
             defer { state.interruption = reason }
@@ -52,18 +52,18 @@ final class Connection: Sendable {
         }
         guard isFirst else { return }
         channel.eventLoop.execute { [self] in
-            if let received { endLater(received, since: received) }
+            if let received { endWhenSilent(received, since: received) }
         }
     }
 
-    private func endLater(_ received: Int64, since start: Int64) {
+    private func endWhenSilent(_ received: Int64, since start: Int64) {
         channel.eventLoop.scheduleTask(in: .milliseconds(100)) { [self] in
             guard !state.withLock({ $0.isFinished }), let now = self.received else { return }
-            // If there are unread bytes, this process is slow and the client is not silent. The request gets all read bytes before the end.
+            // Unread bytes mean that this process is slow, not that the client is silent. The request gets all read bytes before its body ends.
             if now == received && !channel.isReadable || now - start > Self.drainLimit {
                 channel.close(mode: .input, promise: nil)
             } else {
-                endLater(now, since: start)
+                endWhenSilent(now, since: start)
             }
         }
     }

@@ -24,8 +24,9 @@ final class Exchange {
     private var body: RequestBody.AsyncIterator
     private var writer: ResponseWriter?
     private var expectsContinue: Bool
-    private var taken: Int64 = 0
-    /// Received bytes beyond the limit of the last ``next(upTo:)``.
+    /// The number of received body bytes.
+    private var receivedSize: Int64 = 0
+    /// Received bytes that exceeded the limit of the last call of ``next(upTo:)``.
     private var rest = ByteBuffer()
 
     init(_ request: Request, _ writer: consuming ResponseWriter, on connection: Connection) {
@@ -43,7 +44,7 @@ final class Exchange {
         self.writer = consume writer
     }
 
-    /// Whether an authority is always this machine.
+    /// Whether an authority always means this machine.
     ///
     /// - Parameter authority: A host, with or without a port.
     private static func isLoopback(_ authority: String) -> Bool {
@@ -68,7 +69,7 @@ final class Exchange {
 
     /// Returns the next bytes of the body, at most `limit`; nil at the end.
     ///
-    /// - Throws: An error if the connection ended before the body, or the received bytes are not valid HTTP.
+    /// - Throws: An error if the connection ended before the end of the body, or if the received bytes are not valid HTTP.
     @concurrent
     func next(upTo limit: Int64 = .max) async throws -> ByteBuffer? {
         if rest.readableBytes == 0 {
@@ -76,7 +77,7 @@ final class Exchange {
             rest = received
         }
         let bytes = rest.readSlice(length: Int(clamping: min(limit, Int64(rest.readableBytes))))
-        if rest.readableBytes == 0, taken == bodyLength { isBodyAtEnd = true }
+        if rest.readableBytes == 0, receivedSize == bodyLength { isBodyAtEnd = true }
         return bytes
     }
 
@@ -89,7 +90,7 @@ final class Exchange {
             isBodyAtEnd = true
             return nil
         }
-        taken += Int64(received.readableBytes)
+        receivedSize += Int64(received.readableBytes)
         return received
     }
 

@@ -57,6 +57,6 @@ extension RequestHandler {
             try upload.concatenate(found)
             try upload.change { $0.expires = nil }
         }
-        recorder.moved(upload)
+        recorder.updated(upload)
     }
 }

@@ -59,7 +59,7 @@ extension RequestHandler {
     @concurrent
     private func setLength(_ length: Int64, of upload: Upload) async throws {
         try await NIOThreadPool.singleton.runIfActive { try upload.change { $0.length = length } }
-        recorder.moved(upload)
+        recorder.updated(upload)
     }
 
     /// Returns the location of a body's checksum (tus 1.0.0, "Checksum"); nil if there is no checksum.
@@ -112,19 +112,19 @@ extension RequestHandler {
             var hashes = checksum.map { ContentHashes(for: $0) }
             outcome = await append(exchange, &hashes, to: file, of: upload, entry)
             if let checksum, let hashes, case .complete = outcome { outcome = compare(hashes, checksum, exchange) }
-            let isWrong = if checksum != nil, case .complete = outcome { false } else { checksum != nil }
+            let isUnverified = if checksum != nil, case .complete = outcome { false } else { checksum != nil }
             let expiry = newExpiry
             try await NIOThreadPool.singleton.runIfActive {
                 try file.close()
-                if isWrong { try upload.truncate(to: start) }
+                if isUnverified { try upload.truncate(to: start) }
                 let expires = upload.isComplete ? nil : expiry
                 try upload.change {
                     $0.unverifiedFrom = nil
                     $0.expires = expires
                 }
             }
-            if isWrong { recorder.discardedStored(of: entry) }
-            recorder.moved(upload)
+            if isUnverified { recorder.discardedStored(of: entry) }
+            recorder.updated(upload)
         } catch {
             outcome = .unwritable(error)
         }
@@ -192,7 +192,7 @@ extension RequestHandler {
                 _ = try await NIOThreadPool.singleton.runIfActive { try upload.append(stored, to: file) }
                 upload.postpone(to: newExpiry)
                 recorder.stored(stored.readableBytes, of: entry)
-                recorder.moved(upload)
+                recorder.updated(upload)
             } catch {
                 return .unwritable(error)
             }
@@ -212,7 +212,7 @@ extension RequestHandler {
         try? await Task.sleep(for: .seconds(Double(bytes) / Double(max(rate, 1))))
     }
 
-    /// The maximum number of bytes that are written between two checks of the rate: the bytes of a tenth of a second.
+    /// The maximum number of bytes that are written before the rate limit delays the upload: as many as the rate allows in a tenth of a second.
     private var writeLimit: Int64 {
         options.bytesPerSecond.map { max(1, $0 / 10) } ?? .max
     }

@@ -98,7 +98,7 @@ extension RequestHandler {
     /// Returns the largest allowed size of the upload in bytes.
     func limit(of record: UploadRecord) -> Int64 { record.length ?? options.maximumSize ?? .max }
 
-    /// The expiry of an upload that is changed now, in seconds since 1970; nil without a lifetime.
+    /// The time at which an upload that changes now will expire, in seconds since 1970; nil if uploads have no lifetime.
     var newExpiry: Int? {
         options.lifetime.map {
             Int((now().timeIntervalSince1970 + Double($0.components.seconds)).rounded(.up)) + ($0.components.attoseconds > 0 ? 1 : 0)

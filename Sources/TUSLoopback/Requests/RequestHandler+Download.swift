@@ -42,7 +42,7 @@ extension RequestHandler {
     }
 }
 
-/// An open file that is closed with its last reference.
+/// An open file, which is closed when its last reference is released.
 final class OpenFile: Sendable {
     let descriptor: FileDescriptor
 
@@ -61,7 +61,7 @@ struct Content: Sendable {
     /// The number of bytes before the connection is cut; nil for no cut.
     let cut: Int64?
     let rate: Int64?
-    /// The faults that can stop the content.
+    /// The faults that can stop the transfer of the content.
     let faults: FaultScript
     /// Counts bytes before they are sent. A negative number removes bytes that could not be sent.
     let sent: @Sendable (Int) -> Void
@@ -85,7 +85,7 @@ enum ByteRange: Hashable, Sendable {
         }
     }
 
-    /// Returns the range in content of a size; nil if the content has no byte in the range.
+    /// Returns the range within content of this size; nil if the content has no byte in the range.
     func resolved(for size: Int64) -> Range<Int64>? {
         switch self {
         case .from(let first): first < size ? first..<size : nil

@@ -16,7 +16,7 @@ final class RequestHandler: Sendable {
     let now: @Sendable () -> Date
     let order = ArrivalOrder()
 
-    /// The largest rejected body, in bytes, that is read in order to keep the connection open. After a longer body, the connection is closed.
+    /// If the server responds before it has read a body, it keeps the connection open only if the body has at most this many bytes.
     private static let drainedSize: Int64 = 1024 * 1024
 
     init(
@@ -44,10 +44,10 @@ final class RequestHandler: Sendable {
         }
         order.beginHandling(on: exchange.connection.channel)
         let isShort = exchange.isBodyAtEnd || (exchange.bodyLength ?? .max) <= Self.drainedSize
-        let isKept = isShort && !exchange.isBodyAwaited && !exchange.connection.isInterrupted
-        try await exchange.send(response, closing: !isKept)
+        let staysOpen = isShort && !exchange.isBodyAwaited && !exchange.connection.isInterrupted
+        try await exchange.send(response, closing: !staysOpen)
         if !exchange.isBodyAwaited { try await discardBody(of: exchange) }
-        if !isKept { throw ConnectionEnded() }
+        if !staysOpen { throw ConnectionEnded() }
     }
 
     /// Reads the remaining bytes of a body. Closing a connection with unread bytes would reset it, and the client could lose the response (RFC 9112,
@@ -65,14 +65,14 @@ final class RequestHandler: Sendable {
     /// Returns the response; nil if the connection must be closed without a response.
     @concurrent
     private func answer(_ exchange: Exchange) async throws -> Response? {
-        // Otherwise a web page could resolve its host name to a loopback address and read the uploads (DNS rebinding).
+        // Without this check, a web site could resolve its host name to a loopback address, and its pages could read the uploads (DNS rebinding).
         guard exchange.isForLoopback else {
             return Response(421, body: "The host must be a loopback address or localhost.\n")
         }
         if exchange.path == "/statistics" { return statistics(exchange) }
         recorder.count(exchange.method)
-        let due = faults.takeAnswer(for: exchange.method)
-        guard var response = if let due { due } else { try await dispatch(exchange) } else { return nil }
+        let injected = faults.takeAnswer(for: exchange.method)
+        guard var response = if let injected { injected } else { try await dispatch(exchange) } else { return nil }
         if !response.headers.contains(where: { $0.name.lowercased() == "tus-resumable" }) {
             response.headers.append((name: "Tus-Resumable", value: Self.version))
         }
@@ -113,7 +113,7 @@ final class RequestHandler: Sendable {
         await upload.acquire(for: nil)
         defer { upload.release() }
         if case .found = store.lookUp(upload.id) {
-            // Ignores files that can't be removed.
+            // Errors are ignored: the response is the same if the files can't be removed.
             try? await NIOThreadPool.singleton.runIfActive { [store] in try store.remove(upload) }
         }
         return Response(410, noStore, body: "The upload has expired.\n")

@@ -22,7 +22,7 @@ final class SocketEndHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
-        // After the input is closed, NIO treats closing the output as closing everything. Otherwise NIO itself shuts down the output.
+        // After the input is closed, NIO treats closing the output as closing everything. In all other cases, NIO itself shuts down the output.
         if mode == .all || mode == .output && isInputClosed {
             // Throws only if the channel is already closed.
             try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) { descriptor in

@@ -36,7 +36,7 @@ final class Upload: Sendable {
         try writeRecord()
     }
 
-    /// Opens the upload of a record file. Nil if the file with the bytes is missing. Blocks.
+    /// Opens the upload that a record file describes. Returns nil if the file with the bytes is missing. Blocks.
     init?(opening recordFile: FilePath, in folder: FilePath) throws {
         let record = try JSONDecoder().decode(UploadRecord.self, from: Data(contentsOf: URL(filePath: recordFile.string)))
         id = record.id
@@ -52,7 +52,7 @@ final class Upload: Sendable {
 
     /// Gives a request exclusive access to the bytes until ``release()``.
     ///
-    /// If another request is receiving a body, interrupts the other request, even if its client has disconnected. The received bytes are kept.
+    /// If another request is receiving a body, that request is interrupted, even if its client has disconnected. Its received bytes are kept.
     ///
     /// - Parameters:
     ///   - connection: The connection whose body will be received; nil for a request without a body.

@@ -4,7 +4,7 @@ import Foundation
 struct UploadRecord: Codable, Hashable, Sendable {
     /// The last component of the upload's URL.
     var id: String
-    /// The announced size in bytes; nil while the length is deferred, or while a final upload is not concatenated.
+    /// The announced size in bytes; nil while the length is deferred, or until a final upload is concatenated.
     var length: Int64?
     /// The decoded metadata. In values that are not UTF-8, invalid bytes are replaced with U+FFFD.
     var metadata: [String: String]
@@ -16,9 +16,9 @@ struct UploadRecord: Codable, Hashable, Sendable {
     var parts: [String]?
     /// The time at which the upload expires if it is still incomplete, in seconds since 1970; nil if it does not expire.
     var expires: Int?
-    /// The offset after which the checksum of the bytes is not verified yet. A restarted server discards these bytes.
+    /// The offset after which the bytes are not verified by a checksum yet; nil if there are no such bytes. A restarted server discards these bytes.
     var unverifiedFrom: Int64?
-    /// Whether all bytes are stored. For scripts; the server itself checks the size of the file.
+    /// Whether all bytes are stored. Only scripts read it; the server itself checks the size of the file.
     var complete = false
 
     var isPartial: Bool { uploadConcat == "partial" }

@@ -13,7 +13,7 @@ struct AccountAddCommand: AsyncParsableCommand {
             https:// and tus+https:// are for tus servers. For plain HTTP servers, https+put:// sends each file as a PUT, https+form:// \
             sends it as a form (in the field "file", with the session's --metadata as text fields), and https+get:// downloads files. URLs of \
             plain HTTP servers can contain {name} (the last component of the remote name), {path} (the whole remote name) and {transfer} (an \
-            ID of the transfer). The same schemes with http work without TLS.
+            ID of the transfer). The same schemes with http instead of https work without TLS.
 
             --setting changes settings of connections, chunks, forms and files. A session can override some settings of plain HTTP, for \
             example: transferq add --setting upload=form. Addresses and settings are stored unencrypted, including signatures in addresses.
@@ -43,13 +43,13 @@ struct AccountAddCommand: AsyncParsableCommand {
         try options.apply(to: &account.endpoints, of: transports)
         for endpoint in account.endpoints { try transports.validate(endpoint) }
         let added = account
-        var wasAsked = false
+        var wasCalled = false
         let status = try await common.withQueue { queue in
-            let isRepeated = wasAsked
-            wasAsked = true
+            let isRepeated = wasCalled
+            wasCalled = true
             let isAdded = try await queue.save(added, replacing: nil)
             let status = try await queue.account(added.name)
-            // After the first call, the owner may have added the account although it exited before it answered.
+            // If the owner exited during the first call, it may already have added the account.
             guard isAdded || isRepeated && status?.account == added else {
                 throw CommandFailure(
                     .rejected, "An account named \"\(added.name)\" already exists. To change it: transferq account edit '\(added.name)'")

@@ -8,8 +8,8 @@ struct AccountEditCommand: AsyncParsableCommand {
         commandName: "edit", abstract: "Changes an account; omitted options keep their values.",
         discussion: """
             If endpoints are given, they replace all endpoints of the account. An existing endpoint keeps its credentials and settings. A new \
-            endpoint copies the credentials and settings of the first endpoint with the same transport. A new credential replaces the one of \
-            the same kind, and a new header replaces the one of the same name. Editing a blocked account unblocks it.
+            endpoint copies the credentials and settings of the first endpoint with the same transport. A new credential replaces a credential of \
+            the same kind, and a new header replaces a header of the same name. Editing a blocked account unblocks it.
 
             Example: transferq account edit studio --token-file ~/.studio-token --rate 2M
             """)

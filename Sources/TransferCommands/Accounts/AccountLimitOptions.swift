@@ -22,7 +22,7 @@ struct AccountLimitOptions: ParsableArguments {
     /// Whether no limit is given.
     var isEmpty: Bool { maxSessions == nil && rate == nil }
 
-    /// Sets the given limits and keeps the others.
+    /// Sets the given limits and keeps the account's other limits.
     func apply(to account: inout Account) {
         if let maxSessions { account.sessionLimit = maxSessions == 0 ? nil : maxSessions }
         if let rate { account.rateLimit = rate.limit }

@@ -4,7 +4,7 @@ import TransferKit
 
 struct AccountRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "remove", abstract: "Removes an account without sessions.",
+        commandName: "remove", abstract: "Removes an account. Fails if the account has sessions, unless --cascade is given.",
         discussion: "Example: transferq account remove studio --cascade")
 
     @OptionGroup var common: CommonOptions
@@ -16,14 +16,14 @@ struct AccountRemoveCommand: AsyncParsableCommand {
     var name: String
 
     func run() async throws {
-        var wasAsked = false
+        var wasCalled = false
         try await common.withQueue { queue in
-            let isRepeated = wasAsked
-            wasAsked = true
+            let isRepeated = wasCalled
+            wasCalled = true
             do {
                 try await queue.deleteAccount(name, cascades: cascade)
             } catch let error as QueueError where error.code == .noSuchAccount && isRepeated {
-                // The owner had removed the account before it exited.
+                // The owner removed the account during the first call, but exited before it answered.
             }
         }
         if common.json { await CommandContext.current.output.write(["name": .string(name)] as JSONValue) }

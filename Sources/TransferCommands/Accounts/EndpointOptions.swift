@@ -47,10 +47,10 @@ struct EndpointOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The environment variable with the proxy's password; the user is --setting proxyUser=….", valueName: "variable"))
+            "The environment variable with the proxy's password; set the user with --setting proxyUser=….", valueName: "variable"))
     var proxyPasswordEnv: String?
 
-    @Option(help: ArgumentHelp("The file with the proxy's password; the user is --setting proxyUser=….", valueName: "file"))
+    @Option(help: ArgumentHelp("The file with the proxy's password; set the user with --setting proxyUser=….", valueName: "file"))
     var proxyPasswordFile: PathArgument?
 
     @Option(
@@ -62,10 +62,10 @@ struct EndpointOptions: ParsableArguments {
     @Option(help: ArgumentHelp("A header for each request, without secrets; repeatable.", valueName: "name: value"))
     var header: [String] = []
 
-    @Option(help: ArgumentHelp("A header with its value in an environment variable; repeatable.", valueName: "name: variable"))
+    @Option(help: ArgumentHelp("A header whose value is in an environment variable; repeatable.", valueName: "name: variable"))
     var headerEnv: [String] = []
 
-    @Option(help: ArgumentHelp("A header with its value in a file; repeatable.", valueName: "name: file"))
+    @Option(help: ArgumentHelp("A header whose value is in a file; repeatable.", valueName: "name: file"))
     var headerFile: [String] = []
 
     func validate() throws {
@@ -94,7 +94,7 @@ struct EndpointOptions: ParsableArguments {
         where !endpoints.contains(where: { !(transports[$0]?.options ?? []).isDisjoint(with: option.kinds) }) {
             throw CommandFailure(.usage, "No endpoint of the account supports \(option.name). Omit the option.")
         }
-        if passwordEnv != nil || passwordFile != nil, !endpoints.contains(where: { Self.takesPassword($0, transports) }),
+        if passwordEnv != nil || passwordFile != nil, !endpoints.contains(where: { Self.canUsePassword($0, transports) }),
             let endpoint = endpoints.first
         {
             throw CommandFailure(
@@ -131,7 +131,7 @@ struct EndpointOptions: ParsableArguments {
         return all.filter(\.2).map { ($0.0, $0.1) }
     }
 
-    /// The options for which a passphrase can be used: to decrypt an SSH key or a client certificate's key.
+    /// The option groups that include a passphrase. A passphrase decrypts an SSH key or the key of a client certificate.
     private static let passphrase: Set<RegisteredTransport.EndpointOption> = [.passphrase, .clientCertificate]
 
     private func apply(to endpoint: inout Endpoint, of transports: RegisteredTransports) throws {
@@ -147,7 +147,7 @@ struct EndpointOptions: ParsableArguments {
             return switch reference.kind {
             case .clientKeyPassphrase: endpoint.settings["clientCertificate"] != nil
             case .proxyPassword: endpoint.settings["proxy"] != nil
-            case .password: Self.takesPassword(endpoint, transports)
+            case .password: Self.canUsePassword(endpoint, transports)
             default: true
             }
         }
@@ -156,8 +156,8 @@ struct EndpointOptions: ParsableArguments {
         endpoint.credentials += credentials
     }
 
-    /// Whether an endpoint has a user for a password, or needs none in its URL.
-    private static func takesPassword(_ endpoint: Endpoint, _ transports: RegisteredTransports) -> Bool {
+    /// Whether an endpoint can use a password: its URL contains a user, or its transport does not require a user in the URL.
+    private static func canUsePassword(_ endpoint: Endpoint, _ transports: RegisteredTransports) -> Bool {
         transports[endpoint]?.passwordNeedsUser == false || (try? endpoint.validate())?.user() != nil
     }
 
@@ -216,7 +216,7 @@ struct EndpointOptions: ParsableArguments {
         return references
     }
 
-    /// The given options that are settings of transports.
+    /// Returns the values of the given options that are stored as endpoint settings, by the name of the setting.
     private func settings() throws -> [String: String] {
         var settings: [String: String] = [:]
         if let caFile { settings["caFile"] = try readableFile(caFile.path, "--ca-file") }

@@ -7,13 +7,13 @@ enum EndpointURL {
     ///
     /// - Throws: A `CommandFailure` that does not repeat the URL, because it may contain a password.
     static func endpoint(_ text: String, among transports: RegisteredTransports) throws(CommandFailure) -> Endpoint {
-        let known = "Use one of \(transports.schemes.map { "\($0)://" }.joined(separator: ", "))."
+        let advice = "Use one of \(transports.schemes.map { "\($0)://" }.joined(separator: ", "))."
         guard ProcessArguments.isText(text), let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://") else {
-            throw CommandFailure(.usage, "An endpoint is a URL such as https://host/files/. \(known)")
+            throw CommandFailure(.usage, "An endpoint is a URL such as https://host/files/. \(advice)")
         }
         let scheme = text[..<colon].lowercased()
         guard let match = transports.all.lazy.compactMap({ entry in entry.schemes[scheme].map { (entry.id, $0) } }).first else {
-            throw CommandFailure(.usage, "An endpoint has an unknown scheme. \(known)")
+            throw CommandFailure(.usage, "An endpoint has an unknown scheme. \(advice)")
         }
         let endpoint = Endpoint(transport: match.0, address: match.1 + String(text[colon...]))
         if let components = URLComponents(string: endpoint.address), components.password != nil {

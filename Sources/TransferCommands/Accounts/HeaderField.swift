@@ -26,10 +26,10 @@ struct HeaderField {
         }
     }
 
-    /// Whether the value may be secret, judging by the name.
+    /// Whether the header's name suggests that its value is secret.
     var bearsSecret: Bool { Self.isSecret(name) }
 
-    /// Whether fields of this name may have secret values.
+    /// Whether a name suggests that the value is secret.
     static func isSecret(_ name: String) -> Bool {
         let name = name.lowercased()
         return secretWords.contains { name.contains($0) }

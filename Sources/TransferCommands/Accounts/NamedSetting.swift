@@ -9,14 +9,14 @@ struct NamedSetting {
     /// The new value; nil to remove the setting.
     let value: String?
 
-    /// The settings that have a separate option, which checks the value.
-    private static let ownOptions = [
+    /// The separate option of each setting that has one. The option also checks the value.
+    private static let separateOptions = [
         "caFile": "--ca-file", "clientCertificate": "--client-certificate", "clientKey": "--client-key", "hostKey": "--host-key",
         "identity": "--identity", "knownHosts": "--known-hosts",
     ]
 
-    /// Whether `--setting` accepts a setting: one without a separate option.
-    static func takes(_ name: String) -> Bool { ownOptions[name] == nil && !name.hasPrefix("header.") }
+    /// Whether `--setting` accepts a setting, because the setting has no separate option.
+    static func accepts(_ name: String) -> Bool { separateOptions[name] == nil && !name.hasPrefix("header.") }
 
     /// - Parameter transports: The known transports. The text before the first colon names a transport. If that text contains a dot and is not a
     ///   known transport, it is part of the setting's name, because names of form fields can contain colons.
@@ -35,7 +35,7 @@ struct NamedSetting {
         let value = String(text[text.index(after: equals)...])
         self.value = value.isEmpty ? nil : value
         guard !value.isEmpty else { return }
-        if let option = Self.ownOptions[name] { throw ValidationError("The setting \(name) has its own option. Use \(option).") }
+        if let option = Self.separateOptions[name] { throw ValidationError("The setting \(name) has its own option. Use \(option).") }
         if name.hasPrefix("header.") {
             throw ValidationError("Headers have their own options. Use --header, --header-env or --header-file.")
         }

@@ -7,7 +7,7 @@ import TransportTUS
 /// A transport of the command-line program, with the schemes and options of its endpoints.
 ///
 /// The program uses the transport's capabilities, such as ``/TransferCore/EndpointValidating``, ``/TransferCore/EndpointChecking`` and
-/// ``/TransferCore/FolderListing``. The properties here describe what only the command line needs.
+/// ``/TransferCore/FolderListing``. The properties of this type describe what only the command line needs to know.
 ///
 /// ```swift
 /// var transports = RegisteredTransports.builtIn
@@ -44,7 +44,7 @@ public struct RegisteredTransport: Sendable {
         case keys
     }
 
-    /// The supported options. Endpoints of this transport ignore all others.
+    /// The supported options. Other options are not applied to endpoints of this transport.
     public var options: Set<EndpointOption>
 
     /// Whether a password needs a user in the endpoint's URL.
@@ -82,7 +82,7 @@ public struct RegisteredTransport: Sendable {
         }
     }
 
-    /// The options of `transferq add` that affect uploads. `add` warns about the others, or rejects them if files could be lost.
+    /// The options of `transferq add` that affect uploads. `add` warns about options without an effect, or rejects them if files could be lost.
     public var uploadOptions: UploadOptions
 
     /// The names and versions of the libraries that the transport uses, for `transferq doctor`.
@@ -139,7 +139,7 @@ public struct RegisteredTransports: Sendable {
     subscript(endpoint: Endpoint) -> RegisteredTransport? { all.first { $0.id == endpoint.transport } }
 
     /// The names of the endpoint settings without a separate option, one line for each transport.
-    var endpointSettings: String { list { $0.isForEndpoints && NamedSetting.takes($0.name) } }
+    var endpointSettings: String { list { $0.isForEndpoints && NamedSetting.accepts($0.name) } }
 
     /// The names of the session settings, one line for each transport that has such settings.
     var sessionSettings: String { list(\.isForSessions) }
@@ -154,9 +154,9 @@ public struct RegisteredTransports: Sendable {
     /// All known schemes of endpoints in alphabetical order.
     var schemes: [String] { all.flatMap(\.schemes.keys).sorted() }
 
-    /// Returns the effect of two files with the same remote name at an endpoint.
+    /// Returns what happens to two files with the same remote name at an endpoint.
     func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash {
-        (self[endpoint]?.transport as? any FileNaming)?.nameClash(options, at: endpoint) ?? .keptApart
+        (self[endpoint]?.transport as? any FileNaming)?.nameClash(options, at: endpoint) ?? .bothKept
     }
 
     /// Checks a session's options with the rules of the endpoint's transport, without connecting.

@@ -13,14 +13,14 @@ import TransferKit
 struct Agent {
     let common: CommonOptions
     let jobs: Int?
-    /// Reports to the process that started the agent, which waits until the agent is ready; nil in the foreground.
+    /// Reports the result of the start to the process that started the agent and waits for it; nil in the foreground.
     let starter: AgentStarter?
 
     /// Runs the agent until a signal or another command ends it. Returns after the queue has shut down.
     func run() async throws {
         ProcessSecrecy.begin()
         let (ends, end) = AsyncStream.makeStream(of: Void.self)
-        // Must happen first. From now on, a signal ends the agent cleanly.
+        // Signals are handled from here on, so that a signal during the start also ends the agent cleanly.
         let signals = TerminationSignals(hangUp: starter == nil) {}
         defer { signals.cancel() }
         signals.whenReceived { end.yield() }
@@ -55,7 +55,7 @@ struct Agent {
     private func logger() throws -> (Logger, RotatingLog?) {
         var logger = common.logger
         let folder = try common.folder()
-        // The log needs the folder before the queue creates it.
+        // The log is opened before the queue, so the folder must already exist.
         if starter != nil { try StorageFolder.prepare(folder) }
         let log = starter == nil ? nil : try RotatingLog(at: folder.appending(RotatingLog.name))
         if let log { logger = Logger(label: "transferq") { _ in FileLogHandler(log: log) } }

@@ -43,7 +43,7 @@ enum AgentLaunch {
     private static let readyNumber: CInt = 3
 
     /// Marks all open descriptors close-on-exec. Otherwise the agent would keep inherited descriptors open, such as a shell's pipe. The agent gets a
-    /// copy of the one descriptor that it needs.
+    /// copy of the only descriptor that it needs.
     private static func closeAllInChildren() {
         let numbers = (try? FileManager.default.contentsOfDirectory(atPath: "/dev/fd")) ?? []
         for number in numbers.compactMap({ CInt($0) }) where number > STDERR_FILENO { _ = fcntl(number, F_SETFD, FD_CLOEXEC) }
@@ -64,8 +64,8 @@ enum AgentLaunch {
         var actions = unsafe posix_spawn_file_actions_t()
         try check(unsafe posix_spawn_file_actions_init(&actions))
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
-        // Must be the first action, because the number may belong to another descriptor in this process. Copying a descriptor to itself would leave
-        // it close-on-exec.
+        // Must be the first action, because the later actions replace descriptors 0 to 2, and the source may have one of these numbers. Copying a
+        // descriptor to itself would leave it close-on-exec, so a source with the target's number is duplicated first.
         let source = ready.rawValue == readyNumber ? fcntl(ready.rawValue, F_DUPFD_CLOEXEC, readyNumber + 1) : ready.rawValue
         try check(unsafe posix_spawn_file_actions_adddup2(&actions, source, readyNumber))
         for number: CInt in 0...2 {
@@ -85,7 +85,7 @@ enum AgentLaunch {
         defer { unsafe argv.forEach { unsafe free($0) } }
         let variable = unsafe strdup("\(CrashReports.variable.name)=\(CrashReports.variable.value)")
         defer { unsafe free(variable) }
-        // Last, because getenv(3) returns the first of two variables with the same name, and the user's value takes precedence.
+        // The variable comes last: getenv(3) returns the first of two variables with the same name, so a value set by the user takes precedence.
         var variables = unsafe inheritedVariables + [variable, nil]
         var process: pid_t = 0
         let code = unsafe program.withPlatformString { unsafe posix_spawn(&process, $0, &actions, &attributes, &argv, &variables) }

@@ -13,7 +13,7 @@ package struct AgentStarter: Sendable {
 
     package init(_ descriptor: FileDescriptor) {
         self.descriptor = descriptor
-        // Otherwise a program started by a transport would keep the pipe open, and the starting process would keep waiting.
+        // Without close-on-exec, a program started by a transport would keep the pipe open, and the starting process would keep waiting.
         _ = fcntl(descriptor.rawValue, F_SETFD, FD_CLOEXEC)
     }
 

@@ -44,7 +44,7 @@ struct AgentUnitCommand: AsyncParsableCommand {
         await CommandContext.current.output.write(common.json ? (["unit": .string(text)] as JSONValue).text + "\n" : text)
     }
 
-    /// Quotes a word of any bytes for a command line of systemd.service(5) and systemd.syntax(7).
+    /// Quotes a word, which may contain any bytes, for a command line in a unit file (systemd.service(5), systemd.syntax(7)).
     static func quoted(_ word: [UInt8]) -> String {
         var text = ""
         for byte in word {

@@ -23,8 +23,8 @@ package final class RotatingLog: Sendable {
 
     private let path: FilePath
     private let limit: Int
-    private let kept: Int
-    private let takesStandardError: Bool
+    private let rotatedFiles: Int
+    private let redirectsStandardError: Bool
     private let state: Locked<State>
     private let queue = DispatchQueue(label: "transferq.log")
 
@@ -32,24 +32,24 @@ package final class RotatingLog: Sendable {
     ///
     /// - Parameters:
     ///   - limit: The approximate size in bytes at which the file is rotated.
-    ///   - kept: The number of rotated files to keep, as `agent.log.1` and so on.
-    ///   - takesStandardError: Whether to redirect standard error to the log, which then contains the report of a crash.
-    package init(at path: FilePath, limit: Int = 1 << 20, kept: Int = 4, takesStandardError: Bool = true) throws {
+    ///   - rotatedFiles: The number of rotated files to keep, as `agent.log.1` and so on.
+    ///   - redirectsStandardError: Whether to redirect standard error to the log, so that the log also contains crash reports.
+    package init(at path: FilePath, limit: Int = 1 << 20, rotatedFiles: Int = 4, redirectsStandardError: Bool = true) throws {
         self.path = path
         self.limit = limit
-        self.kept = kept
-        self.takesStandardError = takesStandardError
+        self.rotatedFiles = rotatedFiles
+        self.redirectsStandardError = redirectsStandardError
         do {
-            state = Locked(try Self.open(path, takesStandardError))
+            state = Locked(try Self.open(path, redirectsStandardError))
         } catch {
             throw CommandFailure(.storage, "Cannot write the log \(path): \(error).")
         }
     }
 
-    private static func open(_ path: FilePath, _ takesStandardError: Bool) throws -> State {
+    private static func open(_ path: FilePath, _ redirectsStandardError: Bool) throws -> State {
         let descriptor = try StorageFolder.open(path, .writeOnly, options: [.create, .append])
         let size = try descriptor.seek(offset: 0, from: .end)
-        if takesStandardError { _ = dup2(descriptor.rawValue, STDERR_FILENO) }
+        if redirectsStandardError { _ = dup2(descriptor.rawValue, STDERR_FILENO) }
         return State(descriptor: descriptor, size: Int(size))
     }
 
@@ -73,11 +73,11 @@ package final class RotatingLog: Sendable {
     }
 
     private func rotate(_ state: inout State) {
-        let names = [path] + (1...kept).map { FilePath("\(path).\($0)") }
+        let names = [path] + (1...rotatedFiles).map { FilePath("\(path).\($0)") }
         for (old, new) in zip(names, names.dropFirst()).reversed() {
             _ = unsafe old.withPlatformString { old in unsafe new.withPlatformString { unsafe rename(old, $0) } }
         }
-        guard let opened = try? Self.open(path, takesStandardError) else { return }
+        guard let opened = try? Self.open(path, redirectsStandardError) else { return }
         try? state.descriptor.close()
         state = opened
     }

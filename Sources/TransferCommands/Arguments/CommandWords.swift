@@ -7,13 +7,13 @@ import TransportSupport
 enum CommandWords {
     /// Checks the command names at the beginning of the arguments.
     ///
-    /// - Throws: A `CommandFailure` for an unknown command, with the commands of similar names.
+    /// - Throws: A `CommandFailure` for an unknown command, which suggests commands with similar names.
     static func check(_ arguments: [String]) throws(CommandFailure) {
         if let first = arguments.first, CommonOptions.isCommonOption(first) {
             throw CommandFailure(.usage, "\(first) needs a command. See: transferq help")
         }
         var words = arguments[...]
-        // Skips every leading "help", also in "help help".
+        // Skips each leading "help", including the second one in "help help".
         while words.first == "help" { words = words.dropFirst() }
         var path = ""
         var commands = RootCommand.configuration.subcommands

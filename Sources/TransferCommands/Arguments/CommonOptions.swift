@@ -29,7 +29,7 @@ struct CommonOptions: ParsableArguments {
 }
 
 extension CommonOptions {
-    /// Returns the log level of a command with these arguments, for code that has no logger.
+    /// Returns the log level that a command's arguments request, for code that has no logger.
     static func logLevel(of arguments: [String]) -> Logger.Level {
         let verbosity = arguments.prefix { $0 != "--" }.reduce(0) { verbosity, word in
             if word == "--verbose" { return verbosity + 1 }

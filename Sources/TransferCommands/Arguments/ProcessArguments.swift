@@ -51,14 +51,14 @@ public enum ProcessArguments: Sendable {
         }
     }
 
-    /// Decodes the bytes of a string made by ``string(of:)``.
+    /// Returns the bytes that ``string(of:)`` encoded as a string.
     public static func bytes(of argument: String) -> [UInt8] {
         argument.unicodeScalars.flatMap { scalar -> [UInt8] in
             escapes.contains(scalar.value) ? [UInt8(scalar.value - escapes.lowerBound)] : Array(String(scalar).utf8)
         }
     }
 
-    /// Returns a text that contains arguments for output, with U+FFFD in place of invalid UTF-8.
+    /// Converts text that contains encoded arguments for output: replaces invalid UTF-8 with U+FFFD.
     static func shown(_ text: String) -> String { isText(text) ? text : String(decoding: bytes(of: text), as: UTF8.self) }
 
     /// Whether an argument was valid UTF-8.

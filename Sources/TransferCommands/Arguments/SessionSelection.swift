@@ -22,34 +22,34 @@ struct SessionSelection {
 
     /// Applies an operation to the selected sessions.
     ///
-    /// - Parameter named: Receives the sessions that were selected by ID. If the owner exited before it answered, repeat the call with the same
+    /// - Parameter resolved: Receives the sessions that were selected by ID. If the owner exited before it answered, repeat the call with the same
     ///   variable, because the owner may have completed the operation.
-    /// - Returns: The changed sessions, and the errors of sessions that were selected by ID but rejected the operation.
+    /// - Returns: The changed sessions, and an error for each session that was selected by ID and rejected the operation.
     /// - Throws: A `CommandFailure` for an unknown ID, before any session is changed.
     func apply(
-        _ operation: SessionOperation, in queue: any ControllableQueue, toNamed named: inout [SessionID]?
+        _ operation: SessionOperation, in queue: any ControllableQueue, resolved: inout [SessionID]?
     ) async throws -> AppliedOperation {
         guard !ids.isEmpty else { return AppliedOperation(changed: try await queue.apply(operation, to: group(in: queue))) }
-        guard let known = named else {
-            let found = try await namedSessions(in: queue)
-            named = found
+        guard let known = resolved else {
+            let found = try await resolvedSessions(in: queue)
+            resolved = found
             return try await apply(operation, to: found, in: queue)
         }
         return try await repeatOperation(operation, on: known, in: queue)
     }
 
-    private func apply(_ operation: SessionOperation, to named: [SessionID], in queue: any ControllableQueue) async throws
+    private func apply(_ operation: SessionOperation, to sessions: [SessionID], in queue: any ControllableQueue) async throws
         -> AppliedOperation
     {
-        if named.count == 1 {
-            if let refusal = try await Self.refusal(of: operation, for: named[0], in: queue) { throw refusal }
-            return AppliedOperation(changed: named)
+        if sessions.count == 1 {
+            if let refusal = try await Self.applyToOne(operation, sessions[0], in: queue) { throw refusal }
+            return AppliedOperation(changed: sessions)
         }
-        let fitting = Set(try await queue.apply(operation, to: SessionGroup.sessions(named)))
-        var applied = AppliedOperation(changed: named.filter(fitting.contains))
-        for id in named where !fitting.contains(id) {
-            // A group operation skips other sessions without a reason. An operation on one session throws the reason.
-            if let refusal = try await Self.refusal(of: operation, for: id, in: queue) {
+        let changed = Set(try await queue.apply(operation, to: SessionGroup.sessions(sessions)))
+        var applied = AppliedOperation(changed: sessions.filter(changed.contains))
+        for id in sessions where !changed.contains(id) {
+            // An operation on a group skips invalid sessions without giving a reason. An operation on one session throws the reason.
+            if let refusal = try await Self.applyToOne(operation, id, in: queue) {
                 applied.refusals.append(refusal)
             } else {
                 applied.changed.append(id)
@@ -61,39 +61,39 @@ struct SessionSelection {
     /// Applies an operation to one session.
     ///
     /// - Returns: The error if the session rejected the operation; nil if the operation succeeded.
-    private static func refusal(
-        of operation: SessionOperation, for id: SessionID, in queue: any ControllableQueue
+    private static func applyToOne(
+        _ operation: SessionOperation, _ id: SessionID, in queue: any ControllableQueue
     ) async throws -> QueueError? {
         do {
             try await queue.apply(operation, to: .id(id))
             return nil
         } catch let error as QueueError where !error.isLossOfOwner {
             guard let session = try? await queue.status(of: id) else { return error }
-            return operation.refusal(error, of: session)
+            return operation.addingAdvice(to: error, of: session)
         }
     }
 
     /// Repeats an operation that the previous owner may have completed. Sessions already in the target state count as changed.
     private func repeatOperation(
-        _ operation: SessionOperation, on named: [SessionID], in queue: any ControllableQueue
+        _ operation: SessionOperation, on sessions: [SessionID], in queue: any ControllableQueue
     ) async throws -> AppliedOperation {
         var done: Set<SessionID> = []
-        for id in named {
+        for id in sessions {
             do {
                 if operation.isDone(in: try await queue.status(of: id).state) { done.insert(id) }
             } catch let error as QueueError where error.code == .noSuchSession && operation.isRemoval {
                 done.insert(id)
             }
         }
-        let rest = named.filter { !done.contains($0) }
-        guard !rest.isEmpty else { return AppliedOperation(changed: named) }
+        let rest = sessions.filter { !done.contains($0) }
+        guard !rest.isEmpty else { return AppliedOperation(changed: sessions) }
         var applied = try await apply(operation, to: rest, in: queue)
         let changed = done.union(applied.changed)
-        applied.changed = named.filter(changed.contains)
+        applied.changed = sessions.filter(changed.contains)
         return applied
     }
 
-    private func namedSessions(in queue: any ControllableQueue) async throws -> [SessionID] {
+    private func resolvedSessions(in queue: any ControllableQueue) async throws -> [SessionID] {
         var found: [SessionID] = []
         for id in ids {
             let session = try await SessionPrefix.resolve(id, in: queue)
@@ -115,10 +115,10 @@ struct SessionSelection {
         }
         var found: [SessionID] = []
         try await queue.forEachSession { session in
-            let isMeant =
+            let isSelected =
                 (filters.account == nil || session.account == filters.account) && (tag.map(session.tags.contains) ?? true)
                 && (!filters.failed || session.state == .failed)
-            if isMeant { found.append(session.id) }
+            if isSelected { found.append(session.id) }
             return true
         }
         return .sessions(found)
@@ -130,7 +130,7 @@ extension SessionOperation {
         if case .remove = self { true } else { false }
     }
 
-    /// Whether a session in this state can have completed the operation and would reject a repetition.
+    /// Whether the operation may already have been applied to a session in this state. Such a session would reject the operation the second time.
     fileprivate func isDone(in state: SessionState) -> Bool {
         switch (self, state) {
         case (.cancel, .cancelled), (.hold, .held), (.pause, .paused), (.pause, .held), (.run, .completed), (.runNext, .running),

@@ -1,11 +1,11 @@
-/// Rejects unknown words that begin with one dash before the parser reads them.
+/// Rejects unknown options that begin with a single dash. Runs before the parser.
 ///
-/// The parser would read a file name such as `-the` as short options, and the `h` as a request for help.
+/// The parser would read a file name such as `-the` as three short options, and the `h` among them as a request for help.
 enum ShortOptions {
     /// `-h` prints help, and `-v` logs more.
     private static let known: Set<Character> = ["h", "v"]
 
-    /// The options that validate their numbers themselves.
+    /// The options that take a number and report negative numbers themselves.
     private static let numeric: Set<String> = [
         "--at", "--chunk", "--context", "--give-up-after", "--jobs", "--max", "--max-sessions", "--not-before", "--parallel", "--rate",
         "--response-timeout",
@@ -25,7 +25,7 @@ enum ShortOptions {
 
     /// Checks the arguments before `--`.
     ///
-    /// - Throws: A `CommandFailure` for an unknown option. It explains how to write a path or value that begins with a dash.
+    /// - Throws: A `CommandFailure` for an unknown option. Its message explains how to write a path or value that begins with a dash.
     static func check(_ arguments: [String]) throws(CommandFailure) {
         var previous: String?
         for word in arguments.prefix(while: { $0 != "--" }) {

@@ -4,7 +4,7 @@ import TransferKit
 
 struct CancelCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "cancel", abstract: "Cancels sessions, which stay in the list, and prints their IDs.",
+        commandName: "cancel", abstract: "Cancels sessions and prints their IDs; the sessions stay in the list.",
         discussion: """
             When the queue runs and can reach the server, it removes unfinished uploads from the server. \(aboutGroups)
 
@@ -41,7 +41,7 @@ struct RemoveCommand: OperationCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove", abstract: "Removes sessions in any state from the queue, and prints their IDs.",
         discussion: """
-            Source files and completed files at the destination stay. Either all sessions are removed or none.
+            Source files and completed files at the destination stay. If one session can't be removed, no session is removed.
 
             Example: transferq remove --account studio --failed
             """)

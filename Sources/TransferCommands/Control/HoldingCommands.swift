@@ -4,7 +4,7 @@ import TransferKit
 
 struct PauseCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "pause", abstract: "Pauses running sessions, which keep their slots, and prints their IDs.",
+        commandName: "pause", abstract: "Pauses running sessions and prints their IDs; the sessions keep their slots.",
         discussion: """
             To continue paused sessions: transferq resume. Waiting sessions are held instead; to continue them: transferq release. \
             \(aboutGroups)
@@ -53,7 +53,7 @@ struct HoldCommand: OperationCommand {
 
 struct ReleaseCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "release", abstract: "Releases held sessions, which wait for their turn again, and prints their IDs.",
+        commandName: "release", abstract: "Releases held sessions and prints their IDs; the sessions wait for their turn again.",
         discussion: """
             \(aboutGroups)
 

@@ -11,12 +11,12 @@ protocol OperationCommand: AsyncParsableCommand {
 
 extension OperationCommand {
     /// A help text about groups of sessions.
-    static var aboutGroups: String { "With --all or a filter, sessions in other states are left unchanged." }
+    static var aboutGroups: String { "With --all or a filter, sessions in a state that does not allow the operation are left unchanged." }
 
     func run() async throws {
         let (operation, selection) = (try operation, try selection)
-        var named: [SessionID]?
-        let applied = try await common.withQueue { try await selection.apply(operation, in: $0, toNamed: &named) }
+        var resolved: [SessionID]?
+        let applied = try await common.withQueue { try await selection.apply(operation, in: $0, resolved: &resolved) }
         await CommandContext.current.output.write(applied.changed, asJSON: common.json)
         guard applied.refusals.isEmpty else {
             throw CommandFailure(.rejected, applied.refusals.map(\.message).joined(separator: "\n"))

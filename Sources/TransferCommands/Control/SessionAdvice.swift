@@ -3,7 +3,7 @@ import TransferKit
 
 extension SessionOperation {
     /// Adds advice to the error of a session that rejected this operation: the command that the user may have meant.
-    func refusal(_ error: QueueError, of session: SessionStatus) -> QueueError {
+    func addingAdvice(to error: QueueError, of session: SessionStatus) -> QueueError {
         let id = SessionDescription.shortID(session.id)
         if error.code == .alreadyCompleted {
             return QueueError(error.code, "The session \(session.id) is completed. \(Self.addAgain)")

@@ -1,4 +1,4 @@
-/// The result of one check of the diagnosis.
+/// The result of one diagnostic check.
 struct Finding: Sendable {
     /// The outcome of the check.
     enum State: String, Sendable {

@@ -9,7 +9,7 @@ import TransferKit
 
 /// Checks the storage folder's permissions and free disk space.
 enum FolderCheck {
-    /// Checks the permissions, because the upload URLs in the folder grant write access to servers.
+    /// Checks the permissions, because anyone who knows the upload URLs in the folder can write to those uploads.
     ///
     /// Returns nil if the folder does not exist yet: the queue creates it with the correct permissions.
     static func finding(_ folder: FilePath) -> Finding? {

@@ -65,7 +65,7 @@ extension JSONValue {
     }
 
     /// The server's response to a file; null if it was not recorded.
-    private init(_ answer: ServerAnswer?) {
+    private init(_ answer: ServerResponse?) {
         guard let answer else {
             self = .null
             return

@@ -4,7 +4,7 @@ import TransferKit
 
 /// Formats events as human-readable lines.
 enum EventDescription {
-    /// A line for an event; nil for events that users don't need, or that are displayed in another form.
+    /// A line for an event; nil for events that users don't need, or that the caller displays differently.
     static func line(of kind: QueueEvent.Kind, name: String?) -> String? {
         let name = name ?? ""
         let line: String? =

@@ -2,7 +2,7 @@ import TransferCore
 import TransferKit
 
 extension JSONValue {
-    /// An event: revision, time, name and session, then the members of its kind.
+    /// The JSON object of an event: revision, time, name, session and index, then the members of the event's kind.
     init(_ event: QueueEvent, index: Int?) {
         self = .object(
             [

@@ -38,46 +38,46 @@ package struct SessionOrder: Sendable {
     package mutating func insert(_ ids: [SessionID], at index: Int) {
         let new = ids.filter { numbers[$0] == nil }
         guard !new.isEmpty else { return }
-        let (found, offset) = place(of: index)
+        let (found, offset) = position(of: index)
         if new.count == 1, found < blocks.count, blocks[found].ids.count < 2 * Self.blockSize {
             blocks[found].ids.insert(new[0], at: offset)
             numbers[new[0]] = blocks[found].number
             return
         }
-        var place = found
+        var block = found
         var tail: [SessionID] = []
-        if place < blocks.count {
-            tail = Array(blocks[place].ids[offset...])
-            blocks[place].ids.removeSubrange(offset...)
-            if !blocks[place].ids.isEmpty { place += 1 } else { blocks.remove(at: place) }
+        if block < blocks.count {
+            tail = Array(blocks[block].ids[offset...])
+            blocks[block].ids.removeSubrange(offset...)
+            if !blocks[block].ids.isEmpty { block += 1 } else { blocks.remove(at: block) }
         }
-        let inserted = (Self.cut(new) + (tail.isEmpty ? [] : [tail])).map { ids in
+        let inserted = (Self.split(new) + (tail.isEmpty ? [] : [tail])).map { ids in
             nextNumber += 1
             for id in ids { numbers[id] = nextNumber }
             return Block(number: nextNumber, ids: ids)
         }
-        blocks.insert(contentsOf: inserted, at: place)
+        blocks.insert(contentsOf: inserted, at: block)
     }
 
     /// Removes the session at an index; does nothing if the index is out of range.
     package mutating func remove(at index: Int) {
         guard index >= 0, index < count else { return }
-        let (place, offset) = place(of: index, isInside: true)
-        numbers[blocks[place].ids.remove(at: offset)] = nil
-        if blocks[place].ids.isEmpty { blocks.remove(at: place) }
+        let (block, offset) = position(of: index, mustExist: true)
+        numbers[blocks[block].ids.remove(at: offset)] = nil
+        if blocks[block].ids.isEmpty { blocks.remove(at: block) }
     }
 
-    private static func cut(_ ids: [SessionID]) -> [[SessionID]] {
+    private static func split(_ ids: [SessionID]) -> [[SessionID]] {
         stride(from: 0, to: ids.count, by: blockSize).map { Array(ids[$0..<min($0 + blockSize, ids.count)]) }
     }
 
-    /// Returns the block of an index, and the offset in the block.
+    /// Returns the index in ``blocks`` of the block that contains an index of the list, and the offset in that block.
     ///
-    /// - Parameter isInside: Whether the index is the index of an existing session. Otherwise the end of a block belongs to that block.
-    private func place(of index: Int, isInside: Bool = false) -> (place: Int, offset: Int) {
+    /// - Parameter mustExist: Whether a session must exist at the index. If false, an index between two blocks belongs to the first of them.
+    private func position(of index: Int, mustExist: Bool = false) -> (block: Int, offset: Int) {
         var rest = max(0, index)
-        for (place, block) in blocks.enumerated() {
-            if rest < block.ids.count || (!isInside && rest == block.ids.count) { return (place, rest) }
+        for (blockIndex, block) in blocks.enumerated() {
+            if rest < block.ids.count || (!mustExist && rest == block.ids.count) { return (blockIndex, rest) }
             rest -= block.ids.count
         }
         return blocks.isEmpty ? (0, 0) : (blocks.count - 1, blocks[blocks.count - 1].ids.count)

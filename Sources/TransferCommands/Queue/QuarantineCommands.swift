@@ -64,7 +64,7 @@ extension QuarantineChange {
     func run() async throws {
         var done: [Int64] = []
         let change = { (queue: any ControllableQueue) in
-            // If the owner exited before it answered, a repeated call skips the sessions that are done.
+            // If the owner exits before it answers, this closure is called again, and skips the sessions that it has already changed.
             for number in numbers where !done.contains(number) {
                 try await self.change(number, in: queue)
                 done.append(number)

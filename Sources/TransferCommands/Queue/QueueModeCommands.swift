@@ -5,7 +5,7 @@ import TransferKit
 /// A command that changes the mode of the running queue in the process that owns it.
 protocol QueueModeCommand: AsyncParsableCommand {
     var common: CommonOptions { get }
-    /// Whether the owner can exit because of the command.
+    /// Whether the command can cause the owner to exit.
     var endsOwner: Bool { get }
     func change(_ queue: RemoteTransferQueue) async throws
 }

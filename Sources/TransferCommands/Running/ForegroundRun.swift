@@ -32,7 +32,7 @@ struct ForegroundRun {
         do {
             try await queue.start()
         } catch {
-            // Ends both subscriptions, which are awaited before the function returns.
+            // Ends both subscriptions, which this method awaits before it returns.
             await shutDown()
             await showing
             // If a signal arrived before the start, it has shut down the queue.
@@ -48,8 +48,8 @@ struct ForegroundRun {
         let blocked = await queue.accounts().filter { $0.blockingError != nil && $0.sessions > 0 }
         let waiting = remaining.waiting > 0 ? await firstWaiting(of: remaining) : []
         let removalsDue = signals.isReceived ? 0 : (try? await queue.statistics().removalsDue) ?? 0
-        // Sessions with a later start time, and sessions that wait for them, need no user action. This does not apply to sessions that have started,
-        // because the run must complete them.
+        // Sessions with a later start time, and sessions that wait for such sessions, need no user action. A session that has already started is
+        // different: the run must complete it.
         let startsAutomatically =
             end == .whenNothingCanStart && remaining.mode == .running && !remaining.isIdle && blocked.isEmpty
             && waiting.allSatisfy { $0.startedAt == nil }
@@ -68,7 +68,7 @@ struct ForegroundRun {
             await CommandContext.current.terminal.write("transferq: \(obstacle.description)".withoutControlCharacters)
         }
         if wasInterrupted { return .interrupted }
-        // If events were missed, the counts are incomplete, so the totals of the queue replace them.
+        // If events were missed, the counts are incomplete, so the totals of the queue before and after the run are compared, too.
         let hasFailures = !counts.failed.isEmpty || (counts.hasGap && remaining.failed > before.failed)
         let needsUser =
             (remaining.waiting > 0 && !startsAutomatically) || remaining.paused > 0 || !counts.held.isEmpty
@@ -88,7 +88,7 @@ struct ForegroundRun {
         return found
     }
 
-    /// Whether the user must act on this machine or on another session.
+    /// Whether a reason requires the user to act on this machine or on another session.
     private static func isObstacle(_ reason: WaitReason) -> Bool {
         switch reason {
         case .diskBelowFloor, .noSpace, .transportMissing, .networkConstraint, .lastRunNotEnded, .runsNotEnded, .storageRefusesChanges: true

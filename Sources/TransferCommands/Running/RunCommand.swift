@@ -13,7 +13,7 @@ struct RunCommand: AsyncParsableCommand {
             action if it is paused, was held after it started, or can't start. Sessions that are cancelled or removed during the run don't count.
 
             Before it exits, the command removes unfinished uploads of cancelled and removed sessions from servers, for up to 30 seconds. It \
-            reports the remaining uploads, which are not a failure.
+            reports uploads that remain; they do not count as a failure.
 
             Example: transferq run --jobs 2 --progress plain
             """)

@@ -10,7 +10,7 @@ struct RunTally: Sendable {
     /// Started sessions that have not ended.
     private var started: Set<SessionID> = []
 
-    /// Counts until the events end.
+    /// Counts outcomes until the sequence of events ends.
     init(counting events: QueueEvents) async {
         for await event in events {
             switch event.kind {

@@ -24,12 +24,12 @@ struct TerminationSignals {
     ///   - hangUp: Whether to handle SIGHUP.
     ///   - announce: Called for the first signal, on any thread. Must not block.
     init(hangUp: Bool = true, announce: @escaping @Sendable () -> Void) {
-        // Otherwise SIGPIPE would end the process, and its transfers, when the reader of the output exits.
+        // SIGPIPE is ignored, because it would end the process and its transfers if the reader of the output exits.
         signal(SIGPIPE, SIG_IGN)
         let state = Locked(State())
         self.state = state
         sources = ([SIGINT, SIGTERM] + (hangUp ? [SIGHUP] : [])).compactMap { number in
-            // A dispatch source also receives ignored signals. Until the source is set up, an ignored signal can't end the process.
+            // A dispatch source receives even ignored signals. Ignoring the signal prevents it from ending the process before the source is set up.
             let before = signal(number, SIG_IGN)
             // If SIGHUP was already ignored, nohup(1) started this process to outlive its terminal.
             if number == SIGHUP, Self.isIgnoring(before) { return nil }

@@ -38,7 +38,7 @@ struct WatchCommand: AsyncParsableCommand {
         var progress = Progress(indices: SessionIndices(since == 0 ? [] : nil), last: since)
         var hasLostOwner = false
         while true {
-            let begun = progress.last
+            let lastBefore = progress.last
             switch try await common.reachedQueue() {
             case .owned(let queue):
                 progress = try await CommonOptions.closing(queue) { [progress] queue in
@@ -50,8 +50,8 @@ struct WatchCommand: AsyncParsableCommand {
                 do {
                     try await printEvents(queue.events(since: progress.last), of: queue, until: nil, &progress)
                 } catch let error as QueueError where error.isLossOfOwner {
-                    // If the owner exited before it sent any event, the next owner or this process reads the log.
-                    if progress.last == begun, follow || !hasLostOwner {
+                    // If the owner exited before it sent any event, try again. The next owner, or this process, then reads the log.
+                    if progress.last == lastBefore, follow || !hasLostOwner {
                         if hasLostOwner { try await Task.sleep(for: Self.pause) }
                         hasLostOwner = true
                         continue
@@ -60,8 +60,8 @@ struct WatchCommand: AsyncParsableCommand {
             }
             guard follow, CommandContext.current.output.failure == nil else { return }
             hasLostOwner = false
-            // Other processes may have added events while this process printed.
-            if progress.last == begun { try await FolderChange(in: try common.folder()).wait() }
+            // If this process has printed events, it checks again at once, because other processes may have added events in that time.
+            if progress.last == lastBefore { try await FolderChange(in: try common.folder()).wait() }
         }
     }
 
@@ -80,7 +80,7 @@ struct WatchCommand: AsyncParsableCommand {
         let (output, isJSON) = (CommandContext.current.output, common.json)
         for try await event in events {
             if case .gap(let from, _) = event.kind, from <= progress.last {
-                // The given revision is after the end of the log, so new events start at the end of the log.
+                // The given revision is beyond the end of the log, so the next events follow the end of the log.
                 progress.last = from - 1
             } else {
                 progress.last = max(progress.last, event.revision)

@@ -82,7 +82,7 @@ struct AdmissionCheck {
         }
         if let loss = clashes.loss {
             options.overwrite = .rename
-            let other = transports.nameClash(options, at: loss.endpoint) == .keptApart ? ", or with --overwrite rename" : ""
+            let other = transports.nameClash(options, at: loss.endpoint) == .bothKept ? ", or with --overwrite rename" : ""
             throw CommandFailure(
                 .usage,
                 "\(clash), and at \(loss.endpoint.location) \(loss.clash.consequence). Nothing was added. Add them separately, each with a different --to\(other)."

@@ -40,7 +40,7 @@ enum ItemDescription {
     }
 
     /// The response on one line.
-    private static func text(of answer: ServerAnswer) -> String {
+    private static func text(of answer: ServerResponse) -> String {
         let words = answer.text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
         let isCut = answer.isTruncated || words.count > answerLimit
         let body = words.isEmpty ? "" : ": \(words.prefix(answerLimit))\(isCut ? "…" : "")"

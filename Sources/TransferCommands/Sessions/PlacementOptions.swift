@@ -30,9 +30,9 @@ struct PlacementOptions: ParsableArguments {
 
     func validate() throws {
         if let at, at < 0 { throw ValidationError("--at must be at least 0, not \(at).") }
-        let places = [("--at", at != nil), ("--next", next), ("--now", now)].filter(\.1).map(\.0)
-        guard places.count < 2 else { throw ValidationError("\(places.joined(separator: " and ")) can't be used together.") }
-        if hold, next || now { throw ValidationError("--hold and \(places[0]) can't be used together.") }
+        let given = [("--at", at != nil), ("--next", next), ("--now", now)].filter(\.1).map(\.0)
+        guard given.count < 2 else { throw ValidationError("\(given.joined(separator: " and ")) can't be used together.") }
+        if hold, next || now { throw ValidationError("--hold and \(given[0]) can't be used together.") }
         if now, after != nil || notBefore != nil { throw ValidationError("--now starts immediately. Omit --after and --not-before.") }
     }
 
@@ -45,10 +45,10 @@ struct PlacementOptions: ParsableArguments {
         }
     }
 
-    /// Adds the sessions at their position.
+    /// Adds the sessions at the position that these options specify.
     func add(_ requests: [SessionRequest], to queue: any ControllableQueue) async throws -> [SessionID] {
         let ids = try await added(requests, to: queue)
-        // Existing duplicates keep their position.
+        // Instead of a duplicate, the queue returns the existing session, which keeps its position.
         let new = ids.filter(Set(requests.map(\.id)).contains)
         if next, !new.isEmpty { _ = try await queue.apply(.runNext, to: SessionGroup.sessions(new)) }
         if now, !new.isEmpty { _ = try await queue.apply(.run(), to: SessionGroup.sessions(new)) }
@@ -59,7 +59,7 @@ struct PlacementOptions: ParsableArguments {
         do {
             return try await queue.add(requests, at: at, held: hold)
         } catch let error as QueueError where error.code == .invalidRequest {
-            // This may be a repeated call. The previous owner may have added the sessions, all or none, before it exited without an answer.
+            // This call may be a retry. The previous owner may have added all sessions, or none, before it exited without answering.
             for request in requests {
                 guard (try? await queue.status(of: request.id)) != nil else { throw error }
             }

@@ -21,16 +21,16 @@ enum SettingsFile {
     private static func settings(in bytes: [UInt8], of file: String) throws(CommandFailure) -> [String: String] {
         var settings: [String: String] = [:]
         for (index, line) in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).enumerated() {
-            let place = "Line \(index + 1) of \(file)"
+            let location = "Line \(index + 1) of \(file)"
             let line = line.last == UInt8(ascii: "\r") ? line.dropLast() : line
             guard let first = line.first(where: { !blanks.contains($0) }), first != UInt8(ascii: "#") else { continue }
-            guard let text = String(validating: line, as: UTF8.self) else { throw CommandFailure(.usage, "\(place) is not UTF-8.") }
+            guard let text = String(validating: line, as: UTF8.self) else { throw CommandFailure(.usage, "\(location) is not UTF-8.") }
             guard let equals = text.firstIndex(of: "="), equals != text.startIndex else {
-                throw CommandFailure(.usage, "\(place) is not NAME=VALUE.")
+                throw CommandFailure(.usage, "\(location) is not NAME=VALUE.")
             }
             let name = String(text[..<equals])
             guard settings.updateValue(String(text[text.index(after: equals)...]), forKey: name) == nil else {
-                throw CommandFailure(.usage, "\(place) sets \(name.debugDescription) again. Remove one of the lines.")
+                throw CommandFailure(.usage, "\(location) sets \(name.debugDescription) again. Remove one of the lines.")
             }
         }
         return settings

@@ -13,14 +13,14 @@ struct TransferOptions: ParsableArguments {
     var rate: ByteCount?
 
     @Option(
-        help: "The property compared at the end of each file: \(Self.verifications) (size).",
+        help: "The property to compare at the end of each file: \(Self.verifications) (size).",
         completion: .list(Verification.allCases.map(\.rawValue)), transform: Self.verification)
     var verify: Verification?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The maximum number of files in flight, and of segments of a large file, 1 to 64 (1 large file, 6 small files, 64 over SFTP).",
+            "The maximum number of files in flight, and of segments of a large file, 1 to 64 (1 large file or 6 small files; over SFTP, 64 small files).",
             valueName: "number"))
     var parallel: Int?
 
@@ -33,7 +33,7 @@ struct TransferOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "A setting that overrides the endpoint's for this session; repeatable.",
+            "A setting for this session, overriding the endpoint's setting; repeatable.",
             discussion: CommandContext.current.transports.sessionSettings, valueName: "name=value"))
     var setting: [String] = []
 

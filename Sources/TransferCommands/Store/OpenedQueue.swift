@@ -10,7 +10,7 @@ extension CommonOptions {
     /// The storage folder of the queue.
     func folder() throws(CommandFailure) -> FilePath { try FolderLocation.folder(option: store?.path) }
 
-    /// Runs a command on an opened queue and shuts the queue down afterwards, also after an error.
+    /// Runs a command on an opened queue and shuts the queue down afterwards, even after an error.
     static func closing<Result: Sendable>(
         _ queue: TransferQueue, after body: (TransferQueue) async throws -> Result
     ) async throws -> Result {

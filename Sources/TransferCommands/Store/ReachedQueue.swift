@@ -2,7 +2,7 @@ import Logging
 import TransferControl
 import TransferKit
 
-/// The queue of a command: opened in this process, or reached through its owner.
+/// The queue that a command works on: opened in this process, or reached through its owner.
 enum ReachedQueue: Sendable {
     /// A queue opened by this process, which must shut it down.
     case owned(TransferQueue)
@@ -110,7 +110,7 @@ extension CommonOptions {
             let first = try await group.next()
             group.cancelAll()
             while let other = await group.nextResult() {
-                // If both succeed, the queue that this process opened is the reliable one.
+                // If both succeed, the other owner has released the queue since it answered, so use the queue that this process opened.
                 guard case .success(.owned(let queue)?) = other else { continue }
                 return .owned(queue)
             }

@@ -43,7 +43,8 @@ extension RemoteTransferQueue {
 /// The events of a queue in another process, for one consumer.
 ///
 /// The subscription begins when the consumer requests the first event, and ends when the owner shuts down the queue. For a slow consumer, the owner
-/// buffers 4,096 events, and the change log keeps more. After a broken connection, the iterator reconnects and resumes after the last received event.
+/// buffers 4,096 events. ``RemoteTransferQueue/events(since:)`` gets further events from the change log. After a broken connection, the iterator
+/// reconnects and resumes after the last received event.
 public struct RemoteQueueEvents: AsyncSequence, Sendable {
     let queue: RemoteTransferQueue
     let since: UInt64?
@@ -85,12 +86,12 @@ public struct RemoteQueueEvents: AsyncSequence, Sendable {
             }
         }
 
-        /// The next event; nil at the end.
+        /// The next event; nil at the end. Throws the same errors as ``next()``.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws -> QueueEvent? {
             try await next()
         }
 
-        /// Subscribes, unless already subscribed. All events after this call are received.
+        /// Subscribes, unless already subscribed. The iterator receives all events after this call.
         mutating func begin() async throws {
             guard connection == nil, !hasEnded else { return }
             let connection = try await queue.begin(.events(since: last))
@@ -100,7 +101,7 @@ public struct RemoteQueueEvents: AsyncSequence, Sendable {
                 connection.interrupt()
             }
             if let error = answer.error { throw error }
-            // A new connection resumes after this revision.
+            // If the connection breaks, the next connection resumes after this revision.
             self.last = last ?? answer.value
             self.connection = connection
         }

@@ -12,7 +12,7 @@ extension RemoteTransferQueue {
         }
     }
 
-    /// Sends a request without a result.
+    /// Sends a request whose response contains no value.
     func perform(_ request: ControlRequest, after parts: [StagedPart] = []) async throws {
         let _: Nothing = try await call(request, after: parts)
     }
@@ -45,10 +45,10 @@ extension RemoteTransferQueue {
         }
     }
 
-    /// Connects, sends a request, and receives the greeting of the owner. The response follows.
+    /// Connects, sends a request, and receives the greeting of the owner. The caller then reads the response from the returned connection.
     ///
-    /// If the owner closes the connection before it reads anything, the owner is exiting, has too many clients, or timed out while this process was
-    /// not scheduled. This method then repeats the request until the owner has exited or the timeout has passed.
+    /// The owner closes the connection without reading anything if it is exiting or has too many clients, or if this process was not scheduled for so
+    /// long that the owner timed out. This method then repeats the request, until the owner has exited or the timeout has passed.
     func begin(_ request: ControlRequest, after parts: [StagedPart] = []) async throws -> ControlConnection {
         let deadline = ContinuousClock.now + timeout
         while true {
@@ -99,7 +99,7 @@ extension RemoteTransferQueue {
             return try await connection.read(GreetingAnswer.self)
         } catch {
             guard error.code == .ownerLost else { throw error }
-            // Without a greeting, the owner has read nothing.
+            // An owner that sends no greeting has not read the request.
             throw QueueError.unreachable(folder, "the process that owns it is exiting or has too many clients")
         }
     }

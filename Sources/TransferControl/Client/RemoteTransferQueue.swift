@@ -159,14 +159,14 @@ public struct RemoteTransferQueue: ControllableQueue {
         try await perform(.addItems(to: session), after: staging.parts)
     }
 
-    /// Applies an operation to one session, like the method of `TransferQueue`.
+    /// Applies an operation to one session, like the corresponding method of `TransferQueue`.
     @discardableResult
     public func apply(_ operation: SessionOperation, to session: SessionReference) async throws -> SessionState? {
         let states: [SessionState] = try await list(.apply(operation, to: session))
         return states.first
     }
 
-    /// Applies an operation to a group, like the method of `TransferQueue`.
+    /// Applies an operation to a group, like the corresponding method of `TransferQueue`.
     @discardableResult
     public func apply(_ operation: SessionOperation, to group: SessionGroup) async throws -> [SessionID] {
         guard case .sessions(let ids) = group else { return try await list(.applyToGroup(operation, to: group)) }

@@ -2,11 +2,14 @@ import Foundation
 import SystemPackage
 import TransferKit
 
-/// Splits requests of any size into parts of limited size.
+/// Splits the content of a request into parts that are small enough for one message each. The client sends the parts before the
+/// request itself.
 struct RequestStaging {
+    /// The approximate maximum size of a part, in bytes.
     private static let partSize = 1 << 19
-    private static let idsOfPart = 10_000
-    private static let itemsOfWhole = 100
+    private static let idsPerPart = 10_000
+    /// The maximum number of items of a session that is sent in one part. A session with more items is split.
+    private static let maximumUnsplitItems = 100
 
     private(set) var parts: [StagedPart] = []
     private let workingFolder: FilePath
@@ -15,18 +18,19 @@ struct RequestStaging {
         workingFolder = .workingFolder
     }
 
+    /// Adds the parts of sessions. Small sessions share a part, and large sessions are split into several parts.
     mutating func stage(_ requests: [SessionRequest]) throws(QueueError) {
-        var together: [WholeSession] = []
+        var pending: [WholeSession] = []
         var cost = 0
         func flush() {
-            if !together.isEmpty { parts.append(.sessions(together)) }
-            (together, cost) = ([], 0)
+            if !pending.isEmpty { parts.append(.sessions(pending)) }
+            (pending, cost) = ([], 0)
         }
         for request in requests {
             let head = SessionHead(request, in: workingFolder)
-            if let session = try whole(head, request.items), session.cost < Self.partSize {
+            if let session = try unsplit(head, request.items), session.cost < Self.partSize {
                 if cost + session.cost > Self.partSize { flush() }
-                together.append(session)
+                pending.append(session)
                 cost += session.cost
             } else {
                 flush()
@@ -37,9 +41,9 @@ struct RequestStaging {
         flush()
     }
 
-    /// Returns the session with its items; nil if there are too many items or an item is too large.
-    private func whole(_ head: SessionHead, _ items: [TransferItem]) throws(QueueError) -> WholeSession? {
-        guard items.count <= Self.itemsOfWhole else { return nil }
+    /// Returns the session with all its items for one part; nil if it must be split, because it has too many items or an item is too large.
+    private func unsplit(_ head: SessionHead, _ items: [TransferItem]) throws(QueueError) -> WholeSession? {
+        guard items.count <= Self.maximumUnsplitItems else { return nil }
         var records: [ItemRecord] = []
         for item in items {
             let record = try ItemRecord(item, in: workingFolder)
@@ -49,6 +53,7 @@ struct RequestStaging {
         return WholeSession(head: head, items: records)
     }
 
+    /// Adds the parts of items. The data of a large item is split into several parts.
     mutating func stage(_ items: [TransferItem]) throws(QueueError) {
         var records: [ItemRecord] = []
         var cost = 0
@@ -72,9 +77,10 @@ struct RequestStaging {
         parts += flushed(&records, &cost)
     }
 
+    /// Adds the parts of a list of session IDs.
     mutating func stage(_ ids: [SessionID]) {
-        for start in stride(from: 0, to: ids.count, by: Self.idsOfPart) {
-            parts.append(.ids(Array(ids[start..<min(start + Self.idsOfPart, ids.count)])))
+        for start in stride(from: 0, to: ids.count, by: Self.idsPerPart) {
+            parts.append(.ids(Array(ids[start..<min(start + Self.idsPerPart, ids.count)])))
         }
     }
 }

@@ -6,7 +6,7 @@ import TransferKit
 
 /// Serves one request of one client.
 struct ControlClient: Sendable {
-    /// The number of sessions or items in one part of a response, unless they are large.
+    /// The number of sessions or items in one part of a response. Parts with large sessions or items contain fewer.
     private static let partSize = 500
 
     let connection: ControlConnection
@@ -48,14 +48,14 @@ struct ControlClient: Sendable {
                 }
                 try await perform(request, staged)
             } catch {
-                // An error here means that the client has disconnected.
+                // If the error can't be sent, the client has disconnected.
                 try? await connection.write(ControlAnswer<Nothing>(error: Self.queueError(error)))
             }
         }
         let isDone = Locked(false)
         connection.sendHeartbeats(while: { isDone.withLock { !$0 } }) { [weak connection] in
             connection?.interrupt()
-            // A request that only waits might never end, and its client would count towards the limit of clients.
+            // A request that only waits might never end. Until it ends, the disconnected client counts towards the limit of clients.
             if request.isWait { work.cancel() }
         }
         await work.value
@@ -152,17 +152,17 @@ struct ControlClient: Sendable {
         do {
             return try ControlConnection.encoded(EventMessage(event: event))
         } catch {
-            // The event lists too many sessions for one message. The client reloads the queue after a gap.
+            // The event lists too many sessions for one message. Send a gap instead, which makes the client reload the queue.
             let gap = QueueEvent(revision: event.revision, time: event.time, kind: .gap(from: event.revision, to: event.revision))
             return try ControlConnection.encoded(EventMessage(event: gap))
         }
     }
 
-    /// Asks this process to exit, and responds when the storage folder is released. At that time, the queue's events end.
+    /// Asks this process to exit, and responds when the storage folder has been released. The queue's events end at this time.
     private func end() async throws {
         guard let endOwner else {
             throw QueueError(
-                .invalidTransition, "The process \(owner.processID), which owns the queue, is not an agent. Stop that program itself.")
+                .invalidTransition, "The process \(owner.processID), which owns the queue, is not an agent. Stop that program directly.")
         }
         let events = queue.events
         endOwner()

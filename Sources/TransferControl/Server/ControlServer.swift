@@ -12,7 +12,7 @@ public import TransferKit
     import Darwin
 #endif
 
-/// A server with which other processes of the same user control this process's queue, over a socket in the storage folder.
+/// A server through which other processes of the same user control this process's queue, over a socket in the storage folder.
 ///
 /// The clients are `transferq` and ``RemoteTransferQueue``. The socket has mode 0600, and the server verifies each client's user. Each client has its
 /// own connection and dispatch queue, with limits and timeouts. A client that hangs, exits or sends invalid data therefore does not affect others.
@@ -22,9 +22,10 @@ public import TransferKit
 public final class ControlServer: Sendable {
     /// The maximum number of concurrent clients.
     private static let clientLimit = 64
-    /// The maximum number of clients subscribed to events. Subscriptions can last forever. The remaining connections stay available for requests.
+    /// The maximum number of clients subscribed to events. Subscriptions can last forever. Without this limit, they could occupy all connections,
+    /// and no other request could be served.
     private static let subscriberLimit = 48
-    /// The time that clients have to finish when the server closes.
+    /// How long the server waits for the requests of its clients to end when the server closes.
     private static let grace = Duration.seconds(2)
     /// How often the server checks that its socket file still exists.
     private static let checkInterval = Duration.seconds(5)
@@ -42,14 +43,14 @@ public final class ControlServer: Sendable {
         var next = 0
         var isClosed = false
         /// Whether the server failed to accept the last connection.
-        var isStuck = false
+        var cannotAccept = false
 
         /// Subscribes a client to events if the limit allows this.
         ///
         /// - Returns: Whether the client is subscribed.
         mutating func subscribe(_ number: Int, limit: Int) -> Bool {
             if clients.values.count(where: \.isSubscriber) >= limit {
-                // Otherwise the server notices a lost subscriber only when it sends an event.
+                // Disconnected subscribers still count, because the server notices a lost connection only when it sends an event. Remove them now.
                 for (number, client) in clients where client.isSubscriber && client.connection.isAbandoned {
                     clients[number] = nil
                     client.connection.interrupt()
@@ -60,8 +61,8 @@ public final class ControlServer: Sendable {
             return true
         }
 
-        /// If the limit is reached, disconnects the oldest client that has sent no message. Clients that have sent a message can still be busy with a
-        /// large request of many messages.
+        /// If the limit is reached, disconnects the oldest client that has sent no message. Keeps clients that have sent a message, because they can
+        /// be in the middle of a large request of many messages.
         ///
         /// - Returns: Whether there is room for another client.
         mutating func makeRoom(limit: Int) -> Bool {
@@ -142,8 +143,8 @@ public final class ControlServer: Sendable {
         }
     }
 
-    /// Opens the socket again if its file was removed, for example by a cleanup job. Otherwise no client could reach the queue. Does nothing if the
-    /// storage folder was moved, because another queue can now use the path.
+    /// Opens the socket again if its file was removed, for example by a cleanup job. Without the file, no client can reach the queue. Does nothing if
+    /// the storage folder was moved, because another queue may now use the folder's former path.
     package func restoreSocket() {
         listener.withLock { listener in
             guard let present = listener, !present.isPresent, queue.store.isInPlace, let opened = try? SocketListener(at: address) else {
@@ -179,7 +180,7 @@ public final class ControlServer: Sendable {
     ///
     /// Accepts no more clients, removes the socket, and calls `TransferQueue.shutdown()`.
     public func shutDownQueue() async {
-        // Must happen before the queue releases its folder, because the next owner's socket has the same path.
+        // The socket must be removed before the queue releases its folder, because the next owner's socket has the same path.
         stopListening()
         await queue.shutdown()
         await dismissClients()
@@ -201,8 +202,8 @@ public final class ControlServer: Sendable {
     /// Logs why the server can't accept a connection. Logs nothing more until the server accepts a connection again.
     private func logAcceptFailure(_ cause: Errno) {
         let isNew = state.withLock { state in
-            defer { state.isStuck = true }
-            return !state.isStuck
+            defer { state.cannotAccept = true }
+            return !state.cannotAccept
         }
         if isNew { logger.warning("Cannot accept connections to the control socket (\(cause)). Clients must wait.") }
     }
@@ -218,7 +219,7 @@ public final class ControlServer: Sendable {
             guard !state.isClosed, state.makeRoom(limit: Self.clientLimit) else { return }
             let number = state.next
             state.next += 1
-            state.isStuck = false
+            state.cannotAccept = false
             let task = Task { [weak self, logger] in
                 do throws(QueueError) {
                     try await client.serve { [weak self] in

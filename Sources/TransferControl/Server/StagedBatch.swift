@@ -1,7 +1,7 @@
 import Foundation
 import TransferKit
 
-/// The received parts of one request.
+/// The parts of one request that the owner has received so far.
 struct StagedBatch {
     /// The largest request in encoded bytes. It limits the memory that clients can occupy.
     static let standardLimit = 256 << 20
@@ -16,6 +16,9 @@ struct StagedBatch {
         self.limit = limit
     }
 
+    /// Adds a part. If the request exceeds the limit, drops all parts; ``check()`` then throws an error.
+    ///
+    /// - Parameter size: The size of the part's message, in bytes.
     mutating func append(_ part: StagedPart, size: Int) {
         self.size += size
         guard self.size <= limit else {
@@ -23,7 +26,7 @@ struct StagedBatch {
             return
         }
         switch part {
-        case .sessions(let whole): sessions += whole.map { ($0.head, $0.items) }
+        case .sessions(let unsplit): sessions += unsplit.map { ($0.head, $0.items) }
         case .session(let head): sessions.append((head, []))
         case .items(let records):
             if sessions.isEmpty { items += records } else { sessions[sessions.count - 1].items += records }
@@ -38,7 +41,7 @@ struct StagedBatch {
         items[items.count - 1].data = (items[items.count - 1].data ?? Data()) + bytes
     }
 
-    /// Checks the size of the whole request.
+    /// Checks that the request does not exceed the limit.
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`.
     func check() throws(QueueError) {

@@ -8,8 +8,8 @@ import TransferKit
 /// A message consists of a length in four big-endian bytes, followed by JSON of that length. An empty message is a heartbeat, sent while a request is
 /// in progress. The methods block on a dispatch queue of the connection.
 actor ControlConnection {
-    /// The largest message in bytes. Large requests and lists are split into several messages. A single large value, such as a session's context, can
-    /// exceed the limit.
+    /// The size of the largest permitted message, in bytes. Large requests and lists are split into several messages. A single value, such as a
+    /// session's context, can't be split; if it exceeds the limit, the request fails.
     static let messageLimit = 8 << 20
     /// The interval of heartbeats.
     private static let heartbeatSeconds = 2
@@ -68,10 +68,10 @@ actor ControlConnection {
         try send([UInt8](data))
     }
 
-    /// Sends heartbeats while they are needed.
+    /// Sends heartbeats at regular intervals, as long as `isNeeded` returns true.
     ///
-    /// Heartbeats run on the connection's dispatch queue, because the request can occupy all threads of the cooperative pool. On a single core, the
-    /// pool has only one thread.
+    /// Heartbeats are sent on the connection's dispatch queue, because the request can occupy all threads of the cooperative pool. On a machine with
+    /// a single core, the pool has only one thread.
     ///
     /// - Parameter lost: Called on the dispatch queue when a heartbeat can't be sent.
     nonisolated func sendHeartbeats(while isNeeded: @escaping @Sendable () -> Bool, orElse lost: @escaping @Sendable () -> Void) {
@@ -99,7 +99,7 @@ actor ControlConnection {
 
     /// Receives a message.
     ///
-    /// - Throws: ``QueueError`` with the code `ownerLost` at the end of the stream, `ownerSilent` or `invalidMessage`.
+    /// - Throws: ``QueueError`` with the code `ownerLost` if the other end has disconnected, `ownerSilent` after the timeout, or `invalidMessage`.
     func read<Message: Decodable & Sendable>(_ type: Message.Type) throws(QueueError) -> Message {
         let data = try readData()
         do {
@@ -161,7 +161,7 @@ actor ControlConnection {
     }
 }
 
-/// Runs a connection's methods on a dispatch queue that may block, instead of the cooperative thread pool.
+/// Runs a connection's methods on a dispatch queue, because they block. The threads of the cooperative pool must not block.
 private final class SocketExecutor: SerialExecutor {
     let queue = DispatchQueue(label: "transferkit.control")
 

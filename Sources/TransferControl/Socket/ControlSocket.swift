@@ -10,7 +10,7 @@ import TransferCore
 
 /// A connected socket that never blocks, except in ``wait(for:_:)``.
 ///
-/// Only one thread may use it at a time, except for ``interrupt()`` and ``isAbandoned``, which any thread may use at any time.
+/// Any thread may use ``interrupt()`` and ``isAbandoned`` at any time. Everything else may be used by only one thread at a time.
 final class ControlSocket: Sendable {
     /// The descriptor; nil after it is closed, because the system can then reuse the number for another file.
     private let descriptor: Locked<CInt?>
@@ -106,9 +106,9 @@ final class ControlSocket: Sendable {
         }
     }
 
-    /// Sends as many bytes as there is room for, and returns their number.
+    /// Sends as many bytes as fit into the socket's buffer, and returns their number.
     ///
-    /// - Throws: `Errno.wouldBlock` if there is no room.
+    /// - Throws: `Errno.wouldBlock` if the buffer is full.
     func send(_ bytes: ArraySlice<UInt8>) throws(Errno) -> Int {
         #if canImport(Glibc)
             let flags = CInt(MSG_NOSIGNAL)
@@ -136,7 +136,7 @@ final class ControlSocket: Sendable {
 
     /// Blocks until the socket is ready or the other end has disconnected.
     ///
-    /// - Returns: False after the timeout.
+    /// - Returns: Whether the socket is ready or disconnected; false if the timeout has passed.
     func wait(for readiness: Readiness, _ timeout: Duration) throws(Errno) -> Bool {
         let deadline = ContinuousClock.now + timeout
         while true {

@@ -10,8 +10,8 @@ import TransferKit
 
 /// The address of the control socket in a storage folder.
 ///
-/// An address has space for a path of 108 bytes on Linux, and 104 bytes on other systems (unix(7)). On Linux, a longer path is reached through an
-/// open descriptor of the folder (proc(5)).
+/// An address has space for a path of 108 bytes on Linux, and 104 bytes on other systems (unix(7)). If the path is longer, the address on Linux
+/// refers to an open descriptor of the folder instead (proc(5)).
 struct SocketAddress {
     static let name = "control.sock"
 

@@ -16,7 +16,8 @@ final class SocketListener: Sendable {
     private let descriptor: CInt
     private nonisolated(unsafe) let source: any DispatchSourceRead  // Thread-safe: dispatch_source_create(3).
     private let isClosed = Locked(false)
-    /// The identity of the socket file. It prevents this listener from removing another file of the same name.
+    /// The identity of the socket file. Before the listener removes a file, it compares the file with this identity, so that it never removes another
+    /// file of the same name.
     private let file: FileNumber
 
     private struct FileNumber: Hashable, Sendable {
@@ -31,7 +32,7 @@ final class SocketListener: Sendable {
         }
     }
 
-    /// Creates the socket. Replaces a socket that an earlier owner left.
+    /// Creates the socket. Replaces the socket file if an earlier owner left it behind.
     ///
     /// - Throws: ``QueueError`` with the code `storageUnavailable`.
     init(at address: SocketAddress) throws {
@@ -114,7 +115,7 @@ final class SocketListener: Sendable {
                 if [.interrupted, .connectionAbort].contains(cause) { continue }
                 guard cause != .wouldBlock else { return }
                 fail(cause)
-                // The connection is still pending, so the handler would be called again immediately.
+                // The connection is still pending, so the system would call this handler again immediately. Pause instead.
                 self?.suspend()
                 return
             }

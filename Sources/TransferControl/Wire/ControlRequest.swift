@@ -1,13 +1,14 @@
 import Foundation
 import TransferKit
 
-/// A request of a client. A connection carries one request, preceded by any number of ``stage(_:)`` messages, which have no response.
+/// A message of a client: a request, or a part of its content. A connection carries one request. Any number of ``stage(_:)`` messages may precede it;
+/// they have no response.
 enum ControlRequest: Codable, Sendable {
     case owner
     case accounts
     case account(name: String)
     case save(Account)
-    /// The response is whether the account was saved.
+    /// The response reports whether the account was saved.
     case replace(Account?, with: Account)
     case deleteAccount(name: String, cascades: Bool)
     case unblockAccount(name: String)
@@ -34,7 +35,7 @@ enum ControlRequest: Codable, Sendable {
     case session(SessionID)
     case items(of: SessionID, from: Int64, limit: Int)
 
-    /// A part of the content of a later request.
+    /// A part of the content of the request that follows.
     case stage(StagedPart)
     /// Adds the staged sessions.
     case add(at: Int?, held: Bool)
@@ -47,10 +48,10 @@ enum ControlRequest: Codable, Sendable {
 
     /// The response is followed by ``EventMessage``s until the queue shuts down. Without a revision, only new events are sent.
     case events(since: UInt64?)
-    /// Stops the owner, if it accepts the request. The response follows after the owner has released the storage folder.
+    /// Stops the owner, unless it rejects such requests. The owner responds after it has released the storage folder.
     case end
 
-    /// Rejects invalid numbers that the queue itself does not check.
+    /// Rejects invalid numbers that the queue does not check.
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`.
     func check() throws(QueueError) {
@@ -75,7 +76,7 @@ enum ControlRequest: Codable, Sendable {
     }
 }
 
-/// A response, or a part of a list.
+/// A response, or one part of a response that contains a long list.
 struct ControlAnswer<Value: Codable & Sendable>: Codable, Sendable {
     var value: Value?
     /// Whether another part follows.
@@ -83,7 +84,7 @@ struct ControlAnswer<Value: Codable & Sendable>: Codable, Sendable {
     var error: QueueError?
 }
 
-/// The value of a response without a result.
+/// The value in the response to a request that has no result.
 struct Nothing: Codable, Sendable {}
 
 /// An event sent after the response to a request for events.

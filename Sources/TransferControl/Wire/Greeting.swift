@@ -13,7 +13,7 @@ struct Greeting: Codable, Sendable {
 /// The server's response to the greeting: the protocol version to use, and a description of the owner.
 struct GreetingAnswer: Codable, Sendable {
     var `protocol` = Greeting.protocolName
-    /// The version to use. Nil if the server supports none of the client's versions; nothing follows in this case.
+    /// The version to use. Nil if the server supports none of the client's versions; the server then sends nothing else.
     var version: Int?
     var owner: QueueOwner
 }

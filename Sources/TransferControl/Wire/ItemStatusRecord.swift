@@ -3,7 +3,7 @@ import SystemPackage
 import TransferCore
 import TransferKit
 
-/// The encodable form of an item's snapshot, with names as bytes.
+/// The encodable form of an `ItemStatus`. Names are encoded as bytes, because they need not be valid UTF-8.
 struct ItemStatusRecord: Codable, Sendable {
     var position: Int64
     var source: Data
@@ -15,7 +15,7 @@ struct ItemStatusRecord: Codable, Sendable {
     var remoteURL: String?
     var checksum: String?
     var partialExpiresAt: Date?
-    var answer: ServerAnswer?
+    var answer: ServerResponse?
     /// Nil if the queue's owner is an older version that does not report warnings.
     var warnings: [String]?
     var error: TransferError?

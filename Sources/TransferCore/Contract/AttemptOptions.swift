@@ -1,6 +1,6 @@
-/// The options of a session that its transport uses.
+/// The session options that the transport uses.
 public struct AttemptOptions: Hashable, Sendable {
-    /// Names and values sent to the server with the file, in a form that the transport chooses.
+    /// Names and values to send to the server with the file, in a form that the transport chooses.
     public var metadata: [String: String]
 
     /// Headers for each request, for HTTP transports. Must not contain secrets.
@@ -9,7 +9,8 @@ public struct AttemptOptions: Hashable, Sendable {
     /// How the transport verifies that the content arrived as sent.
     public var verification: Verification
 
-    /// The checksum that a download must have, in the format of ``TransferReceipt/checksum``, for example `sha256:` and hexadecimal digits; or nil.
+    /// The checksum that a download must have, in the format of ``TransferReceipt/checksum``, for example `sha256:` and hexadecimal digits; nil if
+    /// none is expected.
     ///
     /// The transport compares this checksum regardless of ``verification``. A transport that can't compare it throws an error of the class
     /// ``FailureClass/unsupported`` before the first byte.
@@ -17,7 +18,7 @@ public struct AttemptOptions: Hashable, Sendable {
 
     /// Settings that override the endpoint's ``Endpoint/settings``, by name. The transport defines which settings a session can override.
     ///
-    /// A value can grant access, as the URL of an upload does. Therefore the description of these options contains only the names.
+    /// A value can grant access, like the URL of an upload. Therefore, the description of these options contains only the names.
     public var settings: [String: String] {
         get { ownSettings.values }
         set { ownSettings = NamedCapabilities(newValue) }
@@ -69,7 +70,7 @@ public struct AttemptOptions: Hashable, Sendable {
 
 /// How a transport verifies that the content arrived as sent.
 public enum Verification: String, Hashable, Sendable, Codable, CaseIterable {
-    /// The confirmation of the other end is enough.
+    /// The transport relies on the confirmation of the other end.
     case none
     /// The transport compares the sizes.
     case size
@@ -81,8 +82,8 @@ public enum Verification: String, Hashable, Sendable, Codable, CaseIterable {
 /// How a transport creates a file on a server that chooses the name.
 public enum CreationMode: String, Hashable, Sendable, Codable, CaseIterable {
     /// As few requests as the server allows. The request that creates a small file also carries its content. If the response is lost, one complete
-    /// copy can stay on the server.
+    /// copy can remain on the server.
     case automatic
-    /// A separate request creates the file without content. If the response is lost, one empty file can stay on the server.
+    /// A separate request creates the file without content. If the response is lost, one empty file can remain on the server.
     case separate
 }

@@ -1,4 +1,4 @@
-/// Reports of a running attempt to the queue.
+/// Passes the reports of a running attempt to the queue.
 ///
 /// Call the methods from any thread.
 public struct AttemptReporter: Sendable {
@@ -21,7 +21,7 @@ public struct AttemptReporter: Sendable {
     ///   - activity: Called by ``reportActivity()``. Must not block.
     ///   - record: Called by ``reportRecord()``. Must not block.
     ///   - wait: Called by ``reportWaiting()``. Must not block.
-    ///   - answer: Called by ``reportAnswer()``. Must not block.
+    ///   - answer: Called by ``reportAuthenticatedResponse()``. Must not block.
     public init(
         progress: @escaping @Sendable (_ sent: Int64, _ confirmed: Int64) -> Void,
         checkpoint: @escaping @Sendable (Checkpoint) async throws -> Void,
@@ -42,19 +42,21 @@ public struct AttemptReporter: Sendable {
         answerHandler = answer
     }
 
-    /// Reports the progress of the file. Cheap and lossy: call it whenever bytes move.
+    /// Reports the progress of the file. Cheap, and the queue may skip reports, so call it whenever bytes move.
     ///
-    /// If the transport can find confirmed bytes again only with a checkpoint, report them after the ``save(_:)`` that covers them.
+    /// If the next attempt needs a checkpoint to find confirmed bytes, report these bytes only after the ``save(_:)`` that covers them.
     ///
     /// - Parameters:
-    ///   - sent: The position in the file, in bytes. For an upload, all bytes before it were handed to the network. For a download, they arrived.
+    ///   - sent: The position in the file, in bytes. For an upload, all bytes before it were handed to the network. For a download, all bytes before
+    ///     it have arrived.
     ///   - confirmed: The position in the file, in bytes, at most `sent` at the end of an attempt. For an upload, the other end confirmed all bytes
-    ///     before it. For a download, they are synced to the disk.
+    ///     before it. For a download, all bytes before it are synced to the disk.
     public func report(sent: Int64, confirmed: Int64) {
         progressHandler(sent, confirmed)
     }
 
-    /// Reports the size of a download in bytes, as soon as the server reports it, and after each change. Not needed for uploads.
+    /// Reports the size of a download in bytes. Call it as soon as the server reports the size, and after each change of the size. Not needed for
+    /// uploads.
     public func report(total: Int64) {
         totalHandler(total)
     }
@@ -67,17 +69,17 @@ public struct AttemptReporter: Sendable {
 
     /// Reports that the server performed a request that needed the account's credentials, such as a login or a query about an earlier upload. The
     /// endpoint works, so other sessions may use it. Not needed once bytes are confirmed.
-    public func reportAnswer() {
+    public func reportAuthenticatedResponse() {
         answerHandler()
     }
 
     /// Reports that a request was sent completely and its response is pending. Until bytes move again, the response timeout applies instead of the
-    /// stall timeout. Not needed after the last byte of a file above 1 MiB, unless ``reportActivity()`` was called since.
+    /// stall timeout. Not needed after the last byte of a file above 1 MiB, unless ``reportActivity()`` was called after that byte.
     public func reportWaiting() {
         waitHandler()
     }
 
-    /// Reports that the other end records each successful attempt, as the handler of a form can. Call it before the attempt ends.
+    /// Reports that the other end records each successful attempt, as a form handler may do. Call it before the attempt ends.
     ///
     /// The queue then stores the completion of the file before it starts the next file. If the process is killed before the completion is stored, the
     /// file is sent a second time.
@@ -87,7 +89,7 @@ public struct AttemptReporter: Sendable {
 
     /// Stores a checkpoint. Returns when it is durable.
     ///
-    /// - Throws: An error if it can't be stored; end the attempt with that error.
+    /// - Throws: An error if the checkpoint can't be stored. Rethrow it to end the attempt.
     public func save(_ checkpoint: Checkpoint) async throws {
         try await checkpointHandler(checkpoint)
     }
@@ -100,10 +102,10 @@ public struct AttemptReporter: Sendable {
 
 /// The number of bytes that the rate limits allow.
 public struct Allowance: Hashable, Sendable {
-    /// The allowed number of bytes; 0 if none are allowed until ``retryAfter`` has passed.
+    /// The allowed number of bytes; 0 if no bytes are allowed until ``retryAfter`` has passed.
     public var bytes: Int
 
-    /// The time until the next request for an allowance, if ``bytes`` is 0.
+    /// The time to wait before calling ``AttemptReporter/allowance(upTo:)`` again, if ``bytes`` is 0.
     public var retryAfter: Duration
 
     /// Creates an allowance.

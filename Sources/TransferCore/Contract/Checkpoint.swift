@@ -1,6 +1,6 @@
 public import Foundation
 
-/// The data with which a transport resumes one file at one endpoint.
+/// The data that a transport needs to resume one file at one endpoint.
 ///
 /// The queue does not interpret a checkpoint. It stores the checkpoint with the identity of the source.
 public struct Checkpoint: Hashable, Sendable, Codable {
@@ -10,7 +10,7 @@ public struct Checkpoint: Hashable, Sendable, Codable {
     /// The number of bytes from the start of the file that this checkpoint covers.
     public var confirmed: Int64
 
-    /// The time at which the other end will remove the partial content, if known. The queue only shows this time. The transport asks the server
+    /// The time at which the other end will remove the partial content, if known. The queue only displays this time. The transport asks the server
     /// whether the content still exists.
     public var expiresAt: Date?
 

@@ -5,21 +5,21 @@ public import Logging
 public struct FileAttempt: Sendable {
     /// The content and its direction.
     public enum Payload: Hashable, Sendable {
-        /// A local file, or a growing source, to the endpoint.
+        /// Upload a local file or a growing source to the endpoint.
         case upload(UploadSource)
-        /// A remote file, to this machine.
+        /// Download a remote file to this machine.
         case download(DownloadDestination)
     }
 
-    /// The ID of the transfer. It stays the same over all attempts until the file restarts with a new ID.
+    /// The ID of the transfer. All attempts have the same ID until the file restarts with a new ID.
     ///
     /// At most 64 ASCII letters, digits and hyphens, so it can be part of a remote name.
     public let transferID: String
 
-    /// The number of the attempt since the file started or restarted, from 1.
+    /// The number of the attempt since the file started or restarted, counted from 1.
     public let number: Int
 
-    /// Whether the file restarted at byte 0, possibly in an earlier process, and no attempt of this transport has saved a checkpoint since.
+    /// Whether the file restarted at byte 0, possibly in an earlier process, and no attempt of this transport has saved a checkpoint since then.
     ///
     /// If so, the upload at ``AttemptOptions/uploadURL`` can already contain bytes of an earlier transfer, possibly of other content.
     public let isRestarted: Bool
@@ -33,7 +33,7 @@ public struct FileAttempt: Sendable {
     /// The remote name, relative to the folder of the endpoint.
     public let remotePath: RemotePath
 
-    /// The last checkpoint of this transfer at this endpoint, or nil to begin at byte 0.
+    /// The last checkpoint of this transfer at this endpoint; nil to start at byte 0.
     public let checkpoint: Checkpoint?
 
     /// The session's options.
@@ -83,7 +83,7 @@ public struct FileAttempt: Sendable {
 
     /// The source of an upload.
     ///
-    /// A transport that supports only uploads reads this property first. A download then fails with the correct error.
+    /// A transport that supports only uploads should read this property first, so that a download fails with the correct error.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the attempt is a download.
     public var source: UploadSource {
@@ -114,7 +114,7 @@ public struct AttemptOrigin: Hashable, Sendable {
     public var session: String
     /// The position of the item or file in its session, from 0.
     public var item: Int64
-    /// The session's context, a value of the app, as JSON.
+    /// The app's context for the session, as JSON.
     public var context: Data?
 
     /// Creates an origin. The defaults are for tests of transports.

@@ -4,11 +4,11 @@ public import Logging
 public protocol FolderListing: Transport {
     /// Lists one folder, without the content of its subfolders.
     ///
-    /// The queue calls this method on a separate task, for one folder at a time. Pass names on as the server sends them, including `.` and `..`: the
-    /// queue checks each name before it uses the name.
+    /// The queue calls this method on a separate task, for one folder at a time. Pass on names exactly as the server sends them, including `.` and
+    /// `..`. The queue checks each name before using it.
     ///
-    /// **Memory.** A folder can have a million names. Pass entries on in groups of hundreds or thousands, and request more entries when `receive`
-    /// has returned. For an empty folder, don't call `receive`.
+    /// **Memory.** A folder can have a million names. Pass entries on in groups of hundreds or thousands, and request more entries only after
+    /// `receive` has returned. For an empty folder, don't call `receive`.
     ///
     /// **Kinds.** Report a link as a link, not as its target, unless ``ListingAttempt/resolvesLinks`` is set.
     ///

@@ -8,7 +8,7 @@ public struct TransferReceipt: Hashable, Sendable, Codable {
     /// The URL of the remote file, without credentials; nil if unknown.
     public var remoteURL: String?
 
-    /// The checksum on which both ends agree, as `algorithm:hex`; nil if none was compared.
+    /// The checksum on which both ends agree, as `algorithm:hex`; nil if no checksums were compared.
     public var checksum: String?
 
     /// The path of the downloaded file if it differs from the requested destination, because a file existed there or the server chose the name.
@@ -21,14 +21,14 @@ public struct TransferReceipt: Hashable, Sendable, Codable {
     private var localPathBytes: [UInt8]?
 
     /// The server's response to the complete upload, if the transport keeps it; otherwise nil.
-    public var answer: ServerAnswer?
+    public var answer: ServerResponse?
 
-    /// Warnings about the complete file, each a sentence. They concern problems other than its content, and properties that can't be verified.
+    /// Warnings about the complete file, each a sentence. They concern properties that can't be verified, and problems that don't affect the content.
     public var warnings: [String]
 
     /// Unneeded remote content that could not be removed yet, or nil. Never the file itself.
     ///
-    /// The queue asks the transport to discard this content later, also after a restart of the process. This property is not stored with the receipt.
+    /// The queue asks the transport to discard this content later, even after a restart of the process. This property is not stored with the receipt.
     public var leftovers: Checkpoint?
 
     private enum CodingKeys: String, CodingKey {
@@ -37,7 +37,7 @@ public struct TransferReceipt: Hashable, Sendable, Codable {
 
     /// Creates a receipt.
     public init(
-        bytes: Int64, remoteURL: String? = nil, checksum: String? = nil, localPath: FilePath? = nil, answer: ServerAnswer? = nil,
+        bytes: Int64, remoteURL: String? = nil, checksum: String? = nil, localPath: FilePath? = nil, answer: ServerResponse? = nil,
         warnings: [String] = []
     ) {
         self.bytes = bytes

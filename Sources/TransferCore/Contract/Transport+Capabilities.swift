@@ -3,7 +3,7 @@ public protocol PartialDiscarding: Transport {
     /// Removes the incomplete remote content to which a checkpoint refers. Content that is already gone counts as removed.
     ///
     /// The queue calls this method on a separate task that does not count towards the limits for running sessions, and calls it again later if it
-    /// throws.
+    /// throws an error.
     ///
     /// - Throws: A ``TransferError``. The class ``FailureClass/unsupported`` means that a retry is useless.
     func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws
@@ -13,7 +13,7 @@ public protocol PartialDiscarding: Transport {
 public protocol EndpointValidating: Transport {
     /// Checks an endpoint's address, settings and kinds of credentials, as an attempt would before it connects.
     ///
-    /// The queue calls this method when an account is saved, on the caller's executor. Therefore, a misspelt setting fails the save, not a later
+    /// The queue calls this method when an account is saved, on the caller's executor. Therefore, a misspelt setting makes the save fail, not a later
     /// session.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/permanent`` or ``FailureClass/unsupported``.
@@ -24,23 +24,23 @@ public protocol EndpointValidating: Transport {
 public protocol SessionValidating: Transport {
     /// Checks a session's options, as an attempt would before it connects: metadata, headers and settings.
     ///
-    /// The queue calls this method on its own and on its callers' executors, before it stores a session and before the session's options or items
-    /// change. Therefore, invalid options fail the caller's call, not the session. For an item with an existing upload, the options contain its
-    /// ``AttemptOptions/uploadURL``.
+    /// The queue calls this method on its own executor and on the executors of its callers, before it stores a session and before the session's
+    /// options or items change. Therefore, invalid options make the caller's call fail, not the session. For an item with an existing upload, the
+    /// options contain its ``AttemptOptions/uploadURL``.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if another endpoint of the account could have the feature. One of the
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if another endpoint of the account could have the feature, or of the
     ///   class ``FailureClass/permanent`` if the session's files would fail at any endpoint; the queue then rejects the session. The message must
     ///   name the option and the remedy, because the queue adds nothing to the message.
     func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError)
 }
 
-/// A transport whose endpoints identify files by their remote names, so files with the same name collide.
+/// A transport whose endpoints identify files by their remote names, so that files with the same name collide.
 ///
 /// The queue assumes that the endpoints of other transports keep files with the same name apart.
 public protocol FileNaming: Transport {
-    /// Returns the effect of two files with the same remote name at an endpoint.
+    /// Returns what happens if two files with the same remote name are sent to an endpoint.
     ///
-    /// The queue calls this method on its callers' executors, before it stores a session and before it adds items to one. It rejects files that
+    /// The queue calls this method on its callers' executors, before it stores a session and before it adds items to a session. It rejects files that
     /// would be lost.
     ///
     /// - Parameters:
@@ -49,10 +49,10 @@ public protocol FileNaming: Transport {
     func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash
 }
 
-/// The effect of two files with the same remote name.
+/// What happens if two files with the same remote name are sent to an endpoint.
 public enum NameClash: Hashable, Sendable {
-    /// The endpoint keeps both.
-    case keptApart
+    /// The endpoint keeps both files.
+    case bothKept
     /// The second file is rejected, and the first one stays.
     case refused
     /// The second file counts as sent, and the first one stays.
@@ -74,7 +74,7 @@ public struct EndpointReport: Hashable, Sendable {
     /// The negotiated protocol version.
     public var version: String?
 
-    /// The features of the server, under the names that the server uses.
+    /// The server's features, with the server's names for them.
     public var features: [String]
 
     /// The largest accepted file, in bytes; nil if unreported.

@@ -18,8 +18,8 @@ public protocol Transport: Sendable {
 
     /// The number of additional small files to prepare, 0 to 64; 0 by default.
     ///
-    /// For a transport that saves a checkpoint for each file before its first request. The first ``AttemptReporter/save(_:)`` of a file returns when
-    /// the checkpoint is durable and fewer than ``smallFilesInFlight`` files send requests. The queue reads both properties together.
+    /// Set it for a transport that saves a checkpoint for each file before the file's first request. The first ``AttemptReporter/save(_:)`` of a file
+    /// returns when the checkpoint is durable and fewer than ``smallFilesInFlight`` files send requests. The queue reads both properties together.
     var smallFilesAhead: Int { get }
 
     /// Returns the transport that one queue uses; `self` by default.
@@ -29,8 +29,8 @@ public protocol Transport: Sendable {
     /// then share nothing, and the registered value stays usable after a queue was shut down. Until its first attempt, the returned value must not
     /// own resources that need ``shutdown()``.
     ///
-    /// The default is right for a transport without such resources, or one whose instances must share them. Such a transport must stay usable
-    /// after ``shutdown()``.
+    /// The default is right for a transport without such resources, and for a transport whose instances must share them. A transport that uses the
+    /// default must stay usable after ``shutdown()``.
     func makeInstance() -> Self
 
     /// Transfers the bytes of one file, starting at `attempt.checkpoint`.
@@ -40,8 +40,8 @@ public protocol Transport: Sendable {
     /// **Errors.** Throw a ``TransferError`` with the class of the failure. Don't retry: the queue retries, depending on the class. An error of
     /// another type counts as ``FailureClass/transient``.
     ///
-    /// **Cancellation.** When the task is cancelled, stop within 100 ms and throw `CancellationError`. The queue cancels an attempt to pause or stop,
-    /// and when the attempt stalls. The file resumes later from its last checkpoint.
+    /// **Cancellation.** When the task is cancelled, stop within 100 ms and throw `CancellationError`. The queue cancels an attempt when it pauses or
+    /// stops the session, and when the attempt stalls. The file resumes later from its last checkpoint.
     ///
     /// **Durability.** Save a checkpoint before you change remote state that the next attempt could not find without the checkpoint. A checkpoint
     /// must not cover more bytes than the other end confirmed, or, for a download, than are synced to the disk. Before a download ends early, sync
@@ -51,8 +51,8 @@ public protocol Transport: Sendable {
     ///
     /// **The destination.** Write only to the part file of `attempt.destination`; see ``DownloadDestination``. Never use a name from the server.
     ///
-    /// - Returns: The receipt, once the other end confirmed the last byte. For a download, once the file has its final name, and file and name are
-    ///   synced.
+    /// - Returns: The receipt. Return it only after the other end has confirmed the last byte or, for a download, after the file has its final name
+    ///   and both are synced to the disk.
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt
 
     /// Releases connections and threads.

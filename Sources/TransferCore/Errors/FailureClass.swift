@@ -1,4 +1,4 @@
-/// The kind of a failure. The transport chooses it, and it alone determines how the queue reacts.
+/// The kind of a failure. The transport chooses the class, and only the class determines how the queue reacts.
 ///
 /// The list is not exhaustive. The queue treats an unknown class like ``transient``.
 public struct FailureClass: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible {
@@ -13,7 +13,7 @@ public struct FailureClass: RawRepresentable, Hashable, Sendable, Codable, Custo
     /// The name.
     public var description: String { rawValue }
 
-    /// A reset, a time-out, a stall, a busy server: the queue retries after a growing, random delay.
+    /// A connection reset, a timeout, a stall or a busy server: the queue retries after a growing, random delay.
     public static let transient = FailureClass(rawValue: "transient")
     /// No server responds with the protocol of this transport: the queue tries the account's next endpoint. If there is no other endpoint, the queue
     /// reacts as for ``transient``.
@@ -22,7 +22,7 @@ public struct FailureClass: RawRepresentable, Hashable, Sendable, Codable, Custo
     public static let credentials = FailureClass(rawValue: "credentials")
     /// The client rejects the server's identity (TLS, host key): the account is blocked until the user acts.
     public static let trust = FailureClass(rawValue: "trust")
-    /// The checkpoint's remote content is gone: the queue restarts the file, once.
+    /// The checkpoint's remote content is gone: the queue restarts the file, but only once.
     public static let resumeLost = FailureClass(rawValue: "resumeLost")
     /// The local file has changed since the checkpoint.
     public static let sourceChanged = FailureClass(rawValue: "sourceChanged")
@@ -34,8 +34,8 @@ public struct FailureClass: RawRepresentable, Hashable, Sendable, Codable, Custo
     public static let remoteFull = FailureClass(rawValue: "remoteFull")
     /// The transport or the server does not support a requested feature.
     public static let unsupported = FailureClass(rawValue: "unsupported")
-    /// An invalid response: retried twice.
+    /// The server's response is invalid: the queue retries twice.
     public static let protocolViolation = FailureClass(rawValue: "protocol")
-    /// A retry would get the same response.
+    /// A retry would fail for the same reason.
     public static let permanent = FailureClass(rawValue: "permanent")
 }

@@ -4,7 +4,7 @@ public import Foundation
 ///
 /// The description is a sentence and never contains a secret: no header values, no URL queries.
 public struct TransferError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
-    /// A stable name of the error, for programs. The list is not exhaustive: transports can define codes.
+    /// A stable name of the error, for programs. The list is not exhaustive: transports can define their own codes.
     public struct Code: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible {
         /// The name as it is stored and shown, in lower camel case.
         public let rawValue: String
@@ -90,7 +90,7 @@ extension TransferError.Code {
     /// The server uses another version of the protocol.
     public static let unsupportedVersion = Self(rawValue: "unsupportedVersion")
     /// The server's response violates the protocol.
-    public static let badAnswer = Self(rawValue: "badAnswer")
+    public static let invalidResponse = Self(rawValue: "invalidResponse")
     /// The server no longer has the uploaded content.
     public static let uploadGone = Self(rawValue: "uploadGone")
     /// The file exceeds the size limit of the server.

@@ -27,7 +27,7 @@ extension Capability: Codable {
     }
 }
 
-/// Values by name. Any value can be a ``Capability``, so the description contains only the names.
+/// Values by name. Any value could be a ``Capability``, so the description contains only the names.
 package struct NamedCapabilities: Hashable, Sendable {
     package var values: [String: String]
 

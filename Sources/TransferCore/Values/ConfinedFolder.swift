@@ -8,8 +8,8 @@ package import SystemPackage
 
 /// Opens files below a folder without ever leaving the folder through a symbolic link.
 ///
-/// Each component is opened in its parent folder without following links (openat(2), O_NOFOLLOW). Links that another process creates during the call
-/// are not followed either. Only the path of the root folder, which the app chooses, can contain links.
+/// Each component is opened in its parent folder without following links (openat(2), O_NOFOLLOW). This also applies to links that another process
+/// creates during the call. Only the path of the root folder, which the app chooses, can contain links.
 package enum ConfinedFolder {
     /// Opens the parent folder of an existing or future file. Blocks.
     ///
@@ -36,7 +36,7 @@ package enum ConfinedFolder {
         return (folder, FilePath(root: nil, components: last))
     }
 
-    /// Opens a file or folder below a folder for reading, or the folder itself for an empty name. Blocks.
+    /// Opens a file or folder below a root folder for reading. An empty name opens the root folder itself. Blocks.
     ///
     /// - Parameters:
     ///   - name: The path below the root: relative, without `..`.
@@ -78,7 +78,8 @@ package enum ConfinedFolder {
         let result = unsafe name.withPlatformString { unsafe mkdirat(parent.rawValue, $0, 0o777) }
         guard result == 0 else {
             guard errno == EEXIST else { throw .destinationUnavailable(path, errno: errno) }
-            // The process that created the folder may have ended before the folder's name was durable. Some file systems can't sync folders.
+            // The process that created the folder may have ended before the folder's name was durable. An error is ignored, because some file
+            // systems can't sync folders.
             _ = fsync(parent.rawValue)
             return
         }

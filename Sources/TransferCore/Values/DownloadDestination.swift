@@ -2,21 +2,21 @@ public import SystemPackage
 
 /// The local destination of a downloaded file.
 ///
-/// The transport writes bytes to ``partPath`` and syncs them before a checkpoint covers them. It syncs the complete file, atomically gives the file
-/// its final name, and then syncs the folder.
+/// The transport writes bytes to ``partPath`` and syncs them before a checkpoint covers them. At the end, it syncs the complete file, atomically
+/// gives the file its final name, and then syncs the folder.
 ///
 /// The name of the part file stays as a second hard link to the complete file. The queue removes this link once it has stored the completion of the
 /// download. If the process is killed before that, the next attempt finds the complete file. On a file system without hard links, the transport
 /// writes a note with the final name next to the part file, and then renames the part file. `FileWriter` of the product TransportSupport does all of
 /// this.
 public struct DownloadDestination: Hashable, Sendable {
-    /// The folder for the download. Nothing may be written outside of it, not even through a symbolic link below it.
+    /// The folder for the download. Nothing may be written outside of this folder, not even through a symbolic link below it.
     public let root: FilePath
 
     /// The file's name below ``root``: relative, without `..`.
     public let name: FilePath
 
-    /// The name of the part file below ``root``. It contains the transfer's ID, and the part file is in the final folder.
+    /// The name of the part file below ``root``. The name contains the transfer's ID. The part file is in the same folder as the final file.
     public let partName: FilePath
 
     /// The policy for an existing file.

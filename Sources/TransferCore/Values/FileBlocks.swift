@@ -9,7 +9,7 @@ package enum FileBlocks {
     #if canImport(Glibc)
         private typealias Function = @convention(c) (CInt, CInt, off_t, off_t) -> CInt
 
-        /// fallocate(2). glibc has this function since 2.10, but declares it only with `_GNU_SOURCE`, so Swift does not import it.
+        /// fallocate(2). glibc has had this function since version 2.10, but declares it only with `_GNU_SOURCE`, so Swift does not import it.
         private static let fallocate: Function? = {
             guard let symbol = unsafe dlsym(nil, "fallocate64") else { return nil }
             // The symbol is a function with these parameters on each platform that has it; off64_t is Swift's off_t.
@@ -20,14 +20,14 @@ package enum FileBlocks {
         private static let punchHole: CInt = 0x02
     #endif
 
-    /// Frees the blocks of a range, which then reads as zeros. Does nothing if the system or the file system can't.
+    /// Frees the blocks of a range, so that the range then reads as zeros. Does nothing if the system or the file system does not support this.
     package static func punch(_ file: FileDescriptor, _ range: Range<Int64>) {
         #if canImport(Glibc)
             _ = fallocate?(file.rawValue, keepSize | punchHole, off_t(range.lowerBound), off_t(range.count))
         #endif
     }
 
-    /// Reserves the blocks for the first bytes of a file. Does nothing if the system or the file system can't.
+    /// Reserves the blocks for the first `bytes` bytes of a file. Does nothing if the system or the file system does not support this.
     ///
     /// - Throws: `Errno.noSpace` if the disk or the user's quota has too few blocks. In this case, no block stays reserved.
     package static func reserve(_ file: FileDescriptor, _ bytes: Int64) throws(Errno) {
@@ -38,7 +38,7 @@ package enum FileBlocks {
     }
 
     #if canImport(Glibc)
-        /// Reserves the blocks with another function, for tests.
+        /// The implementation of ``reserve(_:_:)``. Tests inject a replacement for fallocate(2).
         ///
         /// - Parameter allocate: Returns 0 or an error number.
         package static func reserve(_ file: FileDescriptor, _ bytes: Int64, allocate: () -> CInt) throws(Errno) {

@@ -7,7 +7,7 @@ public import SystemPackage
 #endif
 
 extension FilePath {
-    /// The path's bytes, without the final NUL. Names are bytes of any encoding (path_resolution(7)).
+    /// The path's bytes, without the final NUL. The bytes can be in any encoding (path_resolution(7)).
     public var bytes: [UInt8] {
         unsafe withPlatformString { pointer in
             unsafe [UInt8](UnsafeRawBufferPointer(start: pointer, count: strlen(pointer)))

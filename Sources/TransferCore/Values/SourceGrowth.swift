@@ -2,20 +2,20 @@ import Locking
 
 /// The state of a growing source: an upload source whose bytes arrive during the upload.
 ///
-/// The queue writes an app's stream to a file in its storage folder, and reports here how far that file is readable. A transport reads the file and
-/// this state. Call the methods from any thread; none blocks.
+/// The queue writes an app's stream to a file in its storage folder, and records here how many bytes of that file are readable. A transport reads the
+/// file and this state. Call the methods from any thread; none blocks.
 ///
 /// The app's producer waits while it is too far ahead of the confirmed bytes. If the server confirms bytes only at the end of a request, the
-/// transport must end its request when nothing is readable, instead of waiting for more. The queue may free the disk blocks of confirmed bytes, which
-/// then read as zeros. Never read bytes before the confirmed position, or before the position that the checkpoint covers.
+/// transport must end its request when nothing is readable, instead of waiting for more bytes. The queue may free the disk blocks of confirmed bytes,
+/// which then read as zeros. Never read bytes before the confirmed position, or before the position that the checkpoint covers.
 public final class SourceGrowth: Sendable {
     /// The readable bytes of a source.
     public enum Extent: Hashable, Sendable {
-        /// The number of readable bytes. More will come.
+        /// The number of readable bytes. More bytes will follow.
         case growing(Int64)
         /// All bytes are readable. Their number is the size.
         case complete(Int64)
-        /// The app's producer failed, so no more bytes will come.
+        /// The app's producer failed, so no more bytes will follow.
         case failed(TransferError)
     }
 
@@ -70,7 +70,7 @@ public final class SourceGrowth: Sendable {
 
     /// Calls the function now or later, like `whenReadable(at:call:)`.
     ///
-    /// - Returns: The number of the call, or nil if the function was called.
+    /// - Returns: The number with which to find the pending call; nil if the function was already called.
     private func addCall(at offset: Int64, _ function: @escaping @Sendable () -> Void) -> UInt64? {
         let number: UInt64? = state.withLock { state in
             guard !Self.isReadable(state.extent, at: offset) else { return nil }
@@ -82,7 +82,7 @@ public final class SourceGrowth: Sendable {
         return number
     }
 
-    /// The number of functions that wait for their byte. For tests.
+    /// The number of functions whose byte is not readable yet. Only tests read it.
     package var waitingCalls: Int { state.withLock { $0.waiting.count } }
 
     /// Waits until the byte at the offset is readable, or the source is complete or failed.
@@ -103,7 +103,7 @@ public final class SourceGrowth: Sendable {
     /// Waits until all bytes before an offset are readable, or the source is complete or failed. The producer reaches this offset without waiting for
     /// confirmations.
     ///
-    /// For a transport whose server requires that many bytes in one request.
+    /// For a transport whose server requires a minimum number of bytes in one request.
     ///
     /// - Throws: `CancellationError` if the task is cancelled first.
     public func waitUntilReadable(upTo end: Int64) async throws(CancellationError) {

@@ -45,7 +45,7 @@ public struct SourceIdentity: Hashable, Sendable, Codable {
 
     /// Compares with an earlier identity. As with `rsync`, size and modification time decide.
     ///
-    /// Inode and device are compared only within one boot, because both may change at a reboot or a remount.
+    /// The inode and device numbers are compared only within one boot, because both may change at a reboot or a remount.
     ///
     /// - Returns: nil if the file is the same.
     public func difference(from earlier: SourceIdentity) -> Difference? {
@@ -53,7 +53,7 @@ public struct SourceIdentity: Hashable, Sendable, Codable {
             return .content("its size was \(earlier.size) bytes and is now \(size)")
         }
         if modificationTime != earlier.modificationTime {
-            return .content("it was modified since")
+            return .content("it was modified")
         }
         if bootID == earlier.bootID, inode != earlier.inode || device != earlier.device {
             return .fileReplaced
@@ -100,7 +100,7 @@ public struct SourceIdentity: Hashable, Sendable, Codable {
     }
 
     package static let currentBootID: String = {
-        // Linux: proc(5). Other systems have nothing as cheap. With an empty ID, inode and device are always compared, which is the safe choice.
+        // Linux: proc(5). Other systems have no equally cheap ID. With an empty ID, inode and device are always compared, which is the safe choice.
         let contents = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
         return contents?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
     }()

@@ -41,14 +41,14 @@ public struct QueueConfiguration: Sendable {
     /// The source of time. Tests inject it.
     package var clock = EngineClock.system
 
-    /// Returns the fraction of each backoff to wait, in 0 ..< 1. Tests inject it.
+    /// Returns the random factor, in 0 ..< 1, by which each backoff delay is multiplied (full jitter). Tests inject it.
     package var randomFraction: @Sendable () -> Double = { Double.random(in: 0..<1) }
 
     /// Receives each step of a change to the store. Tests set it.
     package var storeObserver: (@Sendable (StoreStep) -> Void)?
 
-    /// The maximum number of names that a session reads from remote folders, so that an endless listing can't fill the disk.
-    package var mostListedNames: Int64 = 10_000_000
+    /// The maximum number of names that a session reads from remote folders. The limit prevents an endless listing from filling the disk.
+    package var maximumListedNames: Int64 = 10_000_000
 
     /// Creates a configuration.
     public init(

@@ -13,7 +13,7 @@ extension ControllableQueue {
     /// A paused session is resumed, as by ``resume(_:)``. A running session starts a new run if its current run
     /// waits, for example for a retry. In a stopped queue, the session will be the first to start; the queue stays stopped.
     ///
-    /// - Parameter again: Whether to transfer a completed session again. If false, the call throws `alreadyCompleted` for such a session.
+    /// - Parameter again: Whether to transfer a completed session again. If false, the call throws `alreadyCompleted` for a completed session.
     /// - Throws: ``QueueError``, including the code `duplicate` if another session with the same deduplication key is not completed.
     public func run(_ session: some SessionReferenceConvertible, again: Bool = false) async throws {
         try await apply(.run(again: again), to: session.reference)
@@ -47,8 +47,8 @@ extension ControllableQueue {
         try await apply(.release, to: session.reference)
     }
 
-    /// Interrupts a session to give its slot to another session. The session resumes automatically after another session was activated, or after 5 s
-    /// if no other session can start.
+    /// Interrupts a session to give its slot to another session. The session resumes automatically after another session has been activated, or after
+    /// 5 s if no other session can start.
     public func yield(_ session: some SessionReferenceConvertible) async throws {
         try await apply(.yield, to: session.reference)
     }
@@ -67,7 +67,7 @@ extension ControllableQueue {
         try await apply(.retry, to: session.reference)
     }
 
-    /// Moves a session to another place in the order. Interrupts no session.
+    /// Moves a session to another position in the order. Interrupts no session.
     ///
     /// - Throws: ``QueueError``, including the code `indexOutOfRange` for an invalid destination, or `impossibleOrder` if a session of a strict
     ///   queue would depend on a later session after the move.
@@ -87,7 +87,7 @@ extension ControllableQueue {
     /// The session and its checkpoints are deleted when the call returns; the records of more than 10,000 files are deleted later. Local
     /// sources and complete remote files are never changed. Incomplete remote content is removed later.
     ///
-    /// - Parameter isForced: Whether to remove the session even if other sessions depend on it; the other sessions lose the dependency.
+    /// - Parameter isForced: Whether to remove the session even if other sessions depend on it; in that case, they lose the dependency.
     /// - Throws: ``QueueError``, including the code `hasDependents` if other sessions depend on it and `isForced` is false.
     public func remove(_ session: some SessionReferenceConvertible, isForced: Bool = false) async throws {
         try await apply(.remove(isForced: isForced), to: session.reference)

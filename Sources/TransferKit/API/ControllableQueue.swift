@@ -1,30 +1,30 @@
-/// A queue that this process or another process owns: the common interface of ``TransferQueue`` and `RemoteTransferQueue` of the module
+/// A queue that this process or another process owns: the common interface of ``TransferQueue`` and of `RemoteTransferQueue` in the module
 /// `TransferControl`.
 ///
-/// Its extensions have a method for each ``SessionOperation`` on one session; ``apply(_:to:)-(_,SessionGroup)`` is for groups. For details and errors of all other methods,
-/// see the method of the same name of ``TransferQueue``. If another process owns the queue, a method can also throw the codes
-/// ``QueueError/Code/ownerUnreachable`` and ``QueueError/Code/ownerLost``.
+/// Its extensions have a method for each ``SessionOperation`` on one session. For groups, use ``apply(_:to:)-(_,SessionGroup)``. For details and
+/// errors of all other methods, see the method with the same name in ``TransferQueue``. If another process owns the queue, a method can also throw
+/// the codes ``QueueError/Code/ownerUnreachable`` and ``QueueError/Code/ownerLost``.
 public protocol ControllableQueue: Sendable {
     // MARK: Accounts
 
     /// All accounts, sorted by name.
     func accounts() async throws -> [AccountStatus]
-    /// The account of this name, or nil if there is no such account.
+    /// The account with this name, or nil if there is no such account.
     func account(_ name: String) async throws -> AccountStatus?
-    /// Adds an account, or replaces the account of the same name.
+    /// Adds an account, or replaces the account with the same name.
     func save(_ account: Account) async throws
     /// Adds or replaces an account unless it has changed since the caller read it.
     ///
-    /// Comparing and saving are one atomic step, also for callers in other processes, so concurrent edits don't overwrite each other.
+    /// The comparison and the save are one atomic step, even across processes, so concurrent edits don't overwrite each other.
     ///
     /// - Parameter previous: The account as the caller read it; nil if no account had the name.
-    /// - Returns: Whether the account was saved. If false, it has changed: read it again.
+    /// - Returns: Whether the account was saved. If false, the account in the queue has changed: read it again.
     func save(_ account: Account, replacing previous: Account?) async throws -> Bool
-    /// Removes an account, and with `cascades` also its sessions.
+    /// Removes an account; if `cascades` is true, also the sessions that refer to it.
     func deleteAccount(_ name: String, cascades: Bool) async throws
     /// Lets the sessions of a blocked account start again.
     func unblockAccount(_ name: String) async throws
-    /// Retries an account's endpoints now.
+    /// Probes an account's unavailable endpoints now.
     func retryEndpoints(of account: String) async throws
 
     // MARK: The queue
@@ -41,7 +41,7 @@ public protocol ControllableQueue: Sendable {
     func quarantinedCount() async throws -> Int
     /// The sessions in quarantine, oldest first.
     func quarantined() async throws -> [QuarantinedRow]
-    /// Restores a session from quarantine. It returns to the queue when the queue is next opened.
+    /// Restores a session from quarantine. The session returns to the queue when the queue is next opened.
     func restoreQuarantined(_ number: Int64) async throws
     /// Deletes a session in quarantine.
     func dropQuarantined(_ number: Int64) async throws
@@ -55,17 +55,17 @@ public protocol ControllableQueue: Sendable {
     func start() async throws
     /// Stops the queue. Returns immediately.
     func stop(_ mode: StopMode, deadline: Duration?) async throws
-    /// Stops the queue. Returns when it is stopped or was started again.
+    /// Stops the queue. Returns when the queue has stopped, or was started again.
     @discardableResult
     func stopAndWait(_ mode: StopMode, deadline: Duration?) async throws -> StopResult
 
     // MARK: Sessions
 
-    /// Snapshots of the sessions at these indices, in queue order.
+    /// Snapshots of the sessions at the given indices, in queue order.
     func sessions(_ range: Range<Int>) async throws -> [SessionStatus]
     /// The IDs of all sessions, in queue order.
     func sessionIDs() async throws -> [SessionID]
-    /// Up to `limit` session IDs that begin with these characters, ignoring case, in queue order.
+    /// The first `limit` session IDs that begin with the given characters, ignoring case, in queue order.
     func sessionIDs(beginningWith prefix: String, limit: Int) async throws -> [SessionID]
     /// A snapshot of one session.
     func status(of id: SessionID) async throws -> SessionStatus
@@ -73,10 +73,10 @@ public protocol ControllableQueue: Sendable {
     func items(of id: SessionID, from position: Int64, limit: Int) async throws -> [ItemStatus]
     /// Adds any number of sessions in one transaction.
     ///
-    /// - Returns: For each request, the ID of the session, or of the existing session that it duplicates.
+    /// - Returns: For each request, the ID of the new session, or of the existing session that the request duplicates.
     @discardableResult
     func add(_ requests: [SessionRequest], at index: Int?, held: Bool) async throws -> [SessionID]
-    /// Adds items at the end of a session.
+    /// Adds items to the end of a session.
     func addItems(_ items: [TransferItem], to session: SessionReference) async throws
     /// Applies an operation to one session. Throws if the session's state does not allow it.
     ///
@@ -87,7 +87,7 @@ public protocol ControllableQueue: Sendable {
     /// Applies an operation to the sessions of a group whose state allows it, in the order of the queue: `apply(.hold, to: .account("studio"))`.
     ///
     /// - A move puts the sessions next to each other.
-    /// - An update changes no session if one of them can't use the new verification.
+    /// - An update changes no session if one of the group's sessions can't use the new verification.
     /// - A removal of up to 10,000 sessions removes all or none.
     ///
     /// - Returns: The IDs of the changed sessions. For ``SessionOperation/pause``, they include waiting sessions that are now held.
@@ -113,11 +113,11 @@ extension ControllableQueue {
             var start = 0
             while true {
                 while read[start] == nil, let result = try await group.next() { read[result.start] = result.sessions }
-                guard let present = read.removeValue(forKey: start), !present.isEmpty else { break }
+                guard let found = read.removeValue(forKey: start), !found.isEmpty else { break }
                 start += page
                 // Reads the next pages while the body handles this page.
-                while present.count == page, nextStart < start + ahead * page { readNext() }
-                for session in present {
+                while found.count == page, nextStart < start + ahead * page { readNext() }
+                for session in found {
                     guard try await body(session) else { return group.cancelAll() }
                 }
             }

@@ -1,6 +1,6 @@
 /// The combined statistics of all sessions of a queue, in all states. Removed sessions no longer count.
 public struct QueueStatistics: Hashable, Sendable, Codable {
-    /// The number of files. A folder that was not read yet counts as one.
+    /// The number of files. A folder that has not been read yet counts as one file.
     public var files: Int
     /// The number of completed files.
     public var filesDone: Int
@@ -8,9 +8,11 @@ public struct QueueStatistics: Hashable, Sendable, Codable {
     public var filesFailed: Int
     /// The size of all files of known size, in bytes.
     public var bytesTotal: Int64
-    /// The number of bytes confirmed by the other ends. It does not change during a long request that the server confirms only at its end.
+    /// The number of confirmed bytes; see ``SessionStatistics/bytesDone``. It does not grow during a long request that the server confirms only at
+    /// the end.
     public var bytesDone: Int64
-    /// The number of confirmed and unconfirmed bytes that the network accepted, at most ``bytesTotal``. It also grows during a long request.
+    /// The number of bytes that the network accepted or delivered, whether confirmed or not, at most ``bytesTotal``. Unlike ``bytesDone``, it
+    /// grows during a long request.
     public var bytesSent: Int64
     /// The remaining bytes of sessions that run or wait. Sessions in other states need user action first.
     public var bytesRemaining: Int64
@@ -18,7 +20,8 @@ public struct QueueStatistics: Hashable, Sendable, Codable {
     public var secondsElapsed: Double
     /// The recent rate of all running sessions, in bytes per second; nil unless a session runs.
     public var rate: Double?
-    /// All bytes ever confirmed, including those of removed sessions, per second of ``secondsElapsed``; nil before the first byte.
+    /// The average rate in bytes per second: all confirmed bytes, including those of removed sessions, divided by ``secondsElapsed``. Nil before
+    /// the first byte.
     public var averageRate: Double?
     /// The time for ``bytesRemaining`` at the recent rate, in seconds; nil if it is unknown.
     public var secondsRemaining: Double?
@@ -33,7 +36,7 @@ extension TransferQueue {
     public func statistics() async throws -> QueueStatistics {
         await settle()
         let now = configuration.clock.now()
-        // The stored figures of running sessions are outdated, so their live figures count instead.
+        // The stored figures of running sessions are outdated, so their live figures are used instead.
         let runs = live.compactMap { key, run in scheduler.sessionIndex[key].map { (key: key, state: $0.state, run: run) } }
         let unrecorded = scheduler.flags.runTimes.unrecordedOfQueue(at: now)
         let totals = try await clientReads.run { try await store.totals(leavingOut: runs.map(\.key)) }
@@ -46,7 +49,7 @@ extension TransferQueue {
             confirmed += figures.bytesDone
             sent += figures.bytesSent - figures.bytesDone
         }
-        // Bytes that the statistics of a session included before its run ended still count, so that the totals do not fall.
+        // When a run ends, some bytes that its statistics reported may not be stored. They still count, so that the totals never decrease.
         var kept: Int64 = 0
         for (key, figures) in shown where live[key] == nil {
             guard let state = scheduler.sessionIndex[key]?.state else { continue }

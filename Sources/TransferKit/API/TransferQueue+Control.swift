@@ -1,6 +1,6 @@
 extension TransferQueue {
-    /// Starts the queue: sessions start in turn. Cancels a stop that is in progress. No effect on a running queue. After a restart of the
-    /// process, the queue is stopped.
+    /// Starts the queue, so that sessions start in turn. Cancels a stop that is in progress. No effect on a running queue. After a restart of
+    /// the process, the queue is stopped.
     ///
     /// If this process has no transport for an account, its sessions keep waiting, with a warning in the log.
     ///
@@ -12,8 +12,8 @@ extension TransferQueue {
 
     /// Stops the queue: no session starts, and running sessions are interrupted or may finish. No effect on a stopped queue.
     ///
-    /// Returns at once. The event `queueStopped` reports the end, and ``stopAndWait(_:deadline:)`` waits for it. The stop does not wait for
-    /// paused sessions, which stay paused.
+    /// Returns at once. The event `queueStopped` reports that the queue has stopped, and ``stopAndWait(_:deadline:)`` waits until then. The queue
+    /// does not wait for paused sessions, which stay paused.
     ///
     /// - Parameters:
     ///   - mode: Whether to interrupt running sessions.
@@ -23,10 +23,10 @@ extension TransferQueue {
         try await mailbox.send(.command(.stop(mode, deadline: deadline)))
     }
 
-    /// Same as ``stop(_:deadline:)``, but returns when the queue is stopped or was started again.
+    /// Same as ``stop(_:deadline:)``, but returns when the queue has stopped, or was started again.
     ///
-    /// - Throws: The errors of ``stop(_:deadline:)``; `CancellationError` if the task is cancelled or the queue shut down, while the stop
-    ///   continues.
+    /// - Throws: The errors of ``stop(_:deadline:)``; `CancellationError` if the task is cancelled or the queue is shut down. In both cases, the
+    ///   queue continues to stop.
     @discardableResult
     public nonisolated func stopAndWait(_ mode: StopMode = .interrupt, deadline: Duration? = nil) async throws -> StopResult {
         var events = events.makeAsyncIterator()
@@ -48,8 +48,8 @@ extension TransferQueue {
         return (scheduler.flags.mode, scheduler.flags.hasInterrupted)
     }
 
-    /// Sets the maximum number of active sessions, durably. A lower limit interrupts no session, but no session starts until the number of used slots
-    /// is below the limit.
+    /// Sets and stores the maximum number of active sessions. A lower limit interrupts no session, but no session starts until the number of used
+    /// slots is below the limit.
     ///
     /// - Parameters:
     ///   - limit: At least 1; nil for the limit of the configuration, or for no limit if an account is given.
@@ -59,7 +59,7 @@ extension TransferQueue {
         try await mailbox.send(.command(.setSessionLimit(limit, account: account)))
     }
 
-    /// Sets the maximum transfer rate, durably. It applies within a second.
+    /// Sets and stores the maximum transfer rate. It takes effect within a second.
     ///
     /// - Parameters:
     ///   - bytesPerSecond: At least 1; nil for no limit.
@@ -69,7 +69,7 @@ extension TransferQueue {
         try await mailbox.send(.command(.setRateLimit(bytesPerSecond, account: account)))
     }
 
-    /// Sets the network condition for the lifetime of this process. It applies immediately.
+    /// Sets the network condition for the lifetime of this process. It takes effect immediately.
     ///
     /// Sessions that may not use the network wait with the reason ``WaitReason/networkConstraint(_:)``. If such a session is running, it is
     /// interrupted at its next safe point. It resumes automatically, before sessions that have not started, when the condition permits it again.
@@ -87,7 +87,7 @@ extension TransferQueue {
         await discards.waitUntilQuiet()
     }
 
-    /// Whether any run has not ended. Includes runs of removed sessions, which ``QueueStatus/running`` does not count.
+    /// Whether any run is still in progress. Includes runs of removed sessions, which ``QueueStatus/running`` does not count.
     public var hasLiveRuns: Bool {
         get async {
             await settle()
@@ -98,9 +98,9 @@ extension TransferQueue {
     /// Returns when the queue is idle: it is started, no session runs, and no session can start without an action by the app or the user.
     /// Returns at once if the queue is not started, or when the task is cancelled.
     ///
-    /// Before the call returns, the queue tries to remove remote content for at most 30 s. It tries all due removals, and makes one attempt at
-    /// each removal that an earlier process postponed. It skips servers that asked to back off. ``QueueStatistics/removalsDue`` has the number
-    /// of remaining removals.
+    /// Before the call returns, the queue spends at most 30 s on removing remote content. It attempts all due removals, and makes one attempt at
+    /// each removal that an earlier process postponed. It skips servers that asked to back off. ``QueueStatistics/removalsDue`` contains the
+    /// number of remaining removals.
     ///
     /// - Parameter scheduled: Whether to wait for sessions that will start at a later time, for example for a retry. If false, the call
     ///   returns when no session runs and none can start now.

@@ -1,7 +1,7 @@
 import TransferCore
 
 extension TransferQueue {
-    /// Adds a session. It is durable when the call returns.
+    /// Adds a session. The session is durable when the call returns.
     ///
     /// - Returns: A handle to the session, or to the existing session with the same deduplication key.
     /// - Throws: The errors of ``enqueue(_:at:held:)-([SessionRequest],_,_)``.
@@ -18,15 +18,15 @@ extension TransferQueue {
     /// acts.
     ///
     /// The queue inspects the sources of items without opening them: each must be a readable regular file or folder. It reads folders when
-    /// their session first runs. Data in memory is on disk when the call returns. The folder of a download must exist and be writable.
+    /// their session first runs. In-memory data is on disk when the call returns. The folder of a download must exist and be writable.
     ///
-    /// The account's transports validate each session, if they are registered in this process (``/TransferCore/SessionValidating``). An
-    /// invalid option, such as a header that no request may have, rejects the session, even if only the transport of a fallback endpoint rejects it.
-    /// An option that only some endpoints don't support, such as a checksum for an upload to a plain HTTP server, does not reject the session,
-    /// because the other endpoints can perform it. If the queue already has an unfinished session with the same deduplication key, rejections by the
-    /// transports have no effect. The queue still inspects the sources of the items.
+    /// The account's transports validate each session, if they are registered in this process (``/TransferCore/SessionValidating``). A session
+    /// with an invalid option, such as a forbidden header, is rejected even if only the transport of a fallback endpoint rejects the option. A
+    /// session with an option that only some endpoints lack, such as a checksum for an upload to a plain HTTP server, is accepted, because the
+    /// other endpoints can perform it. If the request duplicates an existing session (``SessionRequest/deduplicationKey``), rejections by the
+    /// transports have no effect, nor do missing sources and existing downloads. This does not apply to requests with streams or in-memory data.
     ///
-    /// The call rejects two uploads with the same remote name if one would replace the other, fail or be skipped
+    /// The call rejects two uploads with the same remote name if one would replace the other, would fail, or would be skipped
     /// (``/TransferCore/FileNaming``). This applies to plain HTTP `PUT`, and to SFTP unless the overwrite policy is rename. The same file
     /// named twice is not a conflict, and folders with the same name merge. The contents of folders are not compared.
     ///
@@ -34,8 +34,8 @@ extension TransferQueue {
     ///   - index: The index of the first session, at most the number of sessions; nil for the end of the queue.
     ///   - held: Whether the sessions are held until they are released.
     /// - Returns: For each request, a handle to the session, or to the existing session with the same deduplication key.
-    /// - Throws: ``QueueError`` with the code `noSuchAccount`, `invalidRequest`, `unreadableItems`, `fileExists`, `storageUnavailable`,
-    ///   `indexOutOfRange`, `noSuchSession` or `impossibleOrder` for dependencies. After an error, nothing is enqueued.
+    /// - Throws: ``QueueError`` with the code `noSuchAccount`, `invalidRequest`, `unreadableItems`, `fileExists`, `storageUnavailable`
+    ///   or `indexOutOfRange`; for an invalid dependency, `noSuchSession` or `impossibleOrder`. After an error, nothing is enqueued.
     @discardableResult
     public nonisolated func enqueue(_ requests: [SessionRequest], at index: Int? = nil, held: Bool = false) async throws
         -> [TransferSession]
@@ -69,8 +69,8 @@ extension TransferQueue {
 
     /// Same as ``enqueue(_:at:held:)-(SessionRequest,_,_)``, but throws if the order has changed since the caller chose the index.
     ///
-    /// - Parameter orderRevision: The ``QueueStatus/orderRevision`` for which the index was chosen; nil to accept any order.
-    /// - Throws: Also ``QueueError`` with the code `staleOrder` if the order has changed since.
+    /// - Parameter orderRevision: The ``QueueStatus/orderRevision`` at which the index was chosen; nil to accept any order.
+    /// - Throws: The errors of that method, and ``QueueError`` with the code `staleOrder` if the order has changed.
     @discardableResult
     public nonisolated func enqueue(
         _ request: SessionRequest, at index: Int, expecting orderRevision: UInt64?, held: Bool = false
@@ -82,8 +82,8 @@ extension TransferQueue {
 
     /// Same as ``enqueue(_:at:held:)-([SessionRequest],_,_)``, but throws if the order has changed since the caller chose the index.
     ///
-    /// - Parameter orderRevision: The ``QueueStatus/orderRevision`` for which the index was chosen; nil to accept any order.
-    /// - Throws: Also ``QueueError`` with the code `staleOrder` if the order has changed since.
+    /// - Parameter orderRevision: The ``QueueStatus/orderRevision`` at which the index was chosen; nil to accept any order.
+    /// - Throws: The errors of that method, and ``QueueError`` with the code `staleOrder` if the order has changed.
     @discardableResult
     public nonisolated func enqueue(
         _ requests: [SessionRequest], at index: Int, expecting orderRevision: UInt64?, held: Bool = false
@@ -91,9 +91,10 @@ extension TransferQueue {
         try await add(requests, at: index, expecting: orderRevision, isHeld: held)
     }
 
-    /// Adds items at the end of a session. A running session continues with them in the same activation.
+    /// Adds items at the end of a session. A running session transfers them in the same activation.
     ///
-    /// Conflicting remote names in the session are rejected, as by ``enqueue(_:at:held:)-([SessionRequest],_,_)``.
+    /// The call rejects remote names that conflict with each other or with existing items of the session, as does
+    /// ``enqueue(_:at:held:)-([SessionRequest],_,_)``.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchSession`, `invalidTransition` if the session ended, `invalidRequest`,
     ///   `unreadableItems` or `fileExists`. After an error, nothing is added.
@@ -124,7 +125,7 @@ extension TransferQueue {
         await store.discardBlobs(of: drafts)
     }
 
-    /// Reads the session of a reference from the store.
+    /// Reads the session that a reference denotes from the store.
     func target(of session: SessionReference) async throws -> SessionRecord {
         await settle()
         guard !mailbox.isClosed else { throw QueueError(.shutDown, "The queue is shut down.") }

@@ -1,23 +1,23 @@
 import Foundation
 
 extension TransferQueue {
-    /// The number of sessions in a forecast.
+    /// The maximum number of sessions in a forecast.
     private static let forecastCount = 1_000
 
     /// Returns the expected start and end of the first 1,000 waiting sessions, in the order in which they start under current conditions.
     ///
     /// Assumptions:
     ///
-    /// - No attempt fails, no call changes the queue, and sessions end as completed. Sessions that are ending have already released their slots.
-    /// - Each session moves its bytes at the current average rate of its account's sessions. If no session of the account moves bytes, the forecast
-    ///   uses the account's last rate in this process, or else the rate of the other accounts. Without any rate, the end is unknown, for example from
-    ///   the opening of the queue until bytes move.
-    /// - The rate limits of session, account and queue apply, and concurrent sessions share them equally.
+    /// - No attempt fails, no call changes the queue, and every session completes. Sessions that are ending have already released their slots.
+    /// - Each session transfers its bytes at the current average rate of its account's sessions. If no session of the account is transferring
+    ///   bytes, the forecast uses the account's last rate in this process, or else the rate of the other accounts. If no rate is known, the end is
+    ///   unknown, for example from the opening of the queue until the first bytes are transferred.
+    /// - The rate limits of the session, the account and the queue apply, and concurrent sessions share them equally.
     /// - Paused sessions stay paused and keep their slots. Sessions that are held or blocked, or lack a transport or space, do not start. The
     ///   queue skips them; a strict queue waits for them.
-    /// - A folder that was not read yet has an unknown size. The end of its session is unknown, and so is the time when its slot is free. The
-    ///   forecast includes sessions that can start without that slot.
-    /// - Sessions that wait for a time or for another session are included if they are among the first 10,000 of the queue.
+    /// - A folder that has not been read yet has an unknown size. The end of its session is unknown, and so is the time when its slot becomes free.
+    ///   The forecast includes sessions that can start without that slot.
+    /// - Sessions that wait for a time or for another session are included if they are among the first 10,000 sessions of the queue.
     ///
     /// If the queue does not run, all times are nil. A forecast takes a few milliseconds, and longer with many slots.
     ///
@@ -31,11 +31,11 @@ extension TransferQueue {
         }
         let runs = live
         let rates = recentRates()
-        let left = try await clientReads.run { try await store.remaining(of: outlook.running.map(\.key) + outlook.waiting.map(\.key)) }
+        let remaining = try await clientReads.run { try await store.remaining(of: outlook.running.map(\.key) + outlook.waiting.map(\.key)) }
         for index in outlook.running.indices {
-            complete(&outlook.running[index], left, rates, run: runs[outlook.running[index].key], at: now)
+            complete(&outlook.running[index], remaining, rates, run: runs[outlook.running[index].key], at: now)
         }
-        for index in outlook.waiting.indices { complete(&outlook.waiting[index], left, rates, run: nil, at: now) }
+        for index in outlook.waiting.indices { complete(&outlook.waiting[index], remaining, rates, run: nil, at: now) }
         let forecast = Forecast(
             queue: outlook.queue, accounts: outlook.accounts, isStrict: outlook.isStrict, running: outlook.running, waiting: outlook.waiting
         )
@@ -45,12 +45,13 @@ extension TransferQueue {
         }
     }
 
-    /// Adds the remaining bytes, the rate limit and the rate of a session, which the scheduler does not know.
+    /// Sets the remaining bytes, the rate limit and the rate of a session in the forecast, because the scheduler does not know them.
     private func complete(
-        _ session: inout Forecast.Session, _ left: [SessionKey: RemainingWork], _ rates: RecentRates, run: LiveRun?, at now: DualInstant
+        _ session: inout Forecast.Session, _ remaining: [SessionKey: RemainingWork], _ rates: RecentRates, run: LiveRun?,
+        at now: DualInstant
     ) {
-        session.bytes = left[session.key]?.bytes
-        session.limit = left[session.key]?.rateLimit.map(Double.init)
+        session.bytes = remaining[session.key]?.bytes
+        session.limit = remaining[session.key]?.rateLimit.map(Double.init)
         session.rate = rates.rate(of: session.account)
         guard let run else { return }
         let figures = run.statistics(at: now.uptime)
@@ -63,12 +64,12 @@ extension TransferQueue {
     /// Returns the current or last rate of each account's sessions.
     private func recentRates() -> RecentRates {
         var rates = lastRates
-        var present: [AccountKey: [Double]] = [:]
+        var currentRates: [AccountKey: [Double]] = [:]
         for (key, run) in live {
             guard let account = scheduler.sessionIndex[key]?.account, let rate = run.rate, rate > 0 else { continue }
-            present[account, default: []].append(rate)
+            currentRates[account, default: []].append(rate)
         }
-        for (account, values) in present { rates.set(values.reduce(0, +) / Double(values.count), account: account) }
+        for (account, values) in currentRates { rates.set(values.reduce(0, +) / Double(values.count), account: account) }
         return rates
     }
 }

@@ -18,7 +18,7 @@ public struct StoreHealth: Hashable, Sendable, Codable {
 extension TransferQueue {
     /// Reads the whole store and checks it for damage (sqlite.org/pragma.html, `quick_check` and `foreign_key_check`).
     ///
-    /// The call takes time proportional to the store's size. The queue continues to work during the check. Meant for diagnosis by a user.
+    /// The call takes time proportional to the store's size. The queue continues to work during the check. Intended for troubleshooting by a user.
     ///
     /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
     public func storeHealth() async throws -> StoreHealth {
@@ -36,7 +36,7 @@ extension TransferQueue {
         return try await clientReads.run { try await store.quarantined() }
     }
 
-    /// Returns one page of the rows of a session in quarantine, in order, for example of its files and checkpoints.
+    /// Returns one page of the stored rows of a session in quarantine, in order: for example, the rows of its files and checkpoints.
     ///
     /// - Parameters:
     ///   - number: The ``QuarantinedRow/number``.
@@ -47,7 +47,7 @@ extension TransferQueue {
         try await clientReads.run { try await store.quarantinedParts(of: number, after: part, limit: limit) }
     }
 
-    /// The number of sessions in quarantine. They are not listed and never run.
+    /// The number of sessions in quarantine. Sessions in quarantine are not listed and never run.
     ///
     /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
     public func quarantinedCount() async throws -> Int {
@@ -55,8 +55,8 @@ extension TransferQueue {
         return try await clientReads.run { try await store.quarantinedCount() }
     }
 
-    /// Restores a session from quarantine. The session returns to its place when the queue is next opened. If the session still can't be read at that
-    /// opening, it is quarantined again.
+    /// Restores a session from quarantine. The session returns to its position in the order when the queue is next opened. If the session still
+    /// can't be read then, it is quarantined again.
     ///
     /// The files, folders and checkpoints of the session are restored too, but not the upload URLs that the app supplied for items.
     ///
@@ -81,7 +81,7 @@ extension TransferQueue {
 }
 
 extension TransferQueue {
-    /// The minimum time between two events about damage. Without this minimum, many sessions could report the same damage.
+    /// The minimum time between two events that report damage. Without this minimum, many sessions could report the same damage.
     private static let damageInterval = Duration.seconds(60)
 
     nonisolated func reportDamage(_ error: QueueError) {

@@ -46,7 +46,7 @@ extension TransferQueue {
         return scheduler.sessionIndex.order.compactMap { scheduler.sessionIndex[$0]?.id }
     }
 
-    /// The IDs that begin with these characters, ignoring case, in the order of the queue.
+    /// The session IDs that begin with the given characters, ignoring case, in the order of the queue.
     ///
     /// - Parameter limit: The maximum number of IDs.
     public nonisolated func sessionIDs(beginningWith prefix: String, limit: Int) async -> [SessionID] {
@@ -66,7 +66,7 @@ extension TransferQueue {
 
     /// Snapshots of a page of a session's items, in their order.
     ///
-    /// A session can have a million items. To read all of them, repeat the call with the position after the last item, until it returns none.
+    /// A session can have a million items. To read all of them, repeat the call with the position after the last item, until the result is empty.
     ///
     /// - Parameters:
     ///   - position: The position of the first item, from 0.
@@ -87,12 +87,12 @@ extension TransferQueue {
         return items
     }
 
-    /// Returns the stored snapshots of sessions, updated with values that only the running queue has, such as rates. The state is the stored state,
+    /// Returns the stored snapshots of sessions, updated with values that exist only in memory, such as rates. The state is the stored state,
     /// because a decision of the scheduler may not be durable yet.
-    private func statuses(_ places: [(index: Int, key: SessionKey)]) async throws -> [SessionStatus] {
-        let (records, unreadable) = try await clientReads.run { try await store.readSessions(places.map(\.key)) }
+    private func statuses(_ sessions: [(index: Int, key: SessionKey)]) async throws -> [SessionStatus] {
+        let (records, unreadable) = try await clientReads.run { try await store.readSessions(sessions.map(\.key)) }
         for (key, reason) in unreadable { quarantine(key, reason) }
-        let indices = Dictionary(uniqueKeysWithValues: places.map { ($0.key, $0.index) })
+        let indices = Dictionary(uniqueKeysWithValues: sessions.map { ($0.key, $0.index) })
         let now = configuration.clock.moment
         return records.map { record in
             var status = record.status

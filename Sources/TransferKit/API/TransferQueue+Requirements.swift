@@ -11,7 +11,8 @@ extension TransferQueue {
     /// Rejects requests that no endpoint of their account can perform; see ``Swift/Sequence/check(by:)``. Ignores requests with an unknown
     /// account.
     ///
-    /// For a request with a deduplication key, the error is kept in its draft, and thrown only if the store has no session with the key.
+    /// For a request with a deduplication key, this method stores the error in the request's draft. The error is thrown later, and only if the
+    /// store has no session with the key.
     nonisolated func check(_ requests: [SessionRequest], _ drafts: inout [SessionDraft]) async throws(QueueError) {
         let accounts = await definitions(of: Set(requests.map(\.account)))
         warn(ofMissingTransports: accounts.values.sorted { $0.name < $1.name })
@@ -38,7 +39,7 @@ extension TransferQueue {
         }
     }
 
-    /// Rejects new items of a session if their remote names collide with each other or with existing items, and a file would be lost.
+    /// Rejects new items of a session if a file would be lost because remote names of the new items collide, with each other or with existing items.
     nonisolated func checkNames(of items: [ItemDraft], addedTo session: SessionRecord) async throws {
         guard session.status.direction == .upload, let key = await scheduler.sessionIndex.key(of: session.status.id),
             let account = await definitions(of: [session.status.account])[session.status.account]
@@ -59,10 +60,10 @@ extension TransferQueue {
         try check(items, of: requirements, at: account)
     }
 
-    /// Rejects a verification that one of the sessions can't use. Ignores finished sessions, which keep their verification.
+    /// Rejects a verification that one of the given sessions can't use. Ignores finished sessions, because an update does not change them.
     nonisolated func check(_ verification: Verification, of sessions: [SessionID]) async throws {
-        for start in stride(from: 0, to: sessions.count, by: Self.checkedTogether) {
-            for record in try await records(of: sessions[start..<min(start + Self.checkedTogether, sessions.count)]) {
+        for start in stride(from: 0, to: sessions.count, by: Self.checkPageSize) {
+            for record in try await records(of: sessions[start..<min(start + Self.checkPageSize, sessions.count)]) {
                 try await check(verification, of: record)
             }
         }
@@ -78,7 +79,7 @@ extension TransferQueue {
         try check(requirements, at: account)
     }
 
-    private static let checkedTogether = 1_000
+    private static let checkPageSize = 1_000
 
     private func records(of sessions: ArraySlice<SessionID>) async throws -> [SessionRecord] {
         try await store.sessions(sessions.compactMap { scheduler.sessionIndex.key(of: $0) })

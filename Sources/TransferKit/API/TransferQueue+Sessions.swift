@@ -24,7 +24,7 @@ extension TransferQueue {
         switch group {
         case .sessions(let ids): return try await perform(operation, on: ids, of: group)
         case .all, .account, .failed:
-            // The writer resolves a small group itself. It does no harm if the group grows slightly before the writer handles the command.
+            // The writer resolves a small group itself. The group may grow slightly before the writer handles the command, which does no harm.
             guard await count(of: group) > Self.groupSize else {
                 return try await mailbox.send(.command(.perform(operation, .group(group)))).sessions
             }
@@ -42,7 +42,7 @@ extension TransferQueue {
         }
     }
 
-    /// Performs an operation on the sessions of a resolved group. Skips sessions that have left the group since.
+    /// Performs an operation on the sessions that were found for a group. Skips sessions that no longer belong to the group.
     private nonisolated func perform(_ operation: SessionOperation, on found: [SessionID], of group: SessionGroup) async throws
         -> [SessionID]
     {
@@ -53,7 +53,8 @@ extension TransferQueue {
         }
         var (ids, operation) = try await check(operation, onAll: found, of: group)
         if case .move(let destination) = operation { return try await move(ids, of: group, to: destination) }
-        // Forced, because the dependents of a session may be in a later part; the check above covers the whole group.
+        // The removal is forced, because a later part may contain sessions that depend on a session of this part. The check above has already
+        // rejected a group on which other sessions depend.
         if case .remove = operation { operation = .remove(isForced: true) }
         var changed: [SessionID] = []
         var mark: Int64?
@@ -68,7 +69,7 @@ extension TransferQueue {
         return changed
     }
 
-    /// Moves a large group in several parts. Each part goes after the previous part.
+    /// Moves a large group in several parts. Each part is moved to the position after the previous part.
     private nonisolated func move(_ ids: [SessionID], of group: SessionGroup, to first: MoveDestination) async throws -> [SessionID] {
         var changed: [SessionID] = []
         var start = 0
@@ -81,7 +82,7 @@ extension TransferQueue {
                 answer = try await mailbox.send(.command(command))
             } catch {
                 // The session after which this part must go may have been removed.
-                let other = await lastLeft(of: ids[..<start]).map { MoveDestination.after($0) } ?? first
+                let other = await lastRemaining(of: ids[..<start]).map { MoveDestination.after($0) } ?? first
                 guard error.code == .noSuchSession, other != destination else { throw error }
                 destination = other
                 continue
@@ -93,15 +94,16 @@ extension TransferQueue {
         return changed
     }
 
-    private func lastLeft(of ids: ArraySlice<SessionID>) async -> SessionID? {
+    /// Returns the last of the sessions that are still in the queue.
+    private func lastRemaining(of ids: ArraySlice<SessionID>) async -> SessionID? {
         await settle()
         return ids.last { scheduler.sessionIndex.key(of: $0) != nil }
     }
 
     /// Checks that an operation is valid for a large group.
     ///
-    /// - Returns: The sessions in the order of the queue, and the operation for their first part. Omits sessions that have left the group,
-    ///   unless the group is a list of IDs.
+    /// - Returns: The sessions in the order of the queue, and the operation to perform on the first part of them. Omits sessions that have left the
+    ///   group, unless the group is a list of IDs.
     private func check(
         _ operation: SessionOperation, onAll ids: [SessionID], of group: SessionGroup
     ) async throws(QueueError) -> ([SessionID], SessionOperation) {

@@ -5,16 +5,16 @@ public import TransferCore
 
 /// A persistent, ordered queue of transfer sessions.
 ///
-/// Every change of the queue is an input in one mailbox, which a single writer drains. The writer passes all pending inputs through the
+/// Every change to the queue is an input in one mailbox, which a single writer drains. The writer passes all pending inputs through the
 /// pure `Scheduler`, then stores the result in one transaction. Only then does it return results, publish events, and start transfers. So
 /// each change is durable when its call returns, concurrent calls share a commit, and events never report a change that a crash could undo.
 ///
 /// All methods can be called from any executor. No session starts before ``start()``.
 public actor TransferQueue: ControllableQueue {
-    /// The time before the next attempt to change a store that refused a change.
+    /// The delay before the queue retries a store that refused a change.
     private static let storeRetryDelay = Duration.seconds(1)
-    /// The shortest time between two checks of the free disk space.
-    private static let diskLookInterval = Duration.seconds(1)
+    /// The minimum time between two checks of the free disk space.
+    private static let diskCheckInterval = Duration.seconds(1)
 
     package nonisolated let store: QueueStore
     nonisolated let mailbox = Mailbox()
@@ -35,7 +35,7 @@ public actor TransferQueue: ControllableQueue {
     /// The last statistics published for unfinished sessions.
     var shown: [SessionKey: ShownFigures] = [:]
     private var alarm: Task<Void, Never>?
-    private var diskLookedAt: Duration?
+    private var diskCheckedAt: Duration?
     /// The uptime at which the clock was last stored.
     private var clockStoredAt: Duration?
     private static let clockInterval = Duration.seconds(60)
@@ -46,10 +46,10 @@ public actor TransferQueue: ControllableQueue {
     var refusal: StorageRefusal?
     /// Sessions that changed while their run was about to begin.
     var stale: Set<SessionKey> = []
-    /// The number of the last pending read of changed options, by session.
+    /// For each session whose changed options are being read, the number of the last of these reads.
     var refreshes: [SessionKey: UInt64] = [:]
     var lastRefresh: UInt64 = 0
-    /// Whether the scheduler is ahead of the store.
+    /// Whether the scheduler contains changes that are not stored yet.
     private var isCommitting = false
     /// The uptimes of recent quarantines.
     private var quarantineTimes: [Duration] = []
@@ -57,7 +57,7 @@ public actor TransferQueue: ControllableQueue {
     private var unreadableSessions: Set<SessionKey> = []
     /// The uptime of the last event that reported damage.
     nonisolated let damageReportedAt = Locked<Duration?>(nil)
-    private var ending: Task<Void, Never>?
+    private var shutdownTask: Task<Void, Never>?
     nonisolated let discards: DiscardOutbox
     package nonisolated let deferredDeletion: DeferredDeletion
     package nonisolated let pacer: Pacer
@@ -72,9 +72,10 @@ public actor TransferQueue: ControllableQueue {
     ///   - storage: The location of the queue's state.
     ///   - transports: The transports that sessions can use, each with a unique ID. The queue creates its own instance of each
     ///     (``TransferCore/Transport/makeInstance()``), so you can pass the same values to other queues.
-    ///   - credentials: Reads the secrets that endpoints name; by default from the environment and from files.
+    ///   - credentials: Reads the secrets that endpoints refer to; by default from the environment and from files.
     ///   - configuration: Settings that apply to all sessions.
-    ///   - delegate: Receives all events, including those of the opening, such as a quarantined session; see ``setDelegate(_:)``.
+    ///   - delegate: Receives all events, including those that report what happened while the queue was opened, such as a quarantined session; see
+    ///     ``setDelegate(_:)``.
     /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable`, `storageDamaged` or
     ///   `duplicateTransport`; `impossibleOrder` if the queue is opened as strict, and a session in it depends on a later session.
     public init(
@@ -140,9 +141,9 @@ public actor TransferQueue: ControllableQueue {
         alarm?.cancel()
     }
 
-    // MARK: The one writer
+    // MARK: The writer
 
-    /// Handles all pending inputs: decides, stores, returns results, publishes events and performs actions.
+    /// Handles all pending inputs: decides on them, stores the changes, returns the results, publishes the events and performs the actions.
     private func drain() async {
         let free = await freeSpace()
         let envelopes = mailbox.take()
@@ -219,7 +220,8 @@ public actor TransferQueue: ControllableQueue {
         log(events)
         if scheduler.flags.ending.isEmpty { leftoversEnded.send() }
         for action in transaction.actions { perform(action) }
-        // Must follow the actions, which protect the streams of quarantined sessions: `removed` events end streams.
+        // Called after the actions, because the actions protect the streams of quarantined sessions. Otherwise, `removed` events would end these
+        // streams.
         streams.handle(transaction.events)
         discards.setEnabled(scheduler.flags.mode != .stopped)
     }
@@ -227,12 +229,12 @@ public actor TransferQueue: ControllableQueue {
     /// The free space, in bytes, on the disk of the store, read at most once a second; nil if there is no new value.
     private func freeSpace() async -> Int64? {
         let now = configuration.clock.now()
-        guard configuration.diskFloor > 0, diskLookedAt.map({ now - $0 >= Self.diskLookInterval }) ?? true else { return nil }
-        diskLookedAt = now
+        guard configuration.diskFloor > 0, diskCheckedAt.map({ now - $0 >= Self.diskCheckInterval }) ?? true else { return nil }
+        diskCheckedAt = now
         return await BlockingIO.run(.storage) { [configuration, folder = store.folder] in configuration.freeSpace(folder) }
     }
 
-    /// The maximum number of quarantines per interval. With more, the whole store counts as damaged.
+    /// The maximum number of quarantines per `quarantineInterval`. If more are needed, the whole store counts as damaged.
     private static let maximumQuarantines = 64
     private static let quarantineInterval = Duration.seconds(600)
 
@@ -250,7 +252,8 @@ public actor TransferQueue: ControllableQueue {
                 try await commit(transaction.writes, events)
             } catch {
                 guard error.culprit != nil else { throw error }
-                // The store also refuses to move the rows. They stay in place, and the next opening finds them again.
+                // The store also refuses to move the session's rows to the quarantine. The rows stay where they are, and the queue finds them again
+                // when it is next opened.
                 try await commit(transaction.writes.filter { $0.session != key }, events)
             }
         } catch {
@@ -265,7 +268,7 @@ public actor TransferQueue: ControllableQueue {
     /// Quarantines a session whose rows can't be read, so that it does not block other sessions. After too many quarantines, the whole store counts
     /// as damaged: the rows stay in place, and an event reports the damage.
     ///
-    /// - Returns: Whether the session is quarantined or gone.
+    /// - Returns: Whether the session is quarantined or no longer in the queue.
     @discardableResult
     func quarantine(_ key: SessionKey, _ reason: String) -> Bool {
         guard let id = scheduler.sessionIndex[key]?.id, !unreadableSessions.contains(key) else { return true }
@@ -289,22 +292,22 @@ public actor TransferQueue: ControllableQueue {
     /// Handles a batch that the store refused. Calls fail with the error. Inputs without a caller, such as run events, return to the mailbox
     /// and are retried.
     private func storeRefused(_ answers: [(envelope: Mailbox.Envelope, result: Result<Answer, QueueError>)], _ error: QueueError) {
-        diskLookedAt = nil
-        // The store is retried every second, so an event for each failure would be too many.
+        diskCheckedAt = nil
+        // The store is retried every second, so an event for each failure would be too frequent. `reportDamage` limits the frequency.
         if refusal?.problem == error.message { reportDamage(error) } else { report(storageFailed: error) }
-        var again: [Mailbox.Envelope] = []
+        var unstored: [Mailbox.Envelope] = []
         for (envelope, result) in answers {
             envelope.reply?(result.flatMap { _ in .failure(error) })
-            if envelope.reply == nil, !envelope.isTick, case .success = result { again.append(envelope) }
+            if envelope.reply == nil, !envelope.isTick, case .success = result { unstored.append(envelope) }
         }
-        mailbox.putBack(again)
-        let isKnown = refusedUntil != nil
+        mailbox.putBack(unstored)
+        let isRetrying = refusedUntil != nil
         let clock = configuration.clock
         let now = clock.now()
         refusedUntil = now + Self.storeRetryDelay
         if refusal == nil { refusal = StorageRefusal(since: now, problem: error.message) }
         interruptRunsDuringRefusal(at: now)
-        guard !isKnown else { return }
+        guard !isRetrying else { return }
         Task { await retryWhileRefused() }
     }
 
@@ -316,7 +319,7 @@ public actor TransferQueue: ControllableQueue {
         }
     }
 
-    /// Sets the alarm for the next due session.
+    /// Sets the alarm for the time at which the next session is due.
     private func setAlarm() {
         var next = scheduler.nextDue(after: configuration.clock.moment)
         // A store that refused a change is retried after a delay, not at once.
@@ -344,16 +347,16 @@ public actor TransferQueue: ControllableQueue {
         scheduler.endReadingTags()
     }
 
-    // MARK: The end
+    // MARK: Shutdown
 
-    /// Interrupts running sessions, saves their checkpoints, removes part files of completed and failed downloads, closes connections and
+    /// Interrupts running sessions, saves their checkpoints, removes part files of completed and failed downloads, closes connections, ends
     /// threads, and releases the storage folder. The queue can't be used afterwards. Concurrent calls return when the shutdown is complete.
     ///
     /// Abandons a run or a transport that does not end within 30 s, for example because a network share does not respond.
     public func shutdown() async {
-        let ending = ending ?? Task { await end() }
-        self.ending = ending
-        await ending.value
+        let task = shutdownTask ?? Task { await end() }
+        shutdownTask = task
+        await task.value
     }
 
     private func end() async {
@@ -374,11 +377,11 @@ public actor TransferQueue: ControllableQueue {
         await store.close()
         configuration.logger.info("Shut down the queue.")
         hub.finish()
-        keepForDelegate()
+        keepAliveForDelegate()
     }
 
-    /// Returns when all inputs in the mailbox are durable, at a moment when the scheduler is not ahead of the store. The scheduler's state
-    /// is valid until the next `await`.
+    /// Returns when all inputs in the mailbox are durable and the scheduler contains no change that is not stored. The scheduler's state is
+    /// valid until the next `await`.
     func settle() async {
         repeat {
             do {

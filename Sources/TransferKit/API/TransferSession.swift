@@ -28,9 +28,9 @@ public struct TransferSession: Sendable {
     ///   ``QueueError`` if the store can't be read; `CancellationError` if the task was cancelled or the queue was shut down.
     public var value: SessionStatus {
         get async throws {
-            // The subscription precedes the first read, so that no end is missed.
+            // The subscription precedes the first read, so that the end can't be missed.
             let events = queue.hub.subscribe(to: id)
-            var status = try await presentStatus()
+            var status = try await currentStatus()
             var end = SessionEnd(status)
             var iterator = SessionEvents.AsyncIterator(SessionEvents(id: id, queue: queue, events: events), needsSnapshot: false)
             while end == nil {
@@ -49,7 +49,7 @@ public struct TransferSession: Sendable {
                 return status
             case .failed(let error): throw error
             case .cancelled: throw TransferError(.permanent, .cancelled, "The session \(id) was cancelled.")
-            case .removed, nil: throw removed
+            case .removed, nil: throw removedError
             }
         }
     }
@@ -74,13 +74,13 @@ public struct TransferSession: Sendable {
         return stream
     }
 
-    private func presentStatus() async throws -> SessionStatus {
+    private func currentStatus() async throws -> SessionStatus {
         do {
             return try await queue.status(of: id)
         } catch let error as QueueError where error.code == .noSuchSession {
-            throw removed
+            throw removedError
         }
     }
 
-    private var removed: TransferError { TransferError(.permanent, .cancelled, "The session \(id) was removed.") }
+    private var removedError: TransferError { TransferError(.permanent, .cancelled, "The session \(id) was removed.") }
 }

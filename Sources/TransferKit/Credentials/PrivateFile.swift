@@ -9,13 +9,13 @@ package import TransferCore
 
 /// Reads files that contain secrets. Rejects files with permissions for the group or others.
 package enum PrivateFile {
-    /// Reads a whole regular file, or a pipe until its writer closes it. Blocks.
+    /// Reads a regular file completely, or a pipe until its writer closes the pipe. Blocks.
     ///
     /// - Parameters:
     ///   - path: The path of the file or pipe.
-    ///   - what: The kind of file for messages, for example `credential file`.
+    ///   - what: The name of the kind of file in error messages, for example `credential file`.
     ///   - limit: The maximum size in bytes.
-    /// - Throws: A ``TransferError`` of the class `credentials`. Its message names the file, and never contains its content.
+    /// - Throws: A ``TransferError`` of the class `credentials`. The message names the file, but never contains the file's content.
     package static func read(_ path: FilePath, as what: String, limit: Int) throws(TransferError) -> [UInt8] {
         let name = "The \(what) \(path)"
         do {
@@ -44,11 +44,11 @@ package enum PrivateFile {
 
     private static func read(_ file: FileDescriptor, _ name: String, limit: Int) throws -> [UInt8] {
         var bytes: [UInt8] = []
-        var part = [UInt8](repeating: 0, count: 1 << 16)
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
         while true {
-            let count = try unsafe part.withUnsafeMutableBytes { unsafe try file.read(into: $0) }
+            let count = try unsafe buffer.withUnsafeMutableBytes { unsafe try file.read(into: $0) }
             if count == 0 { return bytes }
-            bytes += part.prefix(count)
+            bytes += buffer.prefix(count)
             guard bytes.count <= limit else { throw unavailable("\(name) has more than the \(limit) bytes allowed.") }
         }
     }

@@ -4,7 +4,7 @@ public import TransferCore
 
 /// Reads secrets from environment variables, and from files or pipes of at most 64 KiB that only their owner can access.
 ///
-/// The default provider of a ``TransferQueue``. Secrets are not cached, so after a token is renewed, the next attempt uses the new token.
+/// This is the default provider of a ``TransferQueue``. It caches no secrets, so after a token is renewed, the next attempt uses the new token.
 public struct ReferencedCredentials: CredentialProvider {
     /// Creates a provider.
     public init() {}
@@ -24,7 +24,7 @@ public struct ReferencedCredentials: CredentialProvider {
         }
     }
 
-    /// The maximum size of a credential file in bytes; servers reject longer headers and passwords.
+    /// The maximum size of a credential file in bytes. Servers reject longer headers and passwords anyway.
     private static let limit = 1 << 16
 
     private static func read(_ path: String) throws -> Secret {

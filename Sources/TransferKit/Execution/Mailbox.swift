@@ -1,15 +1,15 @@
 import Locking
 import TransferCore
 
-/// The inputs that wait for the queue's writer. The writer handles them in the order in which they were added, from any thread. Inputs that
-/// wait at the same time share one transaction.
+/// The inputs that wait for the queue's writer. Any thread can add inputs, and the writer handles them in the order in which they were added.
+/// Inputs that wait at the same time share one transaction.
 package final class Mailbox: Sendable {
     package struct Envelope: Sendable {
         package let input: Input
         /// Receives the result once the input's effect is durable, or receives the error.
         package let reply: (@Sendable (Result<Answer, QueueError>) -> Void)?
 
-        /// Whether the input itself changes nothing.
+        /// Whether the input is a tick, which changes nothing. The reply to a tick shows that the writer has handled all earlier inputs.
         var isTick: Bool {
             if case .tick = input { true } else { false }
         }
@@ -18,7 +18,7 @@ package final class Mailbox: Sendable {
     /// Whether the mailbox is closed and accepts no more inputs.
     package var isClosed: Bool { state.withLock { $0.isClosed } }
 
-    /// Returns when the writer has handled the inputs that wait.
+    /// Returns when the writer has handled all inputs that were added before this call.
     func tick() async {
         _ = try? await send(.tick)
     }
@@ -34,13 +34,14 @@ package final class Mailbox: Sendable {
         var isClosed = false
     }
 
-    /// The number of deferrable inputs that share a transaction, and the longest time that a deferrable input waits for others.
+    /// The number of waiting deferrable inputs that wakes the writer at once.
     private static let groupSize = 64
+    /// The longest time that a deferrable input waits for other inputs.
     private static let groupDelay = Duration.milliseconds(20)
 
     private let state = Locked(State())
     private let bell: AsyncStream<Void>.Continuation
-    /// Yields an element after an input was added; the writer listens.
+    /// Wakes the writer: yields an element after an input was added.
     package let rings: AsyncStream<Void>
 
     package init() {
@@ -61,10 +62,11 @@ package final class Mailbox: Sendable {
             state.deferrableCount += 1
             if state.deferrableCount == Self.groupSize { bell.yield() }
             guard state.timer == nil else { return }
-            // The timer keeps running if its inputs are taken earlier. A new timer for each group would cost more than an unnecessary wake-up.
+            // If the writer takes the inputs before the timer fires, the timer keeps running. A new timer for each group of inputs would cost more
+            // than an unnecessary wake-up.
             state.timer = Task { [weak self] in
                 var delay: Duration? = Self.groupDelay
-                while let time = delay, (try? await clock.sleep(time)) != nil { delay = self?.timeIsOver(at: clock.now()) }
+                while let time = delay, (try? await clock.sleep(time)) != nil { delay = self?.timerFired(at: clock.now()) }
             }
         }
     }
@@ -72,10 +74,10 @@ package final class Mailbox: Sendable {
     /// Wakes the writer if the oldest deferrable input has waited long enough.
     ///
     /// - Returns: The time until the next check; nil if the timer must end.
-    private func timeIsOver(at now: Duration) -> Duration? {
+    private func timerFired(at now: Duration) -> Duration? {
         state.withLock { state in
-            let left = Self.groupDelay - (now - state.deferrableSince)
-            if state.deferrableCount > 0, left > .zero { return left }
+            let remaining = Self.groupDelay - (now - state.deferrableSince)
+            if state.deferrableCount > 0, remaining > .zero { return remaining }
             if state.deferrableCount > 0 { bell.yield() }
             state.timer = nil
             return nil
@@ -92,7 +94,7 @@ package final class Mailbox: Sendable {
     }
 
     private func put(_ envelope: Envelope) {
-        let isTaken = state.withLock { state in
+        let isAccepted = state.withLock { state in
             if state.isClosed { return false }
             if state.refusesCommands, case .command = envelope.input { return false }
             state.envelopes.append(envelope)
@@ -100,7 +102,7 @@ package final class Mailbox: Sendable {
             bell.yield()
             return true
         }
-        if !isTaken { envelope.reply?(.failure(QueueError(.shutDown, "The queue is shut down."))) }
+        if !isAccepted { envelope.reply?(.failure(QueueError(.shutDown, "The queue is shut down."))) }
     }
 
     /// The number of inputs that wait.
@@ -115,7 +117,7 @@ package final class Mailbox: Sendable {
         }
     }
 
-    /// Returns inputs that the store refused to the front of the mailbox. They are handled at the next wake-up.
+    /// Puts inputs back at the front of the mailbox, because the store refused them. They are handled at the next wake-up.
     package func putBack(_ envelopes: [Envelope]) {
         state.withLock { $0.envelopes.insert(contentsOf: envelopes, at: 0) }
     }

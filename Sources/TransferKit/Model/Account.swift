@@ -5,7 +5,7 @@ public struct Account: Hashable, Sendable, Codable {
     /// The name that sessions refer to; unique in a queue.
     public var name: String
 
-    /// The endpoints for sessions, the preferred one first.
+    /// The endpoints for sessions, in order of preference.
     public var endpoints: [Endpoint]
 
     /// The maximum number of active sessions of the account, at least 1; nil for no limit of its own.
@@ -37,7 +37,7 @@ public struct Account: Hashable, Sendable, Codable {
         self.rules = rules
     }
 
-    /// Decodes an account of any version. Properties unknown to an earlier version get their defaults.
+    /// Decodes an account that any version encoded. Properties that an earlier version did not have get their defaults.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         self.init(
@@ -49,7 +49,7 @@ public struct Account: Hashable, Sendable, Codable {
             rules: try container.decodeIfPresent([EndpointRule].self, forKey: .rules) ?? [])
     }
 
-    /// Whether the accounts have the same name, endpoints and credentials, so that an error of one account concerns the other, too.
+    /// Whether the accounts have the same name, endpoints and credentials, so that an error of one account also concerns the other.
     func isSameIdentity(as other: Account) -> Bool {
         name == other.name && endpoints == other.endpoints
     }
@@ -81,7 +81,7 @@ public struct Account: Hashable, Sendable, Codable {
     }
 }
 
-/// The reason why no session of an account starts until the user acts, as stored.
+/// The stored reason why no session of an account starts until the user acts.
 package struct AccountBlock: Hashable, Sendable, Codable {
     /// The error of a transport, of the class `credentials` or `trust`.
     package var error: TransferError

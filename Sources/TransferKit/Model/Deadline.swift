@@ -1,15 +1,15 @@
 import Locking
 import TransferCore
 
-/// Limits the time of work that may never end.
+/// Limits the duration of work that may never end.
 enum Deadline {
-    /// How long the caller still waits for cancelled work to end.
+    /// How long a cancelled call still waits for its body to end.
     private static let grace = Duration.seconds(5)
 
     /// Runs a body with a time limit. Does not wait for a body that ignores its cancellation.
     ///
-    /// - Throws: The error of the body; ``TransferError`` with the code `timedOut` and the given message; `CancellationError` if the body
-    ///   did not end after the task was cancelled.
+    /// - Throws: The error of the body; ``TransferError`` with the code `timedOut` and the given message after the time limit;
+    ///   `CancellationError` if the body does not end within 5 s after the task was cancelled.
     static func run(
         for duration: Duration, _ clock: EngineClock, _ message: String, _ body: @escaping @Sendable () async throws -> Void
     ) async throws {
@@ -17,14 +17,14 @@ enum Deadline {
         let attempt = Task {
             do {
                 try await body()
-                outcome.settle(.success(()))
+                outcome.resolve(.success(()))
             } catch {
-                outcome.settle(.failure(error))
+                outcome.resolve(.failure(error))
             }
         }
         let timer = Task {
             guard (try? await clock.sleep(duration)) != nil else { return }
-            outcome.settle(.failure(TransferError(.transient, .timedOut, message)))
+            outcome.resolve(.failure(TransferError(.transient, .timedOut, message)))
         }
         defer {
             timer.cancel()
@@ -36,7 +36,7 @@ enum Deadline {
             attempt.cancel()
             Task {
                 try? await clock.sleep(grace)
-                outcome.settle(.failure(CancellationError()))
+                outcome.resolve(.failure(CancellationError()))
             }
         }
     }
@@ -46,15 +46,15 @@ enum Deadline {
 private final class FirstOutcome: Sendable {
     private enum State: Sendable {
         case open(CheckedContinuation<Void, any Error>?)
-        case settled(Result<Void, any Error>)
+        case resolved(Result<Void, any Error>)
     }
 
     private let state = Locked(State.open(nil))
 
-    func settle(_ result: Result<Void, any Error>) {
+    func resolve(_ result: Result<Void, any Error>) {
         let waiter: CheckedContinuation<Void, any Error>? = state.withLock { state in
             guard case .open(let waiter) = state else { return nil }
-            state = .settled(result)
+            state = .resolved(result)
             return waiter
         }
         waiter?.resume(with: result)
@@ -64,7 +64,7 @@ private final class FirstOutcome: Sendable {
     func value() async throws {
         try await withCheckedThrowingContinuation { continuation in
             let result: Result<Void, any Error>? = state.withLock { state in
-                if case .settled(let result) = state { return result }
+                if case .resolved(let result) = state { return result }
                 state = .open(continuation)
                 return nil
             }

@@ -25,10 +25,11 @@ package struct EngineClock: Sendable {
             now: { start.duration(to: .now) }, date: { Date() }, sleep: { try await Task.sleep(for: $0, clock: .continuous) })
     }()
 
+    /// The current time on both clocks.
     var moment: DualInstant { DualInstant(uptime: now(), date: date()) }
 }
 
-/// A point in time, on both clocks.
+/// A point in time, on both clocks of an ``EngineClock``.
 package struct DualInstant: Sendable, Hashable, Codable {
     /// Time since an arbitrary point; never jumps.
     package var uptime: Duration

@@ -8,10 +8,10 @@ public enum ItemState: String, Hashable, Sendable, Codable, CaseIterable {
     case pending
     /// All bytes are confirmed at the destination.
     case completed
-    /// Failed, and not retried automatically. The item's error has the reason.
+    /// Failed, and not retried automatically. The item's error is the reason.
     case failed
-    /// A skipped entry of a folder: a symbolic link that is not followed, or neither a file nor a folder, such as a socket. The item's error
-    /// describes the entry.
+    /// A skipped entry of a folder: a symbolic link that is not followed, or an entry that is neither a file nor a folder, such as a socket. The
+    /// item's error describes the entry.
     ///
     /// The session still completes, and its statistics do not count the item.
     case skipped
@@ -19,13 +19,14 @@ public enum ItemState: String, Hashable, Sendable, Codable, CaseIterable {
 
 /// A snapshot of one item.
 public struct ItemStatus: Hashable, Sendable {
-    /// The item's position in its session, from 0. It is final once the session's folders were read. Some numbers may be unused.
+    /// The item's position in its session, from 0. It can change until the session's folders have been read. Some positions may be unused.
     public var position: Int64
-    /// The local file or folder. For bytes from memory, the file that keeps them until they have arrived; for a download, the local destination.
+    /// The local file or folder. For in-memory data, the file that stores the data until the item is completed; for a download, the local
+    /// destination.
     public var source: FilePath
     /// The remote name.
     public var destination: RemotePath
-    /// Whether the item is a whole folder that was not read yet, or could not be read.
+    /// Whether the item is a whole folder that has not been read yet, or could not be read.
     public var isFolder = false
     /// The item's state.
     public var state: ItemState
@@ -41,17 +42,17 @@ public struct ItemStatus: Hashable, Sendable {
     /// When the other end will remove the bytes of an unfinished item; nil if it did not report a time.
     public var partialExpiresAt: Date?
     /// The server's response to the complete file, if the transport keeps it; nil until the item is completed.
-    public var answer: ServerAnswer?
+    public var answer: ServerResponse?
     /// Warnings about a completed item (``TransferCore/TransferReceipt/warnings``); empty until the item is completed.
     public var warnings: [String]
     /// Why the item failed or was skipped, or why its last attempt failed.
     public var error: TransferError?
 
-    /// Creates a snapshot, including one reported by another process.
+    /// Creates a snapshot, for example from the response of another process.
     package init(
         position: Int64, source: FilePath, destination: RemotePath, isFolder: Bool = false, state: ItemState, bytesTotal: Int64?,
         bytesDone: Int64, remoteURL: String? = nil, checksum: String? = nil, partialExpiresAt: Date? = nil,
-        answer: ServerAnswer? = nil, warnings: [String] = [], error: TransferError? = nil
+        answer: ServerResponse? = nil, warnings: [String] = [], error: TransferError? = nil
     ) {
         self.position = position
         self.source = source

@@ -1,8 +1,9 @@
 public import Foundation
 
-/// The reason why a call on the queue was rejected. The call changed nothing, unless it concerns a group of more than 10,000 sessions.
+/// The reason why a call on the queue was rejected. A rejected call changes nothing, except that a call for a group of more than 10,000 sessions may
+/// already have changed some of them.
 public struct QueueError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
-    /// A stable name of the reason, for programs. Later versions can add codes.
+    /// A stable name for the reason, for programs. Later versions can add codes.
     public struct Code: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible {
         /// The name, in lower camel case.
         public let rawValue: String
@@ -56,21 +57,21 @@ extension QueueError.Code {
     public static let accountInUse = Self(rawValue: "accountInUse")
     /// A request is not valid.
     public static let invalidRequest = Self(rawValue: "invalidRequest")
-    /// Local sources of a request are missing or unreadable, or are neither files nor folders. Or the destination of downloads is not writable.
+    /// Local sources of a request are missing, unreadable, or neither files nor folders; or the download folder is not writable.
     public static let unreadableItems = Self(rawValue: "unreadableItems")
-    /// Files exist at the destination of downloads, and the request does not allow replacing them.
+    /// Local files exist at the destinations of downloads, and the request does not allow replacing them.
     public static let fileExists = Self(rawValue: "fileExists")
     /// There is no such session.
     public static let noSuchSession = Self(rawValue: "noSuchSession")
-    /// An index is not in the queue. Indices are never clamped.
+    /// An index is outside the queue. Indices are never clamped.
     public static let indexOutOfRange = Self(rawValue: "indexOutOfRange")
-    /// The order changed since the index was read.
+    /// The order has changed since the index was read.
     public static let staleOrder = Self(rawValue: "staleOrder")
     /// The operation is not valid in the session's state.
     public static let invalidTransition = Self(rawValue: "invalidTransition")
     /// The session is completed. Run it again explicitly.
     public static let alreadyCompleted = Self(rawValue: "alreadyCompleted")
-    /// Another session with the same deduplication key is not completed.
+    /// Another session that is not completed has the same deduplication key.
     public static let duplicate = Self(rawValue: "duplicate")
     /// Other sessions wait for the session to end.
     public static let hasDependents = Self(rawValue: "hasDependents")

@@ -1,4 +1,4 @@
-/// An operation on existing sessions. ``ControllableQueue`` has a method of the same name for each.
+/// An operation on existing sessions. ``ControllableQueue`` has methods with the same name for each operation.
 public enum SessionOperation: Hashable, Sendable, Codable {
     /// Runs the session now. A completed session runs again only with `again`.
     case run(again: Bool = false)
@@ -18,11 +18,11 @@ public enum SessionOperation: Hashable, Sendable, Codable {
     case cancel(keepsPartial: Bool = false)
     /// Retries the session after it failed or was cancelled.
     case retry
-    /// Removes the session. With `isForced`, removes it even if other sessions depend on it, and drops their dependencies.
+    /// Removes the session. With `isForced`, removes it even if other sessions depend on it, and drops those dependencies.
     case remove(isForced: Bool = false)
     /// Moves the session.
     case move(to: MoveDestination)
-    /// Changes the session's properties that the update sets.
+    /// Changes those properties of the session for which the update has a value.
     case update(SessionUpdate)
 
     /// The participle of the operation, for messages such as "cannot be removed".

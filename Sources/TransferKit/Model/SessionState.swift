@@ -2,7 +2,7 @@
 public enum SessionState: String, Hashable, Sendable, Codable, CaseIterable {
     /// Waits for its turn or for another condition; ``SessionStatus/why`` has the reason.
     case waiting
-    /// Has a slot, and its transport works.
+    /// Has a slot, and its transport is active.
     case running
     /// Paused by the app. Keeps its slot, and does not resume automatically.
     case paused
@@ -10,7 +10,7 @@ public enum SessionState: String, Hashable, Sendable, Codable, CaseIterable {
     case held
     /// Cancelled by the app; kept at its index until it is retried, run or removed.
     case cancelled
-    /// All of its items are at their destination.
+    /// All items of the session are at their destination.
     case completed
     /// Ended with an error; kept at its index until it is retried, run or removed.
     case failed
@@ -28,9 +28,9 @@ public enum SessionState: String, Hashable, Sendable, Codable, CaseIterable {
 public enum SessionPhase: String, Hashable, Sendable, Codable {
     /// The session reads its folders to make a list of files.
     case preparing
-    /// The session is active, and no byte of a file has moved yet.
+    /// The session is active, and no byte of a file has been transferred yet.
     case connecting
-    /// Bytes move.
+    /// Bytes are being transferred.
     case transferring
     /// All bytes of a file were sent, and the server has not confirmed them yet.
     case verifying

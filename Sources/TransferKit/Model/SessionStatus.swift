@@ -62,9 +62,9 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
     public var bytesDone: Int64
     /// The number of bytes that the network accepted or delivered, at most ``bytesTotal``.
     public var bytesSent: Int64
-    /// The recent rate in bytes per second; nil unless bytes move.
+    /// The recent rate in bytes per second; nil unless bytes are being transferred.
     public var rate: Double?
-    /// The number of confirmed bytes per second of ``secondsElapsed``; nil before the first byte.
+    /// The average rate in bytes per second: ``bytesDone`` divided by ``secondsElapsed``; nil before the first byte.
     public var averageRate: Double?
     /// The total duration of all runs of the session, in seconds. Includes runs in earlier processes.
     public var secondsElapsed: Double
@@ -129,7 +129,7 @@ public struct QueueStatus: Hashable, Sendable, Codable {
     public var sessions: Int
     /// The number of running sessions.
     public var running: Int
-    /// The number of waiting sessions, for any reason.
+    /// The number of sessions that wait, for any reason.
     public var waiting: Int
     /// The number of waiting sessions that start automatically at a future time.
     public var scheduled: Int
@@ -147,7 +147,7 @@ public struct QueueStatus: Hashable, Sendable, Codable {
     public var nextDue: Date?
     /// Whether no session runs and none can start without user action.
     public var isIdle: Bool
-    /// The revision of the order. It grows with each insertion, removal and move, also over restarts.
+    /// The revision of the order. It grows with each insertion, removal and move, even across restarts.
     public var orderRevision: UInt64
     /// The number of the last event; see ``TransferQueue/events(since:)``.
     public var revision: UInt64 = 0

@@ -9,9 +9,9 @@ public enum SessionReference: Hashable, Sendable, Codable, SessionReferenceConve
     /// The session with this ID, at any index.
     case id(SessionID)
 
-    /// The session at an index at the time when the call takes effect.
+    /// The session that is at this index when the call takes effect.
     ///
-    /// `expecting` is the ``QueueStatus/orderRevision`` for which the index was read. If the order changed since, the call throws
+    /// `expecting` is the ``QueueStatus/orderRevision`` at which the index was read. If the order has changed since then, the call throws
     /// ``QueueError/Code/staleOrder`` instead of affecting another session.
     case index(Int, expecting: UInt64? = nil)
 
@@ -29,7 +29,7 @@ extension SessionReferenceConvertible where Self == SessionReference {
     public static func at(_ index: Int, expecting: UInt64? = nil) -> SessionReference { .index(index, expecting: expecting) }
 }
 
-/// The sessions for an operation on a group.
+/// A group of sessions that an operation applies to.
 public enum SessionGroup: Hashable, Sendable, Codable {
     /// All sessions.
     case all
@@ -37,9 +37,9 @@ public enum SessionGroup: Hashable, Sendable, Codable {
     case account(String)
     /// All sessions with a tag.
     case tag(String)
-    /// All sessions that failed.
+    /// All failed sessions.
     case failed
-    /// These sessions.
+    /// The sessions with these IDs.
     case sessions([SessionID])
 }
 
@@ -47,7 +47,7 @@ public enum SessionGroup: Hashable, Sendable, Codable {
 public enum MoveDestination: Hashable, Sendable, Codable {
     /// The index of the session after the move, in `0 ..<` the number of sessions.
     ///
-    /// `expecting` is the ``QueueStatus/orderRevision`` for which the index was read. If the order changed since, the call throws
+    /// `expecting` is the ``QueueStatus/orderRevision`` at which the index was read. If the order has changed since then, the call throws
     /// ``QueueError/Code/staleOrder`` instead of moving the session elsewhere.
     case index(Int, expecting: UInt64? = nil)
     /// The index directly before another session.

@@ -8,23 +8,23 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     /// The queue interrupted the session, because the store accepts no changes, for example because its disk is full. The session starts
     /// again as soon as the store accepts changes. The text describes the problem.
     case storageRefusesChanges(String)
-    /// The session's last run was interrupted, but has not ended within 30 s, for example because a network share does not respond. The
+    /// The session's last run was interrupted, but did not end within 30 s, for example because a network share does not respond. The
     /// session can start again once that run has ended, or after a restart of the process.
     case lastRunNotEnded
-    /// The session yielded its slot. It starts again after another session was activated, or after a few seconds if no other session can start.
+    /// The session yielded its slot. It starts again after another session has been activated, or after a few seconds if no other session can start.
     case yielded
     /// Another session was run ahead of its turn and took this session's slot. This session starts again when the other session releases the slot.
     case displaced(by: SessionID)
     /// The last attempt failed, and the next attempt is due at this time.
     case retry(at: Date)
-    /// The app set an earliest start.
+    /// The session waits for the earliest start time that the app set.
     case notBefore(Date)
     /// Another session must complete or end first. The state is the state of the other session.
     case after(SessionID, SessionState)
     /// The account is blocked until the user acts.
     case accountBlocked(TransferError)
-    /// No endpoint of the account may be tried before this time, because each failed too often or asked to back off. The error is the last
-    /// failure of these endpoints in this process, if any.
+    /// No endpoint of the account may be tried before this time, because each endpoint failed too often or asked to back off. The error is the last
+    /// failure of the account's endpoints in this process, if any.
     case endpointsUnavailable(until: Date, TransferError?)
     /// No endpoint of the account has a transport in this process.
     case transportMissing(TransportID)
@@ -32,9 +32,10 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     case networkConstraint(NetworkCondition)
     /// The disk of the storage folder has less free space than ``QueueConfiguration/diskFloor``. Both values are in bytes.
     case diskBelowFloor(free: Int64, floor: Int64)
-    /// This machine lacks the space or the descriptors that the session needs.
+    /// This machine lacks the disk space or the file descriptors that the session needs.
     case noSpace(TransferError)
-    /// No session starts, because too many interrupted runs have not ended, and each occupies threads of this process. The value is their number.
+    /// No session starts, because too many interrupted runs have not ended, and each of these runs occupies threads of this process. The value is the
+    /// number of these runs.
     case runsNotEnded(Int)
     /// The queue is strict, and an earlier session has not finished.
     case strictOrder(behind: SessionID)
@@ -55,7 +56,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
         case .lastRunNotEnded:
             "The last run was interrupted and has not ended, because a disk, a network share or a transport does not respond. The session starts when that run ends, or after a restart of this process."
         case .yielded: "The session yielded its slot. It starts again after another session has had its turn."
-        case .displaced(let id): "Session \(id) took its slot. This session starts again when that one releases the slot."
+        case .displaced(let id): "Session \(id) took this session's slot. This session starts again when session \(id) releases the slot."
         case .retry(let date): "The last attempt failed; the next one is due at \(date.formatted(.iso8601))."
         case .notBefore(let date): "The earliest start is \(date.formatted(.iso8601))."
         case .after(let id, let state): "The session waits for session \(id), which is \(state.rawValue)."

@@ -3,14 +3,14 @@ import Locking
 
 /// Runs calls that may block on a disk or a network share outside the cooperative thread pool, whose threads must never block.
 ///
-/// Uses serial queues, because each immediately gets its own thread. Dispatch runs a concurrent queue on the threads of the cooperative
-/// pool, one for each core, and replaces blocked threads only after a second.
+/// Uses serial dispatch queues, because each serial queue immediately gets its own thread. Dispatch would run a concurrent queue on the threads
+/// of the cooperative pool. That pool has only one thread for each core, and dispatch replaces blocked threads only after a second.
 package enum BlockingIO {
-    /// A group of calls that share threads. A lane with hanging calls takes no threads from other lanes.
+    /// A group of calls that share threads. If the calls of one lane hang, the other lanes still have their threads.
     package enum Lane: CaseIterable {
         /// Local files of sessions, which may be on a network share that does not respond.
         case files
-        /// Removals of part files, on the same shares.
+        /// Removals of part files, which may be on the same network shares.
         case parts
         /// Files and pipes with credentials.
         case credentials
@@ -32,7 +32,7 @@ package enum BlockingIO {
     private static let credentials = BlockingQueues("transferkit.credentials", limit: Lane.credentials.limit)
     private static let storage = BlockingQueues("transferkit.storage", limit: Lane.storage.limit)
 
-    /// Runs a body on a thread that may block. Waits while all threads of the lane are in use.
+    /// Runs a closure on a thread that is allowed to block. Waits while all threads of the lane are in use.
     package static func run<Value: Sendable, Failure: Error>(
         _ lane: Lane = .files, _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
@@ -50,7 +50,7 @@ package enum BlockingIO {
     }
 }
 
-/// Serial queues of Dispatch, each with at most one body at a time.
+/// A set of serial dispatch queues. Each queue runs at most one closure at a time.
 private final class BlockingQueues: Sendable {
     private struct State: Sendable {
         var idle: [DispatchQueue] = []
@@ -80,7 +80,7 @@ private final class BlockingQueues: Sendable {
         queue?.async { self.work(on: queue, body) }
     }
 
-    /// Runs a body, and then all bodies that wait for a thread.
+    /// Runs a closure, and then the waiting closures until none is left.
     private func work(on queue: DispatchQueue?, _ first: @Sendable () -> Void) {
         first()
         while let next = next(on: queue) { next() }

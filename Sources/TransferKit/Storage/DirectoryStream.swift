@@ -7,7 +7,8 @@ import TransferCore
     import Darwin
 #endif
 
-/// The identity of a file on disk, regardless of its name. Comparable only while the file exists.
+/// The identity of a file on disk, regardless of its name. Compare it only while the file exists, because the system reuses the inodes of deleted
+/// files.
 struct FileNumber: Hashable, Sendable {
     let device: UInt64
     let inode: UInt64
@@ -76,7 +77,7 @@ final class DirectoryStream {
         unsafe closedir(handle)
     }
 
-    /// Returns the next entry's name, in the order of the file system, without "." and ".."; nil after the last.
+    /// Returns the name of the next entry, in the file system's order; nil after the last entry. Skips "." and "..".
     func next() throws(Errno) -> [UInt8]? {
         while true {
             // readdir(3) distinguishes an error from the end only by errno.
@@ -85,7 +86,7 @@ final class DirectoryStream {
                 guard errno == 0 else { throw Errno(rawValue: errno) }
                 return nil
             }
-            // Don't read `d_name` directly: that would copy the tuple of 256 bytes, and some file systems have longer names.
+            // Don't read the property `d_name`: Swift would copy a tuple of 256 bytes, but some file systems have longer names.
             guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { throw .ioError }
             let start = unsafe UnsafeRawPointer(entry).advanced(by: offset)
             let length = unsafe strlen(start.assumingMemoryBound(to: CChar.self))

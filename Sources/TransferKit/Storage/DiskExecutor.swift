@@ -1,6 +1,6 @@
 import Dispatch
 
-/// Runs an actor with blocking disk access outside the cooperative thread pool, whose threads must never block.
+/// An executor for an actor that blocks on disk access. Runs the actor outside the cooperative thread pool, whose threads must never block.
 final class DiskExecutor: SerialExecutor {
     private let queue = DispatchQueue(label: "transferkit.disk-actor")
 

@@ -9,18 +9,18 @@ package final class QueueStore: Sendable {
     package let folder: FilePath
     package let pool: DatabasePool
     package let spool: Spool
-    /// The mapping of stored names to local files.
+    /// Maps stored names to local files.
     package let sources: SourceFolders
     let clock: EngineClock
     private let lock: OwnerLock
     private let walGuard: WALGuard?
     let place: StorePlace
-    /// Whether the database is still the file at its path. Blocks.
+    /// Whether the path of the database still leads to the file that this store opened. Blocks.
     package var isInPlace: Bool { place.problem == nil }
 
-    /// Opens or creates the store in a folder, once no other process owns the folder.
+    /// Opens or creates the store in a folder. If another process owns the folder, waits up to ``Storage/ownerTimeout``.
     ///
-    /// - Parameter observer: Receives every step of a change of the store, on the thread that executes it; for tests.
+    /// - Parameter observer: Observes changes to the store in tests. Receives every step of a change, on the thread that executes the step.
     /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable` or `storageDamaged`. After an error, the store is
     ///   unchanged.
     package static func open(
@@ -43,10 +43,10 @@ package final class QueueStore: Sendable {
         let folder = storage.folder
         let path = folder.appending("queue.sqlite")
         guard FilePath(path.string) == path else {
-            // SQLite reads paths as UTF-8, so it would open the store of another folder.
+            // SQLite reads paths as UTF-8, so it would open a store in a different folder.
             throw QueueError(.storageUnavailable, "The path of the storage folder \(folder) is not UTF-8. Choose another folder.")
         }
-        try StorageFolder.inspect(path, notesStore: lock.notesStore)
+        try StorageFolder.inspect(path, storeWasRecorded: lock.storeWasRecorded)
         try StorageFolder.checkSpace(in: folder)
         StorageFolder.makePrivate(path)
         var configuration = Configuration()
@@ -78,14 +78,16 @@ package final class QueueStore: Sendable {
     }
 
     /// The maximum size in bytes that the write-ahead log keeps between transactions.
-    package static let longestLog = 16 << 20
+    package static let maximumLogSize = 16 << 20
 
     private static func prepare(_ pool: DatabasePool, at path: FilePath) throws {
-        // The version may be only in the write-ahead log, and not in the file's header, if a newer version wrote it.
+        // Reads the schema version through SQLite: if a newer version of this software migrated the store, the new number may be in the write-ahead
+        // log only, and not yet in the file's header.
         let version = try pool.read { try Int32.fetchOne($0, sql: "PRAGMA user_version") ?? 0 }
         try StorageFolder.checkVersion(version, of: path)
-        // After a large transaction, later transactions shrink the write-ahead log (sqlite.org/pragma.html#pragma_journal_size_limit).
-        try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_size_limit = \(Self.longestLog)") }
+        // With a limit, later transactions shrink the write-ahead log that a large transaction left
+        // (sqlite.org/pragma.html#pragma_journal_size_limit).
+        try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_size_limit = \(Self.maximumLogSize)") }
         // In write-ahead mode, GRDB sets `synchronous` to NORMAL, with which a power loss can undo the last transactions.
         try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
         try Schema.migrate(pool)
@@ -103,7 +105,7 @@ package final class QueueStore: Sendable {
         }
     }
 
-    /// Closes the database without changing its files, and releases the folder. For a store that could not be opened completely.
+    /// Closes the database without changing its files, and releases the folder. Called if the queue can't load the store's content.
     package func abandon() async {
         await BlockingIO.run(.storage) { [pool, lock, walGuard] in
             try? pool.close()
@@ -115,8 +117,8 @@ package final class QueueStore: Sendable {
     /// Closes the database and releases the folder.
     package func close() async {
         await BlockingIO.run(.storage) { [walGuard] in walGuard?.close() }
-        // If the checkpoint fails, the log stays until the store is opened again, as after a crash. GRDB closes its readers last, and readers can't
-        // move the log into the database.
+        // Usually, SQLite moves the log into the database when the last connection is closed. GRDB closes its readers last, and a reader can't
+        // write the database, so the log is moved here. If the checkpoint fails, the log stays until the store is opened again, as after a crash.
         _ = try? await pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
         await BlockingIO.run(.storage) { [pool, lock] in
             try? pool.close()
@@ -124,6 +126,7 @@ package final class QueueStore: Sendable {
         }
     }
 
+    /// Converts an error of SQLite, GRDB or a row's decoding to a ``QueueError`` that names the folder and a remedy.
     package static func storageError(_ error: any Error, folder: FilePath) -> QueueError {
         if let error = error as? QueueError { return error }
         if error is DecodingError || error is RowDecodingError || error is UnreadableColumn {

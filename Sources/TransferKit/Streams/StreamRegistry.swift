@@ -17,7 +17,7 @@ package final class StreamRegistry: Sendable {
     package init() {}
 
     /// Adds the streams that earlier processes left.
-    func add(_ left: [LeftStream], in spool: Spool, clock: EngineClock) {
+    func add(_ left: [StoredStream], in spool: Spool, clock: EngineClock) {
         for stream in left {
             guard let path = spool.path(of: stream.name) else { continue }
             let entry = Entry(session: stream.session, spool: StreamSpool(stream, at: path, clock: clock), destination: stream.destination)
@@ -42,25 +42,25 @@ package final class StreamRegistry: Sendable {
 
     /// Adds the streams of items that will be stored.
     ///
-    /// - Throws: ``QueueError`` with the code `invalidRequest` if one of them is already in a queue. After an error, no stream is added.
+    /// - Throws: ``QueueError`` with the code `invalidRequest` if one of the streams is already in a queue. After an error, no stream is added.
     func add(
         _ items: [TransferItem], _ drafts: [ItemDraft], of session: SessionID, in spool: Spool, clock: EngineClock
     ) throws(QueueError) {
-        var taken: [ItemDraft] = []
+        var added: [ItemDraft] = []
         for (item, draft) in zip(items, drafts) {
             guard case .stream(let producer) = item.content else { continue }
             guard producer.claim() else {
-                withdraw(taken)
+                withdraw(added)
                 throw QueueError(.invalidRequest, "The stream for \(item.shownName) is already in a queue. A stream can be sent only once.")
             }
-            taken.append(draft)
+            added.append(draft)
             let path = spool.folder.appending(String(decoding: draft.source, as: UTF8.self))
             let entry = Entry(session: session, spool: StreamSpool(producer, at: path, for: item.shownName, clock: clock))
             entries.withLock { $0[draft.source] = entry }
         }
     }
 
-    /// Removes the streams of items that were not stored. They may be enqueued again.
+    /// Removes the streams of items that were not stored. The streams can then be enqueued again.
     func withdraw(_ drafts: [ItemDraft]) {
         for draft in drafts where draft.kind == .stream {
             entries.withLock { $0.removeValue(forKey: draft.source) }?.spool.releaseProducer()
@@ -86,7 +86,7 @@ package final class StreamRegistry: Sendable {
         for spool in ended { spool.end(error, keepsFile: keepsFile) }
     }
 
-    /// Ends the streams of the sessions that these events end.
+    /// Ends the streams of the sessions that were cancelled, removed or completed according to the events.
     func handle(_ events: [QueueEvent.Kind]) {
         guard entries.withLock({ !$0.isEmpty }) else { return }
         for event in events {
@@ -101,7 +101,7 @@ package final class StreamRegistry: Sendable {
         }
     }
 
-    /// Ends all streams as the queue shuts down. Their files stay for the next queue, and are closed when this returns.
+    /// Ends all streams as the queue shuts down. Their files are closed when the call returns, and are kept for the next opening of the queue.
     func endAll() async {
         let spools = entries.withLock { entries in
             defer { entries = [:] }

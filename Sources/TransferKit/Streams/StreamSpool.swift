@@ -9,8 +9,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// The file through which an app's stream passes. The app's bytes are appended to the file, and the disk space of confirmed bytes at its beginning is
-/// freed.
+/// The file that buffers an app's stream. The app's bytes are appended to the file, and the disk space of confirmed bytes at its beginning is freed.
 ///
 /// The file outlives the process. A complete stream needs no producer, and another producer can continue an incomplete one.
 package final class StreamSpool: Sendable {
@@ -19,16 +18,16 @@ package final class StreamSpool: Sendable {
         var producer: StreamProducer?
         var pump: Task<Void, Never>?
         var hasStarted = false
-        /// Whether an earlier process made the file.
-        var isFound = false
+        /// Whether an earlier process created the file.
+        var hasExistingFile = false
         /// Whether the file has all bytes of the stream and a completion mark.
-        var isWhole = false
+        var isComplete = false
         var written: Int64 = 0
-        /// The number of bytes that the other end has, according to the transport. The producer may be only `ahead` bytes ahead of this number.
+        /// The number of bytes that the server has, according to the transport. The producer may be at most `ahead` bytes ahead of this number.
         var confirmed: Int64 = 0
         /// The number of bytes that a stored checkpoint covers.
         var saved: Int64 = 0
-        /// The offset before which bytes were freed, or will be.
+        /// The bytes before this offset have been freed, or will be.
         var released: Int64 = 0
         var isPaused = false
         /// The offset that the producer may reach regardless of confirmations.
@@ -36,10 +35,10 @@ package final class StreamSpool: Sendable {
         var isEnded = false
     }
 
-    /// The smallest range to free. Without a minimum, each chunk would free a range.
-    private static let pieceSize: Int64 = 1 << 20
+    /// The minimum size in bytes of a range to free. Without a minimum, a range would be freed after each chunk.
+    private static let minimumFreedSize: Int64 = 1 << 20
     /// The delay before a write to a full disk is retried.
-    private static let diskDelay = Duration.seconds(5)
+    private static let fullDiskRetryDelay = Duration.seconds(5)
 
     let growth: SourceGrowth
     let name: String
@@ -49,7 +48,8 @@ package final class StreamSpool: Sendable {
     private let changes = ChangeSignal()
     /// Receives the size once the stream is complete.
     private let sizeReceiver = Locked<(@Sendable (Int64) -> Void)?>(nil)
-    /// Locked during each use, on threads that may block, so that no other thread closes the file during the use.
+    /// The file, if it is open. A thread that uses the file keeps it locked, so that no other thread closes the file during the use. Such threads are
+    /// allowed to block.
     private let file = Locked<FileDescriptor?>(nil)
 
     /// - Parameter name: The remote name, for messages.
@@ -58,14 +58,14 @@ package final class StreamSpool: Sendable {
     }
 
     /// Creates the spool of a stream that an earlier process left.
-    convenience init(_ left: LeftStream, at path: FilePath, clock: EngineClock) {
+    convenience init(_ left: StoredStream, at path: FilePath, clock: EngineClock) {
         let offset = left.offset
         let state = State(
-            isFound: left.size != nil, isWhole: left.isWhole, written: offset, confirmed: left.confirmed, saved: left.confirmed,
-            released: left.confirmed)
+            hasExistingFile: left.size != nil, isComplete: left.isComplete, written: offset, confirmed: left.confirmed,
+            saved: left.confirmed, released: left.confirmed)
         self.init(
             state, at: path, for: left.destination.description, length: left.length,
-            left.isWhole ? .complete(offset) : .growing(offset), clock)
+            left.isComplete ? .complete(offset) : .growing(offset), clock)
     }
 
     private init(
@@ -90,7 +90,7 @@ package final class StreamSpool: Sendable {
 
     /// Sets a callback for the size of the stream, called once when the stream is complete. Replaces the previous callback; nil removes it.
     ///
-    /// There may be any number of attempts before the stream is complete, so each attempt removes its callback at its end.
+    /// Many attempts may end before the stream is complete, so each attempt removes its callback when it ends.
     func whenComplete(_ call: (@Sendable (Int64) -> Void)?) {
         sizeReceiver.withLock { $0 = call }
         reportSize()
@@ -101,7 +101,8 @@ package final class StreamSpool: Sendable {
         sizeReceiver.withLock { $0.take() }?(size)
     }
 
-    /// Whether the transport waits for the app: the app may produce bytes, but has produced none at a position, or fewer than the transport needs.
+    /// Whether the transport waits for the app. The producer could continue, but it has not produced the byte at the position yet, or has produced
+    /// fewer bytes than the transport needs.
     func isAwaited(at position: Int64) -> Bool {
         let isShort = state.withLock { !$0.isPaused && !$0.isEnded && (position >= $0.written || $0.written < $0.requiredOffset) }
         return isShort && growth.extent.isGrowing
@@ -111,7 +112,7 @@ package final class StreamSpool: Sendable {
 
     /// The offset from which another producer must continue; nil if no other producer is needed.
     var missingFrom: Int64? {
-        state.withLock { $0.producer == nil && !$0.isWhole && !$0.isEnded ? $0.written : nil }
+        state.withLock { $0.producer == nil && !$0.isComplete && !$0.isEnded ? $0.written : nil }
     }
 
     /// Continues the stream with another producer.
@@ -119,32 +120,34 @@ package final class StreamSpool: Sendable {
     /// - Returns: False if the stream needs no other producer.
     func attach(_ producer: StreamProducer) -> Bool {
         state.withLock { state in
-            guard state.producer == nil, !state.isWhole, !state.isEnded else { return false }
+            guard state.producer == nil, !state.isComplete, !state.isEnded else { return false }
             state.producer = producer
             return true
         }
     }
 
-    /// Allows another item to use the producer, because nothing was read.
+    /// Allows another item to use the producer, because nothing was read from it.
     func releaseProducer() {
         state.withLock { $0.producer }?.unclaim()
     }
 
-    // MARK: Producing
+    // MARK: Reading from the producer
 
-    /// Starts to read from the producer, unless the reading has already started. The file exists when the call returns.
+    /// Starts to read from the producer, unless reading has already started. The file exists when the call returns.
     ///
     /// - Throws: A ``TransferError`` of the class `noSpace` or `sourceLost`.
     func start() async throws {
-        let (producer, isFound, offset) = state.withLock { ($0.hasStarted || $0.isWhole ? nil : $0.producer, $0.isFound, $0.written) }
+        let (producer, hasExistingFile, offset) = state.withLock {
+            ($0.hasStarted || $0.isComplete ? nil : $0.producer, $0.hasExistingFile, $0.written)
+        }
         guard let producer else {
-            if missingFrom != nil { throw failure("the process that produced it has ended. Continue it, or enqueue it again.") }
+            if missingFrom != nil { throw failure("the process that produced it has ended. Continue the stream, or enqueue it again.") }
             return
         }
         let path = path
         let opened = try await BlockingIO.run(.storage) { () throws(TransferError) in
             do {
-                return isFound ? try Spool.reopen(path, at: offset) : try Spool.make(path)
+                return hasExistingFile ? try Spool.reopen(path, at: offset) : try Spool.make(path)
             } catch {
                 throw .destinationUnavailable(path, errno: (error as? Errno ?? .ioError).rawValue)
             }
@@ -168,7 +171,7 @@ package final class StreamSpool: Sendable {
             let written = state.withLock { $0.written }
             if let length = growth.length, written != length { throw wrongLength("\(written)", insteadOf: length) }
             try await withFile { [path] in try Spool.seal($0, in: path.removingLastComponent()) }
-            state.withLock { $0.isWhole = true }
+            state.withLock { $0.isComplete = true }
             producer.report(.sealed)
             growth.update(.complete(written))
         } catch let error as TransferError where error.code == .producerGone {
@@ -188,8 +191,8 @@ package final class StreamSpool: Sendable {
         TransferError(.sourceLost, .producerGone, "it has \(number) bytes, but its declared length is \(length) bytes.")
     }
 
-    /// Writes a chunk to the file. Waits while the producer is too far ahead of the confirmed bytes. If only a part of the chunk is allowed, writes
-    /// the chunk in parts.
+    /// Writes a chunk to the file. Waits while the producer is too far ahead of the confirmed bytes. If there is room for only a part of the chunk,
+    /// writes the chunk in parts.
     private func write(_ chunk: Data, _ producer: StreamProducer) async throws {
         let end = state.withLock { $0.written } + Int64(chunk.count)
         if let length = growth.length, end > length { throw wrongLength("more than \(length)", insteadOf: length) }
@@ -232,7 +235,7 @@ package final class StreamSpool: Sendable {
                 }
                 break
             } catch let error as Errno where error.rawValue == ENOSPC || error.rawValue == EDQUOT {
-                try await clock.sleep(Self.diskDelay)
+                try await clock.sleep(Self.fullDiskRetryDelay)
             }
         }
         let written = offset + Int64(piece.count)
@@ -240,7 +243,7 @@ package final class StreamSpool: Sendable {
         growth.update(.growing(written))
     }
 
-    /// - Throws: The errors of the body; `CancellationError` once the file was closed.
+    /// - Throws: The errors of the body; `CancellationError` if the file was closed.
     private func withFile(_ body: @escaping @Sendable (FileDescriptor) throws -> Void) async throws {
         try await BlockingIO.run(.storage) { [file] in
             try file.withLock { file in
@@ -252,7 +255,7 @@ package final class StreamSpool: Sendable {
 
     // MARK: Freeing disk space
 
-    /// Records that the other end has the bytes before an offset. Callable from any thread.
+    /// Records that the server has the bytes before an offset. Callable from any thread.
     func confirm(_ offset: Int64) {
         let isNew = state.withLock { state in
             let offset = min(offset, state.written)
@@ -276,7 +279,7 @@ package final class StreamSpool: Sendable {
     private func freeConfirmedBytes() {
         let piece = state.withLock { state -> Range<Int64>? in
             let end = min(state.confirmed, state.saved)
-            guard end - state.released >= Self.pieceSize, state.hasStarted, !state.isEnded else { return nil }
+            guard end - state.released >= Self.minimumFreedSize, state.hasStarted, !state.isEnded else { return nil }
             defer { state.released = end }
             return state.released..<end
         }
@@ -284,11 +287,12 @@ package final class StreamSpool: Sendable {
         Task { try? await withFile { FileBlocks.punch($0, piece) } }
     }
 
-    // MARK: The end
+    // MARK: Ending the stream
 
-    /// Stops reading from the producer, and reports the error to it. The file is closed when the returned task ends.
+    /// Stops reading from the producer, and reports the error to it.
     ///
     /// - Parameter keepsFile: Whether a later process may continue the stream; otherwise the file is deleted.
+    /// - Returns: A task that ends when the file is closed; nil if the stream has already been ended.
     @discardableResult
     func end(_ error: TransferError, keepsFile: Bool = false) -> Task<Void, Never>? {
         let (pump, producer, isFirst) = state.withLock { state in

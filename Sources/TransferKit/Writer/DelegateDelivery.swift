@@ -47,7 +47,7 @@ package final class DelegateDelivery: Sendable {
         }
     }
 
-    /// Returns when the last event was delivered.
+    /// Waits until the last event has been delivered.
     package func finish() async {
         await task.withLock { $0 }?.value
     }

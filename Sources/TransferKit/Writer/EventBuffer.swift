@@ -15,7 +15,7 @@ final class EventBuffer: Sendable {
         var missed: ClosedRange<UInt64>?
         var isFinished = false
 
-        /// Removes and returns the next event; a gap in place of dropped events.
+        /// Removes and returns the next event. If events were dropped, returns a gap in their place.
         mutating func pop(at time: Date) -> QueueEvent? {
             guard head < events.count else { return takeGap(at: time) }
             defer {
@@ -40,7 +40,8 @@ final class EventBuffer: Sendable {
             cost += event.cost
         }
 
-        /// Adds an event without a number. If the buffer is full, drops the event. No gap reports the loss, because the event has no number.
+        /// Adds an event without a number. If the buffer is full, drops the event. The loss can't be reported as a gap, because a gap is a
+        /// range of event numbers.
         mutating func appendUnnumbered(_ event: QueueEvent, capacity: Int) {
             if event.isProgress {
                 // Newer statistics of a session replace pending statistics.
@@ -54,9 +55,7 @@ final class EventBuffer: Sendable {
             if missed == nil, cost < capacity { append(event) }
         }
 
-        /// Adds a unit of events.
-        ///
-        /// - Parameter unit: Events of which a subscriber gets all or none.
+        /// Adds a unit of events, such as the events of one change of the order. The subscriber gets either all events of a unit or none of them.
         mutating func append(_ unit: ArraySlice<QueueEvent>, capacity: Int) {
             guard let first = unit.first, let last = unit.last else { return }
             // Leaves room for a gap in addition to the unit. A unit that exceeds the capacity is added if no other event is pending.
@@ -72,7 +71,7 @@ final class EventBuffer: Sendable {
     private let state = Locked(State())
     private let capacity: Int
 
-    /// - Parameter capacity: The number of events to keep. An event that names many sessions counts as one more event for each 256 sessions.
+    /// - Parameter capacity: The number of events to keep. An event counts as one event, plus one for each 256 sessions that it names.
     init(capacity: Int) {
         self.capacity = capacity
     }
@@ -133,7 +132,7 @@ final class EventBuffer: Sendable {
 }
 
 extension QueueEvent {
-    /// The cost of an event in a buffer: 256 IDs of 16 bytes take a page of memory.
+    /// The cost of an event in a buffer: 1, plus 1 for each 256 session IDs. At 16 bytes each, 256 session IDs fill a page of memory.
     fileprivate var cost: Int {
         switch kind {
         case .added(let ids, _), .removed(let ids, _), .changed(let ids, _), .cancelled(let ids): 1 + ids.count / 256

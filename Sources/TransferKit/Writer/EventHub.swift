@@ -16,7 +16,8 @@ package final class EventHub: Sendable {
         var revision: UInt64 = 0
         var isFinished = false
         var subscribers: [Subscriber] = []
-        /// The subscribers of single sessions. An event must not wake all of them, because there can be one for each of 100,000 sessions.
+        /// The subscribers of single sessions. Each of 100,000 sessions can have a subscriber, so an event wakes only the subscribers of its own
+        /// sessions.
         var sessionSubscribers: [SessionID: [Subscriber]] = [:]
         var nextSweep = 64
 
@@ -54,13 +55,13 @@ package final class EventHub: Sendable {
         QueueEvents(buffer: newBuffer { $0.subscribers.append($1) }.buffer)
     }
 
-    /// Subscribes to all events after a revision; past events are read from the log.
+    /// Subscribes to all events after a revision. Past events are read from the log.
     package func subscribe(after revision: UInt64, in log: QueueStore) -> QueueEvents {
         let (buffer, present) = newBuffer { $0.subscribers.append($1) }
         return QueueEvents(buffer: buffer, replay: EventReplay(log: log, after: revision, present: present))
     }
 
-    /// Subscribes to the events of one session. Events of several sessions are reduced to this session.
+    /// Subscribes to the events of one session. An event that names several sessions is delivered as an event that names only this session.
     package func subscribe(to id: SessionID) -> QueueEvents {
         let (buffer, _) = newBuffer { state, subscriber in
             if state.sessionSubscribers.count >= state.nextSweep {
@@ -120,7 +121,7 @@ package final class EventHub: Sendable {
         }
     }
 
-    /// Ends all subscriptions after their pending events.
+    /// Ends all subscriptions. Subscribers still get the events in their buffers.
     package func finish() {
         let subscribers = state.withLock { state in
             state.isFinished = true
@@ -135,7 +136,7 @@ package final class EventHub: Sendable {
 }
 
 extension ArraySlice<QueueEvent> {
-    /// The events of one change of the order, from the first element, a `willChangeQueue`, through its `didChangeQueue`.
+    /// The events of one change of the order: from the first element, which must be a `willChangeQueue`, through the next `didChangeQueue`.
     fileprivate var throughEndOfChange: ArraySlice<QueueEvent> {
         let end = firstIndex { if case .didChangeQueue = $0.kind { true } else { false } }
         return end.map { self[...$0] } ?? prefix(1)
@@ -143,7 +144,7 @@ extension ArraySlice<QueueEvent> {
 }
 
 extension QueueEvent.Kind {
-    /// Reduces an event of several sessions to one of them.
+    /// Changes an event that names several sessions into the event of the session at an offset.
     fileprivate mutating func narrow(to offset: Int) {
         switch self {
         case .added(let ids, let index) where ids.count > 1: self = .added([ids[offset]], index: index + offset)

@@ -8,8 +8,8 @@ struct EventReplay: Sendable {
     private var page: ArraySlice<QueueEvent> = []
 
     /// - Parameters:
-    ///   - revision: The last event that the subscriber received.
-    ///   - present: The last event that was published before the subscription.
+    ///   - revision: The revision of the last event that the subscriber received.
+    ///   - present: The revision of the last event that was published before the subscription.
     init(log: QueueStore, after revision: UInt64, present: UInt64) {
         self.log = log
         if revision < present {
@@ -20,7 +20,7 @@ struct EventReplay: Sendable {
         }
     }
 
-    /// Reads these events next, because the subscriber was too slow to get them from its buffer.
+    /// Makes ``next()`` read the given events from the log. The subscriber's buffer was full and dropped them.
     mutating func read(_ missed: ClosedRange<UInt64>) {
         range = missed
     }

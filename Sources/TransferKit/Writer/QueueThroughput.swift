@@ -1,8 +1,8 @@
 import Locking
 import TransferCore
 
-/// The recent rate of all runs together. Each run that moves bytes reports ten times a second and at its end, so that many short runs count as much
-/// as a long run.
+/// The recent rate of all runs together. Each run that moves bytes reports ten times a second. Each run also reports when it ends, so that the bytes
+/// of short runs count, too.
 package final class QueueThroughput: Sendable {
     private struct State: Sendable {
         var meter = RateMeter()
@@ -12,8 +12,8 @@ package final class QueueThroughput: Sendable {
         var moved: Int64 = 0
     }
 
-    /// The time without any run after which earlier samples no longer count.
-    private static let memory = Duration.seconds(3)
+    /// If a run begins after no run has reported for longer than this time, earlier samples no longer count.
+    private static let sampleLifetime = Duration.seconds(3)
 
     private let state = Locked(State())
 
@@ -21,7 +21,7 @@ package final class QueueThroughput: Sendable {
 
     package func begin(_ run: UInt64, at uptime: Duration) {
         state.withLock { state in
-            if state.seen.isEmpty, uptime - state.sampledAt > Self.memory {
+            if state.seen.isEmpty, uptime - state.sampledAt > Self.sampleLifetime {
                 state.meter = RateMeter()
                 state.meter.sample(bytes: state.moved, at: uptime)
                 state.sampledAt = uptime
@@ -30,7 +30,7 @@ package final class QueueThroughput: Sendable {
         }
     }
 
-    /// Records the bytes that a run has moved since it began. Ignored if the run is over.
+    /// Records the bytes that a run has moved since it began. No effect after the run has ended.
     package func sample(_ run: UInt64, moved: Int64, at uptime: Duration) {
         state.withLock { state in
             guard let seen = state.seen[run] else { return }
@@ -50,7 +50,7 @@ package final class QueueThroughput: Sendable {
     package func rate(at uptime: Duration) -> Double? {
         state.withLock { state in
             guard !state.seen.isEmpty else { return nil }
-            // Runs that move no bytes report no samples, so this sample lets the rate fall.
+            // Runs that move no bytes report no samples. Without this sample, the rate would then not fall.
             state.meter.sample(bytes: state.moved, at: uptime)
             state.sampledAt = uptime
             return state.meter.rate

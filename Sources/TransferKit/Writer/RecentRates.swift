@@ -1,6 +1,6 @@
 /// The average rate of an account's recent sessions, for each account that has moved bytes.
 struct RecentRates: Sendable {
-    /// The weight of a run relative to the next run.
+    /// The weight of a run in the average, relative to the weight of the run after it.
     private static let weight = 0.8
 
     private struct Sum: Sendable {
@@ -10,7 +10,8 @@ struct RecentRates: Sendable {
 
     private var sums: [AccountKey: Sum] = [:]
 
-    /// Returns the rate of an account in bytes per second. If it is unknown, returns the average of all accounts; nil if no account has a rate.
+    /// Returns the rate of an account in bytes per second. If the account has moved no bytes yet, returns the average of all accounts; nil if no
+    /// account has moved bytes.
     func rate(of account: AccountKey) -> Double? {
         if let sum = sums[account] { return sum.bytes / sum.seconds }
         let seconds = sums.values.reduce(0) { $0 + $1.seconds }

@@ -38,7 +38,7 @@ extension TransferQueue {
         }
     }
 
-    /// Passes the changed options of a session to its run.
+    /// Reads the changed options of a session from the store, and passes them to the session's run.
     func refresh(_ key: SessionKey) {
         guard let run = live[key] else {
             // The run has begun, but may have read the session before the change.
@@ -50,7 +50,7 @@ extension TransferQueue {
         refreshes[key] = number
         Task { [store] in
             let record = try? await store.sessions([key]).first
-            // If there were several changes, only the last read has the current options.
+            // If the options changed again during this read, the result may be outdated. Only the result of the last read counts.
             guard refreshes[key] == number else { return }
             refreshes[key] = nil
             guard let record, live[key] === run else { return }
@@ -102,7 +102,7 @@ extension TransferQueue {
     /// The longest time that an interrupted run may take to end.
     private static let endLimit = Duration.seconds(30)
 
-    /// Interrupts a run. The queue abandons it if it does not end in time.
+    /// Interrupts a run, and abandons the run if it does not end in time.
     func interrupt(_ number: UInt64) {
         guard let run = runs[number] else { return }
         run.task.cancel()
@@ -113,8 +113,8 @@ extension TransferQueue {
         }
     }
 
-    /// Interrupts all runs if the store has refused changes for too long, or if too many run events wait for the store. Otherwise the end of the
-    /// process would lose too much progress.
+    /// Interrupts all runs if the store has refused changes for too long, or if too many run events wait for the store. If the runs continued and the
+    /// process ended, too much progress would be lost.
     func interruptRunsDuringRefusal(at uptime: Duration) {
         guard let refusal, refusal.isTooLong(at: uptime, reports: mailbox.count) else { return }
         for (number, run) in runs {
@@ -123,7 +123,8 @@ extension TransferQueue {
         }
     }
 
-    /// Frees the slot of an interrupted run that hangs. Its later reports are dropped.
+    /// Gives up waiting for an interrupted run that hangs, so that its slot becomes free. The run's later reports have no effect,
+    /// except the report of its end.
     private func abandon(_ number: UInt64) {
         guard let run = runs.removeValue(forKey: number) else { return }
         configuration.logger.error(
@@ -144,7 +145,7 @@ extension TransferQueue {
         runsEnded.send()
     }
 
-    /// Returns when each run has ended or was abandoned.
+    /// Returns when every run has ended or was abandoned.
     func waitForRuns() async {
         while true {
             let version = runsEnded.version
@@ -153,7 +154,7 @@ extension TransferQueue {
         }
     }
 
-    /// Shuts all transports down concurrently. Abandons transports that do not end in time.
+    /// Shuts down all transports concurrently. Abandons transports that do not shut down in time.
     func shutDownTransports() async {
         await withTaskGroup(of: Void.self) { group in
             for transport in transports.values {
@@ -171,8 +172,8 @@ extension TransferQueue {
 
     func run(_ key: SessionKey, _ id: SessionID, _ number: UInt64) async {
         defer { end(number) }
-        // The run may have been abandoned during the read. An abandoned run must not begin.
         guard let record = await record(of: key, id, number) else { return }
+        // The run may have been abandoned while its session was read. An abandoned run must not begin.
         guard runs[number] != nil else {
             return mailbox.post(.report(RunEvent(key: key, run: number, content: .ended(.interrupted))))
         }
@@ -200,7 +201,7 @@ extension TransferQueue {
                 guard let self, let delegate = delivery.delegate else { return nil }
                 return await delegate.queue(self, endpointFor: id, among: endpoints)
             })
-        context.mostListedNames = configuration.mostListedNames
+        context.maximumListedNames = configuration.maximumListedNames
         context.storageFailed = { [weak self] in self?.reportDamage($0) }
         pacer.setRate(record.options.rateLimit, session: key)
         if stale.remove(key) != nil {
@@ -223,8 +224,8 @@ extension TransferQueue {
 
 /// A period in which the store refuses changes.
 struct StorageRefusal: Sendable {
-    /// The number of run events that may wait for the store before runs are interrupted; they are later stored in one transaction.
-    static let mostReports = 1_000
+    /// The number of run events that may wait for the store before runs are interrupted. The pending events are later stored in one transaction.
+    static let maximumPendingEvents = 1_000
     private static let longest = Duration.seconds(10)
 
     let since: Duration
@@ -234,7 +235,7 @@ struct StorageRefusal: Sendable {
     var interrupted: Set<SessionKey> = []
 
     func isTooLong(at uptime: Duration, reports: Int) -> Bool {
-        uptime - since >= Self.longest || reports >= Self.mostReports
+        uptime - since >= Self.longest || reports >= Self.maximumPendingEvents
     }
 }
 
@@ -243,6 +244,6 @@ struct RunningSession: Sendable {
     let key: SessionKey
     let id: SessionID
     let task: Task<Void, Never>
-    /// Fires when an interrupted run has taken too long to end.
+    /// The task that abandons the run if it does not end in time after an interruption; nil if the run was not interrupted.
     var timer: Task<Void, Never>?
 }

@@ -4,7 +4,7 @@ import TransferCore
 struct WriterRound {
     /// The reaction to a change that the store refuses permanently.
     enum Remedy: Equatable {
-        /// Drops the input at this index; its caller gets the error.
+        /// Drops the input at this index, and returns the error to the caller of the input.
         case refuse(Int)
         /// Quarantines the session.
         case quarantine(SessionKey)
@@ -42,19 +42,21 @@ struct WriterRound {
         transaction.append(scheduler.schedule(at: now))
     }
 
-    /// Handles a refused input that takes effect although the store refuses its writes: a run that has ended no longer uses its slot.
+    /// Handles a refused input if it reports the end of a run. Such an input takes effect although the store refuses its writes, because it frees the
+    /// run's slot.
     ///
-    /// - Returns: The consequences without the writes; nil for any other input.
+    /// - Returns: The input's transaction without its writes; nil if the input is not the end of a run.
     private static func unstored(_ input: Input, _ scheduler: inout Scheduler, at now: DualInstant) -> Transaction? {
         guard case .report(let report) = input, report.content.isFinal, var part = try? scheduler.handle(input, at: now) else { return nil }
         part.writes = []
         return part
     }
 
-    /// Chooses the reaction to a change that the store refuses permanently. A call that concerns only one session fails. Otherwise the
-    /// session of the refused row is quarantined, so that other sessions continue. Nil if there is no such call or session.
+    /// Chooses the reaction to a change that the store refuses permanently. If the change belongs to a call that concerns only one session, the
+    /// call fails. In most other cases, the session of the refused row is quarantined, so that other sessions continue.
     ///
     /// - Parameter scheduler: The state before the round.
+    /// - Returns: The reaction; nil if the change belongs to neither an input nor a session.
     func remedy(for culprit: StoreRefusal.Culprit, _ scheduler: Scheduler) -> Remedy? {
         guard transaction.writes.indices.contains(culprit.index) else { return nil }
         let known = transaction.writes[culprit.index].session.flatMap { scheduler.sessionIndex[$0] == nil ? nil : $0 }
@@ -68,7 +70,7 @@ struct WriterRound {
             guard let known, (try? scheduler.resolve(reference)) != known else { return .refuse(input) }
             return .quarantine(known)
         case .command:
-            // If a value is too large, it came from the caller, not from the store.
+            // A value that is too large came from the caller, not from the store.
             guard let known, !culprit.isTooLarge else { return .refuse(input) }
             return .quarantine(known)
         case .discarded, .postponed: return .refuse(input)

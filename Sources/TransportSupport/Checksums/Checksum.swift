@@ -21,7 +21,7 @@ package struct Checksum: Hashable, Sendable {
     /// The checksum's bytes; their number is the algorithm's `byteCount`.
     package let bytes: [UInt8]
 
-    /// Creates a checksum from bytes; nil if the algorithm has another number of bytes.
+    /// Creates a checksum from bytes; nil if the algorithm's checksums have a different length.
     package init?(_ algorithm: ChecksumAlgorithm, _ bytes: some Collection<UInt8>) {
         guard bytes.count == algorithm.byteCount else { return nil }
         self.algorithm = algorithm

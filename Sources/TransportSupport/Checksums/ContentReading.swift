@@ -4,7 +4,7 @@ package import TransferCore
 extension FileReader {
     /// Reads a range of the file. Blocks.
     ///
-    /// - Throws: A ``TransferError``, of the class ``FailureClass/sourceChanged`` if the file ends early.
+    /// - Throws: A ``TransferError``. Its class is ``FailureClass/sourceChanged`` if the file ends early.
     package func bytes(_ range: Range<Int64>) throws(TransferError) -> [UInt8] {
         let bytes: [UInt8]
         do { bytes = try descriptor.bytes(range) } catch { throw .sourceUnavailable(source.path, errno: error.rawValue) }
@@ -16,7 +16,7 @@ extension FileReader {
 }
 
 extension FileWriter {
-    /// Reads back a range of the part file; fewer bytes if the file ends early. Blocks.
+    /// Reads back a range of the part file. Returns fewer bytes if the file ends early. Blocks.
     package func bytes(_ range: Range<Int64>) throws(TransferError) -> [UInt8] {
         do {
             return try descriptor.bytes(range)
@@ -68,7 +68,7 @@ extension WorkerThreads {
 }
 
 extension FileDescriptor {
-    /// Reads a range; fewer bytes if the file ends early. Blocks.
+    /// Reads a range. Returns fewer bytes if the file ends early. Blocks.
     fileprivate func bytes(_ range: Range<Int64>) throws(Errno) -> [UInt8] {
         let count = Int(range.upperBound - range.lowerBound)
         do {

@@ -1,6 +1,6 @@
 import Crypto
 
-/// A checksum that is computed while bytes arrive.
+/// A checksum that is updated as bytes arrive.
 package struct RunningChecksum: Sendable {
     package let algorithm: ChecksumAlgorithm
     private var hash: any HashFunction & Sendable

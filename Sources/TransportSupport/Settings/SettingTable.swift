@@ -56,7 +56,7 @@ package struct SettingTable<Options: Sendable>: Sendable {
 
     private func unknown(_ name: String, inSession: Bool) -> TransferError {
         let names = settings.filter { inSession ? $0.isForSessions : $0.isForEndpoints }.map(\.name)
-        // In a family of settings, the user chose the text after the dot.
+        // In a family of settings, the user chooses the text after the dot, so only the text before the dot is compared.
         func head(_ name: String) -> String { String(name.prefix { $0 != "." }) }
         let heads = names.map(head).nearest(to: head(name))
         let nearest = names.filter { heads.contains(head($0)) }
@@ -117,7 +117,7 @@ package struct Setting<Options: Sendable>: Sendable {
     ///   - path: The option.
     ///   - format: The format of its text.
     ///   - values: The valid values, in Markdown.
-    ///   - standard: The effect of an empty value, if that is the default, in Markdown.
+    ///   - standard: The documented default if the default value is empty, in Markdown.
     package init<Value>(
         _ name: String, _ path: any WritableKeyPath<Options, Value> & Sendable, _ format: SettingFormat<Value>, _ values: String,
         empty standard: String = "none"
@@ -135,7 +135,7 @@ package struct Setting<Options: Sendable>: Sendable {
     ///   - path: The option.
     ///   - format: The format of its text.
     ///   - values: The valid values, in Markdown.
-    ///   - standard: The effect of nil, in Markdown.
+    ///   - standard: The documented default, that is, what nil means, in Markdown.
     package init<Value>(
         _ name: String, _ path: any WritableKeyPath<Options, Value?> & Sendable, _ format: SettingFormat<Value>, _ values: String,
         nil standard: String = "none"
@@ -170,7 +170,7 @@ package struct Setting<Options: Sendable>: Sendable {
             })
     }
 
-    /// Returns this setting for options of another type, which contain these options.
+    /// Returns this setting for a type of options that contains these options at `path`.
     package func within<Outer>(_ path: any WritableKeyPath<Outer, Options> & Sendable) -> Setting<Outer> {
         var setting = Setting<Outer>(
             name, prefix: prefix, values, standard: { [standard] in standard($0[keyPath: path]) },
@@ -181,7 +181,7 @@ package struct Setting<Options: Sendable>: Sendable {
         return setting
     }
 
-    /// Returns this setting, also allowed for sessions.
+    /// Returns a copy of this setting that sessions can have as well.
     ///
     /// - Parameter only: Whether the setting is only for sessions, not for endpoints.
     package func forSessions(only: Bool = false) -> Self {
@@ -191,7 +191,7 @@ package struct Setting<Options: Sendable>: Sendable {
         return setting
     }
 
-    /// Whether a name is the name of this setting, or of a member of this family.
+    /// Returns whether a name is the name of this setting, or of a member of this family of settings.
     package func includes(_ name: String) -> Bool {
         guard let prefix else { return name == self.name }
         return name.hasPrefix(prefix) && name.utf8.count > prefix.utf8.count

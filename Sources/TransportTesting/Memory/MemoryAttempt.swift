@@ -2,7 +2,7 @@ public import TransferCore
 
 /// One attempt of a ``MemoryTransport``.
 public struct MemoryAttempt: Sendable {
-    /// The end of an attempt.
+    /// How an attempt ended.
     public enum Outcome: Hashable, Sendable {
         /// The file is complete.
         case completed
@@ -10,7 +10,7 @@ public struct MemoryAttempt: Sendable {
         case failed(TransferError)
         /// The attempt threw a `CancellationError`.
         case cancelled
-        /// The attempt threw another error, which came from the reporter and has this description.
+        /// The attempt threw an error of another type, which came from the reporter and has this description.
         case failedOtherwise(String)
     }
 
@@ -24,10 +24,10 @@ public struct MemoryAttempt: Sendable {
     public let endpoint: Endpoint
     /// The checkpoint from which the attempt resumed; nil if it began at byte 0.
     public let checkpoint: Checkpoint?
-    /// The position in the file at which the attempt began. Earlier bytes were at the other end, or, for a download, synced to the disk.
+    /// The position in the file at which the attempt began. Earlier bytes were already at the other end or, for a download, synced to the disk.
     public internal(set) var startOffset: Int64
     /// The number of bytes that the attempt has moved so far.
     public internal(set) var bytesMoved: Int64 = 0
-    /// The end of the attempt; nil while it is running.
+    /// How the attempt ended; nil while it is running.
     public internal(set) var outcome: Outcome?
 }

@@ -6,17 +6,17 @@ public enum MemoryFault: Hashable, Sendable {
     /// Fails with this error before the first byte.
     case fail(TransferError)
 
-    /// Breaks the connection after this many bytes of the attempt arrived, before a checkpoint covers the last byte.
+    /// Breaks the connection after the attempt has transferred `afterBytes` bytes, before a checkpoint covers the last of them.
     ///
-    /// If fewer bytes remain, all of them arrive, the remote file is complete, and the response is lost. For a listing, breaks the connection after
-    /// this many entries.
+    /// If the file has fewer remaining bytes, all of them arrive, the remote file is complete, and the response is lost. For a listing, breaks the
+    /// connection after `afterBytes` entries.
     case cut(afterBytes: Int64)
 
     /// The other end loses the content of an unfinished file. An attempt with a checkpoint fails with ``FailureClass/resumeLost``.
     case forget
 }
 
-/// The pending faults. Each affects the first matching attempt that starts after it was appended.
+/// The pending faults. Each fault affects the first matching attempt that starts after the fault was appended.
 public final class MemoryFaultList: Sendable {
     private let entries = Locked<[(fault: MemoryFault, path: String?)]>([])
 
@@ -39,6 +39,7 @@ public final class MemoryFaultList: Sendable {
     /// Whether no fault is pending.
     public var isEmpty: Bool { entries.withLock { $0.isEmpty } }
 
+    /// Removes and returns the first fault that applies to a remote name.
     func take(for path: RemotePath) -> MemoryFault? {
         entries.withLock { entries in
             guard let index = entries.firstIndex(where: { $0.path == nil || $0.path == path.description }) else { return nil }

@@ -1,7 +1,7 @@
 import Foundation
 import TransferCore
 
-/// The content at the other end.
+/// The content at the other end of a ``MemoryTransport``.
 struct MemoryStore: Sendable {
     struct Upload: Sendable {
         let address: String

@@ -14,7 +14,7 @@ extension MemoryTransport {
     /// Whether ``shutdown()`` was called.
     public var isShutDown: Bool { state.withLock { $0.isShutDown } }
 
-    /// Waits until this many attempts have started since the transport was created.
+    /// Waits until `count` attempts have started since the transport was created.
     ///
     /// - Returns: All attempts that have started.
     /// - Throws: `CancellationError` if the task is cancelled first.

@@ -10,7 +10,7 @@ extension MemoryTransport {
         state.withLock { $0.store.latest(path, at: address, where: \.isComplete)?.content }
     }
 
-    /// Returns the content of the latest upload of a name, complete or not, or nil without an upload.
+    /// Returns the content of the latest upload with a name, complete or partial; nil if there is no such upload.
     public func partialContents(of path: String, at address: String? = nil) -> Data? {
         state.withLock { $0.store.latest(path, at: address)?.content }
     }
@@ -29,7 +29,7 @@ extension MemoryTransport {
 extension MemoryTransport: PartialDiscarding {
     /// Removes an unfinished upload.
     ///
-    /// - Throws: The error of an attempt, if the host refuses the connection or rejects the credentials.
+    /// - Throws: The same error as an attempt, if the host refuses the connection or rejects the credentials.
     public func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
         try await connect(to: endpoint, credentials: credentials)
         state.withLock { $0.store.discard(String(decoding: checkpoint.data, as: UTF8.self)) }
@@ -39,7 +39,7 @@ extension MemoryTransport: PartialDiscarding {
 extension MemoryTransport: EndpointChecking {
     /// Checks whether an endpoint's host accepts the connection and the credentials.
     ///
-    /// - Throws: The error of an attempt.
+    /// - Throws: The same errors as an attempt that can't connect.
     public func check(_ endpoint: Endpoint, credentials: any CredentialProvider) async throws -> EndpointReport {
         let duration = try await ContinuousClock().measure { try await connect(to: endpoint, credentials: credentials) }
         return EndpointReport(version: "1", latency: duration)

@@ -57,7 +57,7 @@ extension MemoryTransport {
             if let cut, position >= cut { throw connectionLost(attempt, "received") }
             chunks += 1
             if chunks.isMultiple(of: chunksPerCheckpoint) || position == size {
-                // A transport over a network calls syncIfDue(upTo:) instead: otherwise the disk would delay the network.
+                // A transport over a network should call syncIfDue(upTo:) instead: otherwise, the disk would delay the network.
                 try await writer.sync(upTo: position)
                 try await reporter.save(Checkpoint(data: Data(file.version.utf8), confirmed: position))
                 confirmed = position
@@ -73,7 +73,8 @@ extension MemoryTransport {
 
     /// Returns the current remote file.
     ///
-    /// - Throws: A ``TransferError``, of the class ``FailureClass/resumeLost`` if the file is not of the given version or the checkpoint's version.
+    /// - Throws: A ``TransferError``. Its class is ``FailureClass/resumeLost`` if the file's version differs from the given version or, if none is
+    ///   given, from the version in the checkpoint.
     private func find(_ attempt: FileAttempt, version: String? = nil) throws(TransferError) -> MemoryStore.RemoteFile {
         let path = attempt.remotePath.description
         guard let file = state.withLock({ $0.store.remoteFile(path) }) else {

@@ -2,7 +2,7 @@ import Locking
 public import TransferCore
 
 extension MemoryTransport: FolderListing {
-    /// Creates an empty remote folder. Parent folders of files exist without this call.
+    /// Creates an empty remote folder. The parent folders of files exist without a call to this method.
     public func provideFolder(_ path: String) {
         state.withLock { _ = $0.store.folders.insert(path) }
     }
@@ -15,7 +15,7 @@ extension MemoryTransport: FolderListing {
     /// The listed folders, in the order in which their listings began.
     public var listings: [RemotePath] { state.withLock { $0.listings } }
 
-    /// Lists a folder for downloads, in the order of names, a hundred entries at a time.
+    /// Lists a folder for downloads, sorted by name, in groups of a hundred entries.
     ///
     /// A gate at byte 0 of the folder's name stops the listing before the first entry.
     ///

@@ -11,12 +11,12 @@ extension MemoryTransport {
         faults.append(.fail(error), for: path, times: count)
     }
 
-    /// Creates a closed gate, which stops attempts for a file until it opens or they are cancelled.
+    /// Creates a closed gate, which holds attempts for a file until the gate opens or the attempts are cancelled.
     ///
     /// - Parameters:
     ///   - path: The remote name.
-    ///   - position: The position in the file at which attempts stop. The bytes before it have arrived, and a due checkpoint is saved. At the file's
-    ///     size, attempts stop before they complete the file.
+    ///   - position: The position in the file at which attempts stop. By then, the bytes before this position have arrived, and a due checkpoint is
+    ///     saved. If the position is the file's size, attempts stop before they complete the file.
     public func gate(_ path: String, atByte position: Int64 = 0) -> MemoryGate {
         let gate = MemoryGate(path: path, position: position)
         state.withLock { $0.gates.append(gate) }
@@ -25,11 +25,11 @@ extension MemoryTransport {
 
     /// Makes a host refuse connections.
     ///
-    /// - Parameter error: The error of attempts; nil for a refused connection of the class ``FailureClass/unreachable``.
+    /// - Parameter error: The error that attempts throw; nil for a refused connection, an error of the class ``FailureClass/unreachable``.
     public func refuse(host: String, with error: TransferError? = nil) {
         state.withLock {
             $0.refusedHosts[host] =
-                error ?? TransferError(.unreachable, .connectionRefused, "\(host) refused the connection. Check whether it runs.")
+                error ?? TransferError(.unreachable, .connectionRefused, "\(host) refused the connection. Check whether it is running.")
         }
     }
 

@@ -17,7 +17,7 @@ import TransportSupport
 /// memory.contents(of: "reel.mov")
 /// ```
 ///
-/// Call the methods from any thread, also during attempts.
+/// Call the methods from any thread, even during attempts.
 public final class MemoryTransport: Transport {
     /// The transport's name in endpoints.
     public let id: TransportID
@@ -57,7 +57,7 @@ public final class MemoryTransport: Transport {
         self.acceptedSecret = acceptedSecret.map(Secret.init)
     }
 
-    /// Transfers one file in chunks on the caller's executor. Reads and writes local files on threads that may block.
+    /// Transfers one file in chunks on the caller's executor. Reads and writes local files on separate threads, which may block.
     ///
     /// - Throws: A ``TransferError`` for scripted faults, a missing or changed source, a refusing host, or a rejected credential;
     ///   `CancellationError`; errors of the reporter.
@@ -86,7 +86,7 @@ public final class MemoryTransport: Transport {
         }
     }
 
-    /// Records the call. There is nothing to release.
+    /// Only records the call, because this transport has nothing to release.
     public func shutdown() async {
         state.withLock { $0.isShutDown = true }
     }

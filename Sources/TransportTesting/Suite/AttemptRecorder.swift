@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Records the reports of an attempt, and can stop the attempt by limiting its allowance.
+/// Records the reports of an attempt, and can limit the number of bytes that the attempt may move, so that the attempt has to wait.
 final class AttemptRecorder: Sendable {
     struct Progress: Sendable {
         let sent: Int64
@@ -16,7 +16,8 @@ final class AttemptRecorder: Sendable {
         var allowance: Int?
     }
 
-    /// Opens when the attempt requests bytes after it has used up its allowance. Checks wait for it to be sure that the attempt is running.
+    /// Opens when the attempt requests bytes after it has used up its allowance. Checks wait for this latch, so that the attempt is certainly
+    /// running.
     let exhausted = Latch()
     private let state: Locked<State>
     private let onSave: @Sendable (Checkpoint) async throws -> Void

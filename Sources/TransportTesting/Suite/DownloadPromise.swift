@@ -1,7 +1,7 @@
 public import Foundation
 public import TransferCore
 
-/// The fixture of a transport that can download files.
+/// The fixture for a transport that can download files.
 ///
 /// ``TransportFixture/cut(afterBytes:)`` also breaks downloads, after the server has sent that many bytes of content.
 public protocol DownloadingFixture: TransportFixture {
@@ -15,25 +15,25 @@ public enum DownloadPromise: String, CaseIterable, Sendable, CustomStringConvert
     case contentArrivesIntact = "A downloaded file is intact, whatever its size"
     case nameComesLast = "A download gets its final name only when it is complete"
     case receiptHasSize = "The receipt contains the number of received bytes"
-    case totalIsTrue = "The reported size is the size of the file"
-    case missingFileIsPermanent = "A missing remote file is an error of the class permanent"
+    case reportedSizeIsCorrect = "The reported size is the size of the file"
+    case missingFileIsPermanent = "A missing remote file causes an error of the class permanent"
     // Resuming
-    case resumesAfterCut = "A download resumes from its last checkpoint after a broken connection"
+    case resumesAfterLostConnection = "A download resumes from its last checkpoint after a broken connection"
     case resumesAfterCancellation = "A download resumes from its last checkpoint after a cancellation"
-    case checkpointIsTrue = "A checkpoint never covers more bytes than this machine has received"
-    case changedFileIsNotResumed = "A remote file that changed since its checkpoint is an error of the class resumeLost"
-    case lostPartIsNotResumed = "A missing part file is an error of the class resumeLost"
+    case checkpointIsAccurate = "A checkpoint never covers more bytes than this machine has received"
+    case changedFileIsNotResumed = "A remote file that changed since its checkpoint causes an error of the class resumeLost"
+    case lostPartIsNotResumed = "A missing part file causes an error of the class resumeLost"
     // Progress
     case progressNeverDecreases = "Progress never decreases in a download"
     case progressEndsAtSize = "Progress ends at the size of the downloaded file"
-    case allowanceIsKept = "A download receives no more bytes than the rate limits allow"
+    case rateLimitIsRespected = "A download receives no more bytes than the rate limits allow"
     case cancellationEnds = "A cancelled download ends and throws a CancellationError"
     // The existing file
     case nothingIsReplacedUnasked = "An existing file is not replaced by default"
     case replacesWhenAsked = "An existing file is replaced if the policy requires it"
     case staysInFolder = "Nothing is written outside of the folder, even with links in the path"
     // The endpoint
-    case refusedConnectionIsUnreachable = "A refused connection is an error of the class unreachable, also for a download"
+    case refusedConnectionIsUnreachable = "A refused connection causes an error of the class unreachable in a download as well"
 
     /// The promise, as a sentence.
     public var description: String { rawValue }
@@ -51,16 +51,16 @@ public enum DownloadPromise: String, CaseIterable, Sendable, CustomStringConvert
         case .contentArrivesIntact: try await check.downloadsArriveIntact()
         case .nameComesLast: try await check.nameComesLast()
         case .receiptHasSize: try await check.downloadReceiptHasSize()
-        case .totalIsTrue: try await check.totalIsTrue()
+        case .reportedSizeIsCorrect: try await check.reportedSizeIsCorrect()
         case .missingFileIsPermanent: try await check.missingFileIsPermanent()
-        case .resumesAfterCut: try await check.downloadResumesAfterCut()
+        case .resumesAfterLostConnection: try await check.downloadResumesAfterCut()
         case .resumesAfterCancellation: try await check.downloadResumesAfterCancellation()
-        case .checkpointIsTrue: try await check.downloadCheckpointIsTrue()
+        case .checkpointIsAccurate: try await check.downloadCheckpointIsAccurate()
         case .changedFileIsNotResumed: try await check.changedFileIsNotResumed()
         case .lostPartIsNotResumed: try await check.lostPartIsNotResumed()
         case .progressNeverDecreases: try await check.downloadProgressNeverDecreases()
         case .progressEndsAtSize: try await check.downloadProgressEndsAtSize()
-        case .allowanceIsKept: try await check.downloadAllowanceIsKept()
+        case .rateLimitIsRespected: try await check.downloadRateLimitIsRespected()
         case .cancellationEnds: try await check.downloadCancellationEnds()
         case .nothingIsReplacedUnasked: try await check.nothingIsReplacedUnasked()
         case .replacesWhenAsked: try await check.replacesWhenAsked()

@@ -3,9 +3,9 @@ import Locking
 import SystemPackage
 import TransferCore
 
-/// A source for tests that is complete on disk, but reports growth like a producer that waits for confirmations.
+/// A test source whose file is complete on disk. It reports growth like a producer that waits for confirmations.
 final class GrowingSource: Sendable {
-    /// The number of bytes by which the producer is ahead of the confirmed bytes.
+    /// The maximum number of unconfirmed bytes that the producer provides.
     static let window: Int64 = 300_000
 
     let source: UploadSource
@@ -19,7 +19,7 @@ final class GrowingSource: Sendable {
 
     /// - Parameters:
     ///   - failure: The error with which the producer fails half-way; nil for no failure.
-    ///   - stops: Whether the producer stops reporting half-way.
+    ///   - stops: Whether the producer stops half-way without reporting an end.
     init(_ file: (source: UploadSource, content: Data), failure: TransferError? = nil, stops: Bool = false) {
         content = file.content
         let size = Int64(content.count)
@@ -65,9 +65,9 @@ extension PromiseCheck {
             let (path, recorder) = (try makePath(), recorder(of: growing))
             let receipt = try await send(growing.source, as: path, recorder)
             try await requireArrived(growing.content, as: path, "For a source that grew to \(size) bytes")
-            try require(receipt.bytes == size, "For a source that grew to \(size) bytes, the receipt has \(receipt.bytes).")
+            try require(receipt.bytes == size, "For a source that grew to \(size) bytes, the receipt contains the size \(receipt.bytes).")
             let last = recorder.progress.last?.confirmed ?? 0
-            try require(size == 0 || last == Int64(size), "The last report for \(size) bytes has \(last) confirmed.")
+            try require(size == 0 || last == Int64(size), "The last progress report for \(size) bytes has \(last) confirmed bytes.")
         }
     }
 
@@ -78,7 +78,7 @@ extension PromiseCheck {
             try await fixture.cut(afterBytes: Int64(cut))
             _ = try await failure("When the connection broke after \(cut) bytes") { try await send(growing.source, as: path, recorder) }
             try await send(growing.source, as: path, from: recorder.checkpoints.last, self.recorder(of: growing))
-            try await requireArrived(growing.content, as: path, "After a cut at \(cut) bytes")
+            try await requireArrived(growing.content, as: path, "After the connection broke at \(cut) bytes")
         }
     }
 
@@ -87,21 +87,21 @@ extension PromiseCheck {
         let growing = try makeGrowingSource(Self.largeSize, failure: error)
         let path = try makePath()
         let thrown = try await failure("When the producer failed") { try await send(growing.source, as: path, recorder(of: growing)) }
-        try require(thrown == error, "When the producer failed, the attempt threw another error: \(thrown)")
+        try require(thrown == error, "When the producer failed, the attempt threw a different error: \(thrown)")
         try require(try await !fixture.isComplete(path), "When the producer failed, the other end considers the file complete.")
     }
 
     func cancellationOfWaitingEnds() async throws {
         let growing = try makeGrowingSource(Self.largeSize, stops: true)
-        // The latch opens when half is confirmed, because the attempt then waits for more bytes. It also opens when the attempt waits for the whole
-        // source in order to send its length.
-        let isHalfSent = growing.wholeSourceIsAwaited
+        // The latch opens when half of the bytes are confirmed, because the attempt then waits for more. It also opens when the attempt waits for the
+        // whole source, as transports do that must send the length first.
+        let isWaiting = growing.wholeSourceIsAwaited
         let recorder = AttemptRecorder(onProgress: { confirmed in
             growing.confirm(confirmed)
-            if confirmed >= Int64(Self.largeSize / 2) { isHalfSent.open() }
+            if confirmed >= Int64(Self.largeSize / 2) { isWaiting.open() }
         })
         let attempt = start(growing.source, as: try makePath(), recorder)
-        try await attempt.reaches(isHalfSent, within: deadline, of: self)
+        try await attempt.waitUntilReached(isWaiting, within: deadline, of: self)
         attempt.task.cancel()
         try await requireCancelled(attempt, "After a cancellation while it waited for its source")
     }

@@ -1,21 +1,21 @@
 public import TransferCore
 
-/// The fixture of a transport that lists folders. Its ``DownloadingFixture/provide(_:as:)`` must create the parent folders of a file.
+/// The fixture for a transport that lists folders. Its ``DownloadingFixture/provide(_:as:)`` must create the parent folders of a file.
 public protocol ListingFixture: DownloadingFixture {
     /// Creates an empty remote folder.
     func makeFolder(_ path: RemotePath) async throws
 }
 
-/// A requirement that every transport for folders (`FolderListing`) must meet. Check it like a ``TransportPromise``.
+/// A requirement that every transport that lists folders (`FolderListing`) must meet. Check it like a ``TransportPromise``.
 public enum ListingPromise: String, CaseIterable, Sendable, CustomStringConvertible {
-    case entriesAreWhole = "Each entry of a folder is listed once, with its kind and size"
-    case largeFolderIsWhole = "A folder with many entries is listed completely"
+    case entriesAreComplete = "Each entry of a folder is listed once, with its kind and size"
+    case largeFolderIsComplete = "A folder with many entries is listed completely"
     case namesAreKept = "Names are listed unchanged, whatever they contain"
-    case emptyFolderIsEmpty = "An empty folder is listed without an entry"
-    case missingFolderIsPermanent = "A missing folder, or a file instead of a folder, is an error of the class permanent"
+    case emptyFolderIsEmpty = "The listing of an empty folder has no entries"
+    case missingFolderIsPermanent = "A missing folder, or a file instead of a folder, causes an error of the class permanent"
     case receiverEndsListing = "If the receiver throws an error, the listing ends with this error"
     case cancellationEnds = "A cancelled listing ends and throws a CancellationError"
-    case refusedConnectionIsUnreachable = "A refused connection is an error of the class unreachable, also for a listing"
+    case refusedConnectionIsUnreachable = "A refused connection causes an error of the class unreachable in a listing as well"
 
     /// The promise, as a sentence.
     public var description: String { rawValue }
@@ -30,8 +30,8 @@ public enum ListingPromise: String, CaseIterable, Sendable, CustomStringConverti
 
     private func run(_ check: PromiseCheck<some ListingFixture>) async throws {
         switch self {
-        case .entriesAreWhole: try await check.entriesAreWhole()
-        case .largeFolderIsWhole: try await check.largeFolderIsWhole()
+        case .entriesAreComplete: try await check.entriesAreComplete()
+        case .largeFolderIsComplete: try await check.largeFolderIsComplete()
         case .namesAreKept: try await check.namesAreKept()
         case .emptyFolderIsEmpty: try await check.emptyFolderIsEmpty()
         case .missingFolderIsPermanent: try await check.missingFolderIsPermanent()

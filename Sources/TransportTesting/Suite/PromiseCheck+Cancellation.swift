@@ -5,7 +5,7 @@ extension PromiseCheck {
         let (source, _) = try makeSource(Self.largeSize)
         let recorder = AttemptRecorder(allowance: 100_000)
         let held = start(source, as: try makePath(), recorder)
-        try await held.isHeld(by: recorder, within: deadline, of: self)
+        try await held.waitUntilHeld(by: recorder, within: deadline, of: self)
         held.task.cancel()
         try await requireCancelled(held, "After a cancellation half-way")
 

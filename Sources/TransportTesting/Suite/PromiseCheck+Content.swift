@@ -16,7 +16,7 @@ extension PromiseCheck {
         for size in [0, 1, 100_000] {
             let (source, _) = try makeSource(size)
             let receipt = try await send(source, as: makePath())
-            try require(receipt.bytes == size, "For a file of \(size) bytes, the receipt has \(receipt.bytes).")
+            try require(receipt.bytes == size, "For a file of \(size) bytes, the receipt contains the size \(receipt.bytes).")
         }
     }
 
@@ -28,7 +28,7 @@ extension PromiseCheck {
         for (file, path) in files { try await requireArrived(file.content, as: path, "For \(path)") }
     }
 
-    func oddNamesAreSafe() async throws {
+    func unusualNamesAreSafe() async throws {
         let names = [
             "with space", " leading and trailing ", "naïve-Ærø-日本語-👩‍🚀", "e\u{301}", String(repeating: "n", count: 200), "line\nbreak",
             "carriage\rreturn",

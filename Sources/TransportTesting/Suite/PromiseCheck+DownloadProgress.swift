@@ -11,16 +11,16 @@ extension PromiseCheck where Fixture: DownloadingFixture {
             let download = try await makeDownload(Self.largeSize)
             let recorder = AttemptRecorder()
             try await fixture.cut(afterBytes: Int64(cut))
-            guard try await isInterrupted(download, recorder, "When the connection broke after \(cut) bytes") else { continue }
-            try require(download.received == nil, "After a cut at \(cut) bytes, the final name exists.")
-            try await resume(download, after: recorder, "After a cut at \(cut) bytes")
+            guard try await receiveIsInterrupted(download, recorder, "When the connection broke after \(cut) bytes") else { continue }
+            try require(download.received == nil, "After the connection broke at \(cut) bytes, the final name exists.")
+            try await resume(download, after: recorder, "After the connection broke at \(cut) bytes")
         }
     }
 
     /// Runs an attempt whose connection breaks.
     ///
     /// - Returns: Whether the attempt failed. With several segments, the attempt's other connections may complete the file.
-    private func isInterrupted(_ download: Download, _ recorder: AttemptRecorder, _ situation: String) async throws -> Bool {
+    private func receiveIsInterrupted(_ download: Download, _ recorder: AttemptRecorder, _ situation: String) async throws -> Bool {
         guard fixture.options.parallel > 1 else {
             _ = try await failure(situation) { try await receive(download, recorder) }
             return true
@@ -39,7 +39,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
             let download = try await makeDownload(Self.largeSize)
             let recorder = AttemptRecorder(allowance: allowed)
             let attempt = start(download, recorder)
-            try await attempt.isHeld(by: recorder, within: deadline, of: self)
+            try await attempt.waitUntilHeld(by: recorder, within: deadline, of: self)
             attempt.task.cancel()
             _ = try? await attempt.value(within: deadline, of: self)
             try await resume(download, after: recorder, "After a cancellation at \(allowed) bytes")
@@ -55,20 +55,22 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         try require(start >= covered, "\(situation), it resumed at byte \(start) although its checkpoint covers \(covered).")
     }
 
-    func downloadCheckpointIsTrue() async throws {
+    func downloadCheckpointIsAccurate() async throws {
         for cut in [nil, 1, 1_000_000] {
             let download = try await makeDownload(Self.largeSize)
-            let untrue = Locked<(claimed: Int64, stored: Int)?>(nil)
+            let inaccurate = Locked<(claimed: Int64, stored: Int)?>(nil)
             let recorder = AttemptRecorder { checkpoint in
                 guard !download.has(checkpoint.confirmed, inSegments: fixture.options.parallel > 1) else { return }
-                untrue.withLock { $0 = $0 ?? (claimed: checkpoint.confirmed, stored: download.part?.count ?? 0) }
+                inaccurate.withLock { $0 = $0 ?? (claimed: checkpoint.confirmed, stored: download.part?.count ?? 0) }
             }
             if let cut { try await fixture.cut(afterBytes: Int64(cut)) }
             do {
                 try await receive(download, recorder)
             } catch is TransferError where cut != nil {}
-            if let untrue = untrue.withLock({ $0 }) {
-                throw violation("A checkpoint covers \(untrue.claimed) bytes, but this machine has \(untrue.stored), or other bytes.")
+            if let inaccurate = inaccurate.withLock({ $0 }) {
+                throw violation(
+                    "A checkpoint covers \(inaccurate.claimed) bytes, but this machine has \(inaccurate.stored) bytes, or some of them are wrong."
+                )
             }
         }
     }
@@ -92,11 +94,11 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         let download = try await makeDownload(Self.largeSize)
         let recorder = AttemptRecorder(allowance: 2_000_000)
         let attempt = start(download, recorder)
-        try await attempt.isHeld(by: recorder, within: deadline, of: self)
+        try await attempt.waitUntilHeld(by: recorder, within: deadline, of: self)
         attempt.task.cancel()
         _ = try? await attempt.value(within: deadline, of: self)
         if let checkpoint = recorder.checkpoints.last, checkpoint.confirmed > 0 { return (download, checkpoint) }
-        // A cancelled attempt can omit a checkpoint of its received bytes. An attempt whose connection broke can't.
+        // A cancelled attempt may end without a checkpoint of its received bytes. An attempt whose connection broke must save one.
         let other = try await makeDownload(Self.largeSize)
         let second = AttemptRecorder()
         try await fixture.cut(afterBytes: 2_000_000)
@@ -114,13 +116,13 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         let first = AttemptRecorder()
         try await fixture.cut(afterBytes: 2_000_000)
         let second = AttemptRecorder()
-        if try await isInterrupted(download, first, "When the connection broke") {
+        if try await receiveIsInterrupted(download, first, "When the connection broke") {
             try await receive(download, from: first.checkpoints.last, second)
         }
         for recorder in [first, second] {
             for (earlier, later) in zip(recorder.progress, recorder.progress.dropFirst()) {
-                try require(later.sent >= earlier.sent, "Received went from \(earlier.sent) to \(later.sent).")
-                try require(later.confirmed >= earlier.confirmed, "Confirmed went from \(earlier.confirmed) to \(later.confirmed).")
+                try require(later.sent >= earlier.sent, "Received bytes went from \(earlier.sent) to \(later.sent).")
+                try require(later.confirmed >= earlier.confirmed, "Confirmed bytes went from \(earlier.confirmed) to \(later.confirmed).")
             }
         }
     }
@@ -132,16 +134,16 @@ extension PromiseCheck where Fixture: DownloadingFixture {
             let last = recorder.progress.last
             try require(
                 last?.sent == Int64(size) && last?.confirmed == Int64(size),
-                "The last report for \(size) bytes has \(last?.sent ?? 0) received and \(last?.confirmed ?? 0) confirmed.")
+                "The last report for \(size) bytes has \(last?.sent ?? 0) received and \(last?.confirmed ?? 0) confirmed bytes.")
         }
     }
 
-    func downloadAllowanceIsKept() async throws {
+    func downloadRateLimitIsRespected() async throws {
         for allowed in [1, 100_000] {
             let download = try await makeDownload(Self.largeSize)
             let recorder = AttemptRecorder(allowance: allowed)
             let attempt = start(download, recorder)
-            try await attempt.isHeld(by: recorder, within: deadline, of: self)
+            try await attempt.waitUntilHeld(by: recorder, within: deadline, of: self)
             // With several segments, the part file has gaps, so its size is not the number of received bytes.
             let size = fixture.options.parallel > 1 ? 0 : Int64(download.part?.count ?? 0)
             let received = max(size, recorder.progress.map(\.sent).max() ?? 0)
@@ -155,7 +157,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
     func downloadCancellationEnds() async throws {
         let recorder = AttemptRecorder(allowance: 100_000)
         let held = start(try await makeDownload(Self.largeSize), recorder)
-        try await held.isHeld(by: recorder, within: deadline, of: self)
+        try await held.waitUntilHeld(by: recorder, within: deadline, of: self)
         held.task.cancel()
         try await requireCancelled(held, "After a cancellation half-way")
 

@@ -12,7 +12,8 @@ struct Download: Sendable {
     /// The received content: the content of the part file, or of the final file if the transport has renamed the part file.
     var part: Data? { Self.content(destination.partPath) ?? received }
 
-    /// Whether this machine has at least this many correct bytes: at the start of the file, or anywhere if the download has several segments.
+    /// Whether this machine has at least `count` correct bytes: at the start of the file, or anywhere in the file if the download has several
+    /// segments.
     func has(_ count: Int64, inSegments: Bool) -> Bool {
         let part = part ?? Data()
         guard inSegments else { return count <= part.count && part.prefix(Int(count)) == content.prefix(Int(count)) }
@@ -89,7 +90,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         let download = try await makeDownload(Self.largeSize)
         let recorder = AttemptRecorder(allowance: 100_000)
         let attempt = start(download, recorder)
-        try await attempt.isHeld(by: recorder, within: deadline, of: self)
+        try await attempt.waitUntilHeld(by: recorder, within: deadline, of: self)
         try require(download.received == nil, "Half-way, the final name exists.")
         recorder.allowAll()
         _ = try await attempt.value(within: deadline, of: self)
@@ -99,16 +100,16 @@ extension PromiseCheck where Fixture: DownloadingFixture {
     func downloadReceiptHasSize() async throws {
         for size in [0, 1, 100_000] {
             let receipt = try await receive(makeDownload(size))
-            try require(receipt.bytes == size, "For a file of \(size) bytes, the receipt has \(receipt.bytes).")
+            try require(receipt.bytes == size, "For a file of \(size) bytes, the receipt contains the size \(receipt.bytes).")
         }
     }
 
-    func totalIsTrue() async throws {
+    func reportedSizeIsCorrect() async throws {
         for size in [0, 1, Self.largeSize] {
             let recorder = AttemptRecorder()
             try await receive(makeDownload(size), recorder)
             let wrong = recorder.totals.first { $0 != size }
-            try require(wrong == nil, "For a file of \(size) bytes, \(wrong ?? 0) were reported.")
+            try require(wrong == nil, "For a file of \(size) bytes, the size \(wrong ?? 0) was reported.")
         }
     }
 
@@ -131,7 +132,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         let late = try await makeDownload(Self.largeSize)
         let recorder = AttemptRecorder(allowance: 100_000)
         let attempt = start(late, recorder)
-        try await attempt.isHeld(by: recorder, within: deadline, of: self)
+        try await attempt.waitUntilHeld(by: recorder, within: deadline, of: self)
         try mine.write(to: URL(filePath: late.destination.path.string))
         recorder.allowAll()
         try await expect(.permanent, "When the file appeared during the attempt") { try await attempt.value(within: deadline, of: self) }

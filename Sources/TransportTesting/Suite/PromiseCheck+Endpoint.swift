@@ -9,7 +9,7 @@ extension PromiseCheck {
         }
     }
 
-    func secretsAreKept() async throws {
+    func secretsDoNotLeak() async throws {
         let (source, _) = try makeSource(Self.largeSize)
         let path = try makePath()
         let recorder = AttemptRecorder()
@@ -24,11 +24,11 @@ extension PromiseCheck {
             try await send(source, as: makePath(), at: fixture.unreachableEndpoint)
         }
         try requireNoSecret(in: unreachable)
-        try await requireWrongSecretIsKept(source)
+        try await requireRejectedSecretDoesNotLeak(source)
     }
 
     /// Checks that the error for a rejected secret does not contain the secret. Servers that accept every secret pass.
-    private func requireWrongSecretIsKept(_ source: UploadSource) async throws {
+    private func requireRejectedSecretDoesNotLeak(_ source: UploadSource) async throws {
         let wrong = "wrong-\(UUID().uuidString)"
         let attempt = FileAttempt(
             transferID: "conformance-wrong-secret", endpoint: fixture.endpoint, source: source, remotePath: try makePath(),
@@ -62,7 +62,7 @@ extension PromiseCheck {
                 let padded = Data(repeating: 0x3A, count: shift) + Data(secret.utf8)
                 return String(padded.base64EncodedString().dropFirst(4).dropLast(4))
             }
-            // The violation must not contain the secret either.
+            // The violation itself must not contain the secret.
             try require(!text.contains(secret), "\(holder) contains a secret.")
             try require(!encoded.contains { $0.count >= 8 && text.contains($0) }, "\(holder) contains a secret in base64.")
         }

@@ -5,7 +5,7 @@ import TransferCore
 extension PromiseCheck where Fixture: ListingFixture {
     private typealias Receiver = @Sendable ([RemoteEntry]) async throws -> Void
 
-    func entriesAreWhole() async throws {
+    func entriesAreComplete() async throws {
         let folder = UUID().uuidString
         var expected: Set<RemoteEntry> = []
         for size in [0, 1, 70_000] {
@@ -18,7 +18,7 @@ extension PromiseCheck where Fixture: ListingFixture {
         try require(expected, are: try await entries(of: folder))
     }
 
-    func largeFolderIsWhole() async throws {
+    func largeFolderIsComplete() async throws {
         let folder = UUID().uuidString
         // More entries than fit into one response of any server.
         for number in 0..<1_500 { try await provide(1, as: "\(folder)/\(number)") }
@@ -68,7 +68,7 @@ extension PromiseCheck where Fixture: ListingFixture {
             // Waits until the task is cancelled.
             try await released.wait()
         }
-        try await running.reaches(arrived, within: deadline, of: self)
+        try await running.waitUntilReached(arrived, within: deadline, of: self)
         running.task.cancel()
         released.open()
         do {

@@ -11,13 +11,13 @@ extension PromiseCheck {
         try await send(source, as: path, from: first.checkpoints.last, second)
         for recorder in [first, second] {
             for (earlier, later) in zip(recorder.progress, recorder.progress.dropFirst()) {
-                try require(later.sent >= earlier.sent, "Sent went from \(earlier.sent) to \(later.sent).")
-                try require(later.confirmed >= earlier.confirmed, "Confirmed went from \(earlier.confirmed) to \(later.confirmed).")
+                try require(later.sent >= earlier.sent, "Sent bytes went from \(earlier.sent) to \(later.sent).")
+                try require(later.confirmed >= earlier.confirmed, "Confirmed bytes went from \(earlier.confirmed) to \(later.confirmed).")
             }
         }
     }
 
-    func confirmedIsTrue() async throws {
+    func confirmedBytesAreStored() async throws {
         for cut in [1, 500_000, 2_000_000] {
             let (source, _) = try makeSource(Self.largeSize)
             let path = try makePath()
@@ -39,17 +39,17 @@ extension PromiseCheck {
             let last = recorder.progress.last
             try require(
                 last?.sent == Int64(size) && last?.confirmed == Int64(size),
-                "The last report for \(size) bytes has \(last?.sent ?? 0) sent and \(last?.confirmed ?? 0) confirmed.")
+                "The last report for \(size) bytes has \(last?.sent ?? 0) sent and \(last?.confirmed ?? 0) confirmed bytes.")
         }
     }
 
-    func allowanceIsKept() async throws {
+    func rateLimitIsRespected() async throws {
         for allowed in [1, 100_000] {
             let (source, content) = try makeSource(Self.largeSize)
             let path = try makePath()
             let recorder = AttemptRecorder(allowance: allowed)
             let attempt = start(source, as: path, recorder)
-            try await attempt.isHeld(by: recorder, within: deadline, of: self)
+            try await attempt.waitUntilHeld(by: recorder, within: deadline, of: self)
             // With several segments, the stored content has gaps, so its size is not the number of sent bytes.
             let stored = fixture.options.parallel > 1 ? 0 : try await fixture.storedSize(of: path)
             let sent = recorder.progress.map(\.sent).max() ?? 0

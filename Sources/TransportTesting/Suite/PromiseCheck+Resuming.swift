@@ -3,8 +3,8 @@ import Locking
 import TransferCore
 
 extension PromiseCheck {
-    func resumesAfterCut() async throws {
-        // The cuts are after the first byte, inside and at the end of common buffers, before the last byte, and before the response.
+    func resumesAfterLostConnection() async throws {
+        // The connection breaks after the first byte, inside and at the end of a typical buffer, before the last byte, and before the response.
         for cut in [1, 100_000, 1024 * 1024, Self.largeSize - 1, Self.largeSize] {
             let (source, content) = try makeSource(Self.largeSize)
             let path = try makePath()
@@ -19,8 +19,8 @@ extension PromiseCheck {
             }
             // A server that has all bytes may consider the file complete.
             try await requireInterrupted(
-                recorder, path, "After a cut at \(cut) bytes", wasBegun: cut > 1, mayBeComplete: cut == Self.largeSize)
-            try await resume(source, content, as: path, after: recorder, "After a cut at \(cut) bytes")
+                recorder, path, "After the connection broke at \(cut) bytes", wasBegun: cut > 1, mayBeComplete: cut == Self.largeSize)
+            try await resume(source, content, as: path, after: recorder, "After the connection broke at \(cut) bytes")
         }
     }
 
@@ -30,7 +30,7 @@ extension PromiseCheck {
             let path = try makePath()
             let recorder = AttemptRecorder(allowance: allowed)
             let attempt = start(source, as: path, recorder)
-            try await attempt.isHeld(by: recorder, within: deadline, of: self)
+            try await attempt.waitUntilHeld(by: recorder, within: deadline, of: self)
             attempt.task.cancel()
             _ = try? await attempt.value(within: deadline, of: self)
             try await requireInterrupted(recorder, path, "After a cancellation at \(allowed) bytes", mayBeComplete: false)
@@ -41,7 +41,7 @@ extension PromiseCheck {
     /// Checks the state that an interrupted attempt must leave.
     ///
     /// - Parameters:
-    ///   - wasBegun: Whether the upload has certainly begun. Before the first byte, a connection may not even be open.
+    ///   - wasBegun: Whether the upload has certainly begun. If only one byte was sent, the transport may not have saved a checkpoint yet.
     ///   - mayBeComplete: Whether the other end may have the whole file.
     private func requireInterrupted(
         _ recorder: AttemptRecorder, _ path: RemotePath, _ situation: String, wasBegun: Bool = true, mayBeComplete: Bool
@@ -70,22 +70,22 @@ extension PromiseCheck {
         try require(start >= covered, "\(situation), it resumed at byte \(start) although its checkpoint covers \(covered).")
     }
 
-    func checkpointIsTrue() async throws {
+    func checkpointIsAccurate() async throws {
         let fixture = fixture
         for cut in [nil, 1, 1_000_000] {
             let (source, _) = try makeSource(Self.largeSize)
             let path = try makePath()
-            let untrue = Locked<(claimed: Int64, stored: Int64)?>(nil)
+            let inaccurate = Locked<(claimed: Int64, stored: Int64)?>(nil)
             let recorder = AttemptRecorder { checkpoint in
                 let stored = try await fixture.storedSize(of: path)
-                if checkpoint.confirmed > stored { untrue.withLock { $0 = $0 ?? (claimed: checkpoint.confirmed, stored: stored) } }
+                if checkpoint.confirmed > stored { inaccurate.withLock { $0 = $0 ?? (claimed: checkpoint.confirmed, stored: stored) } }
             }
             if let cut { try await fixture.cut(afterBytes: Int64(cut)) }
             do {
                 try await send(source, as: path, recorder)
             } catch is TransferError where cut != nil {}
-            if let untrue = untrue.withLock({ $0 }) {
-                throw violation("A checkpoint covers \(untrue.claimed) bytes, but the other end had \(untrue.stored).")
+            if let inaccurate = inaccurate.withLock({ $0 }) {
+                throw violation("A checkpoint covers \(inaccurate.claimed) bytes, but the other end had \(inaccurate.stored).")
             }
         }
     }

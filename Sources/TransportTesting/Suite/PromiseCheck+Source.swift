@@ -36,14 +36,14 @@ extension PromiseCheck {
             let (source, _) = try makeSource(Self.largeSize)
             let recorder = AttemptRecorder(allowance: 100_000)
             let attempt = start(source, as: try makePath(), recorder)
-            try await attempt.isHeld(by: recorder, within: deadline, of: self)
+            try await attempt.waitUntilHeld(by: recorder, within: deadline, of: self)
             try change.apply(to: source)
             recorder.allowAll()
             try await expect(.sourceChanged, "When the source \(change) half-way") { try await attempt.value(within: deadline, of: self) }
         }
     }
 
-    func missingSourceIsLost() async throws {
+    func missingSourceThrowsSourceLost() async throws {
         let (source, _) = try makeSource(1000)
         try FileManager.default.removeItem(atPath: source.path.string)
         try await expect(.sourceLost, "When the source was removed") { try await send(source, as: makePath()) }
@@ -56,7 +56,7 @@ extension PromiseCheck {
 enum SourceChange: String, CaseIterable, CustomStringConvertible {
     case grew = "grew"
     case shrank = "shrank"
-    case wasTouched = "got another modification time"
+    case wasTouched = "got a different modification time"
 
     var description: String { rawValue }
 

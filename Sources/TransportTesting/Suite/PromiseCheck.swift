@@ -49,7 +49,7 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
 
     /// Runs one attempt.
     ///
-    /// - Throws: The error of the transport; a violation if the attempt does not end in time.
+    /// - Throws: The error of the transport; a violation if the attempt does not end before the deadline.
     @discardableResult
     func send(
         _ source: UploadSource, as path: RemotePath, at endpoint: Endpoint? = nil, from checkpoint: Checkpoint? = nil,
@@ -85,7 +85,7 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
         throw violation("\(situation), the attempt returned a receipt.")
     }
 
-    /// Runs an attempt that must fail with an error of a class.
+    /// Runs an attempt that must fail with an error of the given class.
     func expect(_ failureClass: FailureClass, _ situation: String, _ body: () async throws -> TransferReceipt) async throws {
         let error = try await failure(situation, body)
         try require(error.failureClass == failureClass, "\(situation), the error is of the class \(error.failureClass): \(error)")
@@ -105,7 +105,7 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
         var words = [UInt64](repeating: 0, count: (size + 7) / 8)
         var state = seed &* 0x9E37_79B9_7F4A_7C15
         for index in words.indices {
-            // A linear congruential generator with Knuth's constants: no sequence repeats, so misplaced bytes are detected.
+            // A linear congruential generator with Knuth's constants: its values do not repeat, so misplaced bytes are detected.
             state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
             words[index] = state
         }

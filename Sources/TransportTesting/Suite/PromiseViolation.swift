@@ -1,4 +1,4 @@
-/// An error for a broken promise of a transport.
+/// Reports that a transport broke one of its promises.
 public struct PromiseViolation: Error, Hashable, Sendable, CustomStringConvertible {
     /// The promise, as a sentence.
     public let promise: String

@@ -27,17 +27,17 @@ struct RunningAttempt: Sendable {
         return try await task.value
     }
 
-    /// Waits until the attempt is stopped by its allowance, or has ended.
+    /// Waits until the attempt has used up its allowance and requests more, or has ended.
     ///
     /// - Throws: A violation if neither happens within the deadline.
-    func isHeld<Fixture>(by recorder: AttemptRecorder, within deadline: Duration, of check: PromiseCheck<Fixture>) async throws {
-        try await reaches(recorder.exhausted, within: deadline, of: check)
+    func waitUntilHeld<Fixture>(by recorder: AttemptRecorder, within deadline: Duration, of check: PromiseCheck<Fixture>) async throws {
+        try await waitUntilReached(recorder.exhausted, within: deadline, of: check)
     }
 
     /// Waits until the attempt opens a latch, or has ended.
     ///
     /// - Throws: A violation if neither happens within the deadline.
-    func reaches<Fixture>(_ latch: Latch, within deadline: Duration, of check: PromiseCheck<Fixture>) async throws {
+    func waitUntilReached<Fixture>(_ latch: Latch, within deadline: Duration, of check: PromiseCheck<Fixture>) async throws {
         Task { [task] in
             _ = await task.result
             latch.open()
@@ -51,7 +51,7 @@ struct RunningAttempt: Sendable {
         alarm.cancel()
         if case .success(true) = await alarm.result {
             task.cancel()
-            throw check.violation("The attempt neither ended nor reached its stop within \(deadline).")
+            throw check.violation("The attempt neither ended nor reached the expected point within \(deadline).")
         }
     }
 }

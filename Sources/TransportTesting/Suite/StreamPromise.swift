@@ -2,8 +2,8 @@ import TransferCore
 
 /// A requirement that every transport for growing sources must meet. Check it like a ``TransportPromise``.
 public enum StreamPromise: String, CaseIterable, Sendable, CustomStringConvertible {
-    case growingSourceArrives = "A source that grows only after confirmations arrives intact at the other end"
-    case resumesAfterCut = "The upload of a growing source resumes from its last checkpoint after a broken connection"
+    case growingSourceArrives = "A source that grows only as bytes are confirmed arrives intact at the other end"
+    case resumesAfterLostConnection = "The upload of a growing source resumes from its last checkpoint after a broken connection"
     case sourceFailureIsReported = "If the producer fails, the attempt throws the producer's error, and the file is not complete"
     case cancellationEnds = "An attempt that waits for its source ends when it is cancelled"
 
@@ -21,7 +21,7 @@ public enum StreamPromise: String, CaseIterable, Sendable, CustomStringConvertib
     private func run(_ check: PromiseCheck<some TransportFixture>) async throws {
         switch self {
         case .growingSourceArrives: try await check.growingSourceArrives()
-        case .resumesAfterCut: try await check.growingSourceResumes()
+        case .resumesAfterLostConnection: try await check.growingSourceResumes()
         case .sourceFailureIsReported: try await check.sourceFailureIsReported()
         case .cancellationEnds: try await check.cancellationOfWaitingEnds()
         }

@@ -2,7 +2,7 @@ public import Foundation
 public import SystemPackage
 public import TransferCore
 
-/// A transport under test, with its server. The author of the transport implements this protocol for the conformance suite.
+/// A transport under test, with its server. The author of a transport implements this protocol in order to run the conformance suite.
 ///
 /// Create a fixture for each ``TransportPromise/verify(_:deadline:)``, with a server that has no other clients.
 public protocol TransportFixture: Sendable {
@@ -24,24 +24,25 @@ public protocol TransportFixture: Sendable {
     /// An empty folder for sources. The fixture's owner removes it.
     var folder: FilePath { get }
 
-    /// The options of every attempt. By default, those of an empty ``AttemptOptions``.
+    /// The options of every attempt; by default, the defaults of ``AttemptOptions``.
     ///
-    /// To check files in several segments, set ``AttemptOptions/parallel`` above 1, and use an endpoint that splits files of 3 MiB.
+    /// To test segmented transfers, set ``AttemptOptions/parallel`` to more than 1, and use an endpoint that splits files of 3 MiB.
     var options: AttemptOptions { get }
 
     /// The behaviour of interrupted uploads; ``UploadResumption/fromCheckpoint`` by default.
     var resumption: UploadResumption { get }
 
-    /// Returns the remote content of a file, complete or not, or nil without content. Called while no attempt for the file runs.
+    /// Returns the remote content of a file, complete or partial; nil if there is no content. Called while no attempt for the file is running.
     func storedContent(of path: RemotePath) async throws -> Data?
 
-    /// Returns the remote size of a file in bytes, complete or not; 0 if there is no file. Also called during attempts.
+    /// Returns the remote size of a file in bytes, complete or partial; 0 if there is no file. The suite calls it during attempts as well.
     func storedSize(of path: RemotePath) async throws -> Int64
 
     /// Returns whether the other end has a file and considers it complete.
     func isComplete(_ path: RemotePath) async throws -> Bool
 
-    /// Breaks the connection of the next attempt that transfers this many bytes, once, after the last of these bytes. The server stores these bytes.
+    /// Breaks the connection of the next attempt that transfers `bytes` bytes, right after the last of these bytes. By then, the server must have
+    /// stored them. Later attempts are not affected.
     func cut(afterBytes bytes: Int64) async throws
 }
 

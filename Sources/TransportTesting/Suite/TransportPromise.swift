@@ -15,31 +15,31 @@ public enum TransportPromise: String, CaseIterable, Sendable, CustomStringConver
     case contentArrivesIntact = "The content arrives intact, whatever its size"
     case receiptHasSize = "The receipt contains the number of bytes"
     case manyFilesArrive = "A hundred concurrent files arrive intact"
-    case oddNamesAreSafe = "A file with an unusual name arrives, or is rejected before its first byte"
+    case unusualNamesAreSafe = "A file with an unusual name arrives, or is rejected before its first byte"
     // Resuming
-    case resumesAfterCut = "A file resumes from its last checkpoint, or restarts cleanly, after a broken connection"
+    case resumesAfterLostConnection = "A file resumes from its last checkpoint, or restarts cleanly, after a broken connection"
     case resumesAfterCancellation = "A file resumes from its last checkpoint, or restarts cleanly, after a cancellation"
-    case checkpointIsTrue = "A checkpoint never covers more bytes than the other end has"
+    case checkpointIsAccurate = "A checkpoint never covers more bytes than the other end has"
     // Progress
     case progressNeverDecreases = "Progress never decreases in an attempt"
-    case confirmedIsTrue = "The other end has every byte that is reported as confirmed"
+    case confirmedBytesAreStored = "The other end has every byte that is reported as confirmed"
     case progressEndsAtSize = "Progress ends at the size of the file"
-    case allowanceIsKept = "An attempt sends no more bytes than the rate limits allow"
+    case rateLimitIsRespected = "An attempt sends no more bytes than the rate limits allow"
     // Cancellation
     case cancellationEnds = "A cancelled attempt ends and throws a CancellationError"
     // The source
-    case changedSourceIsRefused = "A source that changed since the queue read it is rejected"
+    case changedSourceIsRefused = "A source that changed after the queue recorded its identity is rejected"
     case changedSourceIsNotResumed = "A source that changed since its checkpoint is rejected"
-    case changeDuringAttemptIsNoticed = "A change of the source during an attempt is detected"
-    case missingSourceIsLost = "A missing source is an error of the class sourceLost"
+    case changeDuringAttemptIsNoticed = "A change to the source during an attempt is detected"
+    case missingSourceThrowsSourceLost = "A missing source causes an error of the class sourceLost"
     // The endpoint
-    case refusedConnectionIsUnreachable = "A refused connection is an error of the class unreachable"
-    case secretsAreKept = "Errors, receipts and checkpoints contain no secret"
+    case refusedConnectionIsUnreachable = "A refused connection causes an error of the class unreachable"
+    case secretsDoNotLeak = "Errors, receipts and checkpoints contain no secret"
 
     /// The promise, as a sentence.
     public var description: String { rawValue }
 
-    /// An error for a broken promise.
+    /// The error that reports a broken promise.
     public typealias Violation = PromiseViolation
 
     /// Checks the promise for a transport. Call it from any executor.
@@ -55,21 +55,21 @@ public enum TransportPromise: String, CaseIterable, Sendable, CustomStringConver
         case .contentArrivesIntact: try await check.contentArrivesIntact()
         case .receiptHasSize: try await check.receiptHasSize()
         case .manyFilesArrive: try await check.manyFilesArrive()
-        case .oddNamesAreSafe: try await check.oddNamesAreSafe()
-        case .resumesAfterCut: try await check.resumesAfterCut()
+        case .unusualNamesAreSafe: try await check.unusualNamesAreSafe()
+        case .resumesAfterLostConnection: try await check.resumesAfterLostConnection()
         case .resumesAfterCancellation: try await check.resumesAfterCancellation()
-        case .checkpointIsTrue: try await check.checkpointIsTrue()
+        case .checkpointIsAccurate: try await check.checkpointIsAccurate()
         case .progressNeverDecreases: try await check.progressNeverDecreases()
-        case .confirmedIsTrue: try await check.confirmedIsTrue()
+        case .confirmedBytesAreStored: try await check.confirmedBytesAreStored()
         case .progressEndsAtSize: try await check.progressEndsAtSize()
-        case .allowanceIsKept: try await check.allowanceIsKept()
+        case .rateLimitIsRespected: try await check.rateLimitIsRespected()
         case .cancellationEnds: try await check.cancellationEnds()
         case .changedSourceIsRefused: try await check.changedSourceIsRefused()
         case .changedSourceIsNotResumed: try await check.changedSourceIsNotResumed()
         case .changeDuringAttemptIsNoticed: try await check.changeDuringAttemptIsNoticed()
-        case .missingSourceIsLost: try await check.missingSourceIsLost()
+        case .missingSourceThrowsSourceLost: try await check.missingSourceThrowsSourceLost()
         case .refusedConnectionIsUnreachable: try await check.refusedConnectionIsUnreachable()
-        case .secretsAreKept: try await check.secretsAreKept()
+        case .secretsDoNotLeak: try await check.secretsDoNotLeak()
         }
     }
 }

@@ -3,6 +3,6 @@ public enum UploadResumption: Hashable, Sendable {
     /// The upload resumes from its last checkpoint. A checkpoint exists as soon as bytes were sent.
     case fromCheckpoint
     /// The upload restarts cleanly. No checkpoint covers bytes, no bytes are reported as confirmed before the end, and the other end never considers
-    /// interrupted content complete. For servers that support only complete files.
+    /// interrupted content complete. Intended for servers that support only complete files.
     case fromStart
 }

@@ -1,7 +1,7 @@
-// Forwards loopback connections to another loopback port, with a delay, and with a rate limit for each connection.
+// Forwards loopback connections to another loopback port, with a delay, and optionally with a rate limit for each connection.
 //
-// Usage: delay-relay TARGET-PORT ONE-WAY-MILLISECONDS [BYTES-PER-SECOND]. Prints the port that it listens on. The rate limits the bytes to the
-// target. Each block of bytes leaves the relay after the delay, so many blocks can be in flight, as on a long line.
+// Usage: delay-relay TARGET-PORT ONE-WAY-MILLISECONDS [BYTES-PER-SECOND]. Prints the port on which it listens. BYTES-PER-SECOND limits only the
+// bytes to the target. Each block of bytes is delayed separately, so many blocks can be in flight, as on a long-distance connection.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -15,12 +15,12 @@
 #include <time.h>
 #include <unistd.h>
 
-// The maximum amount in flight in one direction: more than delay × rate of each measured path.
+// At most chunk_size × chunk_count bytes (64 MiB) are in flight in one direction. This is more than the delay × rate of each measured path.
 enum { chunk_size = 64 * 1024, chunk_count = 1024 };
 
 struct chunk {
     int64_t due;
-    ssize_t size;  // 0: the sender closed its side
+    ssize_t size;  // 0 if the sender closed its side
     char bytes[chunk_size];
 };
 
@@ -57,6 +57,7 @@ static void sleep_until(int64_t when) {
     }
 }
 
+/// Called when a thread of a pair of connections ends. The last of the four threads closes the connections.
 static void leave(struct pair *pair) {
     pthread_mutex_lock(&pair->mutex);
     int users = --pair->users;
@@ -69,6 +70,7 @@ static void leave(struct pair *pair) {
     free(pair);
 }
 
+/// Receives the bytes of one direction, and sets the time at which each chunk is due.
 static void *receive(void *context) {
     struct direction *direction = context;
     for (int is_over = 0; !is_over;) {
@@ -93,6 +95,7 @@ static void *receive(void *context) {
     return NULL;
 }
 
+/// Sends each chunk of one direction when it is due.
 static void *deliver(void *context) {
     struct direction *direction = context;
     int64_t free_at = 0;

@@ -1,8 +1,10 @@
-// Allocates memory and returns nearly all of it to the system, for other programs. It keeps one page of each 2 MiB until its standard input ends.
-// Prints the number of MiB when the memory is ready.
+// Prevents a virtual machine from returning free memory to its host during a benchmark.
 //
-// A virtual machine returns free memory to its host in large pieces. The next program that writes to such memory waits until the host provides it
-// again, which takes longer than the measured work. A piece with one used page is not returned to the host.
+// Allocates memory, and returns nearly all of it to the system for use by other programs. Keeps one page of each 2 MiB until its standard input
+// ends. Prints the number of MiB when the memory is ready.
+//
+// A virtual machine returns free memory to its host in large blocks. A program that later writes to such memory would wait until the host provides
+// the memory again, which takes longer than the measured work. A block that contains a used page is not returned to the host.
 //
 //   hold-memory MEGABYTES
 #define _DEFAULT_SOURCE
@@ -18,16 +20,16 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: hold-memory MEGABYTES\n");
         return 2;
     }
-    size_t size = megabytes << 20, piece = 2 << 20, page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t size = megabytes << 20, block = 2 << 20, page = (size_t)sysconf(_SC_PAGESIZE);
     char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
         perror("hold-memory: mmap");
         return 1;
     }
-    // Use small pages, because a large page would be returned or kept as a whole.
+    // Use small pages, because a huge page can only be returned or kept as a whole.
     madvise(memory, size, MADV_NOHUGEPAGE);
     memset(memory, 1, size);
-    for (size_t start = 0; start + piece <= size; start += piece) madvise(memory + start + page, piece - page, MADV_DONTNEED);
+    for (size_t start = 0; start + block <= size; start += block) madvise(memory + start + page, block - page, MADV_DONTNEED);
     printf("%zu\n", megabytes);
     fflush(stdout);
     char byte;

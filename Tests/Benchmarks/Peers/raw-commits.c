@@ -1,4 +1,4 @@
-// Changes one small row of a database in a separate durable transaction, again and again, with the settings of a store. This is the time that the
+// Repeatedly changes one small row of a database in a durable transaction, with the database settings of a queue. This measures the time that the
 // disk alone needs for a durable change. Prints the median and the 99th percentile, in milliseconds.
 //
 //   raw-commits NEW.sqlite COUNT

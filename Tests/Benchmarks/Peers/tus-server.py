@@ -1,4 +1,4 @@
-"""Runs tuspyserver, a common tus server, with uvicorn. Prints its port when it listens. Usage: tus-server.py FOLDER"""
+"""Runs tuspyserver, a common tus server, with uvicorn. Prints its port once it listens. Usage: tus-server.py FOLDER"""
 
 import socket
 import sys

@@ -1,8 +1,9 @@
-// A server that receives bytes as fast as a socket can, and discards them: the upper bound for uploads.
+// A server that receives bytes as fast as a socket can, and discards them. It gives an upper bound for the speed of uploads.
 //
-// Implements the part of tus 1.0.0 that a correct client needs: POST with Upload-Length or a concatenation, HEAD, PATCH and DELETE. Implements PUT
-// for `curl -T`.
-// Uses one thread for each connection. Usage: tus-sink [PORT]. Without PORT, uses a free one. Prints the port that it listens on.
+// Implements the part of tus 1.0.0 that a correct client needs: POST with Upload-Length or a concatenation, HEAD, PATCH and DELETE. Also implements
+// PUT for `curl -T`. Uses one thread for each connection.
+//
+// Usage: tus-sink [PORT]. Without PORT, uses a free port. Prints the port on which it listens.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/tcp.h>

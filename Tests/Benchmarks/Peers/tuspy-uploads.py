@@ -1,4 +1,4 @@
-"""Uploads files with tuspy one after another, as its documentation shows. Usage: tuspy-uploads.py URL FILE-OR-FOLDER"""
+"""Uploads files one after another with tuspy, as in the example of tuspy's documentation. Usage: tuspy-uploads.py URL FILE-OR-FOLDER"""
 
 import os
 import sys

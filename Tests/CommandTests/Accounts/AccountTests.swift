@@ -26,7 +26,7 @@ import Testing
         let credentials = try #require(endpoints[0]["credentials"] as? [[String: Any]])
         #expect(credentials.map { $0["kind"] as? String } == ["bearer", "password", "header"])
         #expect(credentials[0]["environment"] as? String == "STUDIO_TOKEN")
-        // Stored as an absolute path, as it is read later, possibly in another working folder.
+        // The path is stored as absolute, because the file is read later, possibly from another working folder.
         #expect(credentials[1]["file"] as? String == "\(folder)/password")
         #expect(credentials[2]["name"] as? String == "X-Api-Key")
 
@@ -34,7 +34,7 @@ import Testing
         #expect(try await program.succeed("account", "list", "--json").output == "")
     }
 
-    @Test func rejectsEditWithoutChange() async throws {
+    @Test func rejectsEditWithoutOptions() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/files/")
         let result = try await program.run("account", "edit", "studio")
@@ -118,7 +118,7 @@ import Testing
         #expect(try await program.succeed("account", "show", "studio", "--json").output.contains("one.example"))
     }
 
-    @Test func keepsAccountWithSessions() async throws {
+    @Test func rejectsRemovalOfAccountWithSessions() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file("reel", size: 3)
@@ -156,7 +156,7 @@ import Testing
         #expect(try await program.run("account", "edit", "nobody", "--rate", "1").status == 4)
     }
 
-    /// Each edit changes only its own setting, with or without an owner.
+    /// Concurrent edits of different settings don't overwrite each other, whether or not another process owns the queue.
     @Test(arguments: [false, true]) func mergesConcurrentEdits(hasOwner: Bool) async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/files/")
@@ -170,7 +170,7 @@ import Testing
         }
         let endpoint = try #require((try await account(program)["endpoints"] as? [[String: Any]])?.first)
         #expect((endpoint["settings"] as? [String: String])?.count == 12)
-        // Only one of several concurrent commands adds the account.
+        // Of several concurrent `account add` commands with the same name, only one succeeds.
         let statuses = try await withThrowingTaskGroup(of: Int32.self) { group in
             for number in 0..<6 {
                 group.addTask { try await program.run("account", "add", "new", "https://\(number).example/").status }
@@ -186,7 +186,7 @@ import Testing
         try #require(try await program.succeed("account", "show", "studio", "--json").objects().first)
     }
 
-    @Test func removesAccountWithSessions() async throws {
+    @Test func removesSessionsWithCascade() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file("reel", size: 3)
@@ -256,7 +256,7 @@ import Testing
         #expect(try await program.succeed("account", "list", "--json").output == "")
     }
 
-    /// Rejects files that can't contain a secret before a connection reads them.
+    /// Files that can't contain a secret are rejected when the account is added, not only when a connection reads them.
     @Test(arguments: ["--token-file", "--password-file", "--proxy-password-file", "--header-file"])
     func rejectsInvalidSecretFiles(option: String) async throws {
         let program = try TransferQ()
@@ -277,7 +277,7 @@ import Testing
         #expect(added.status == 2 && added.diagnostics.contains("is a folder"), "\(added.testDescription)")
     }
 
-    /// The password would be unused, and each transfer would fail.
+    /// Without a user in the address, the password would be unused, and each transfer would fail.
     @Test(arguments: ["--password-file", "--password-env"]) func rejectsPasswordWithoutUser(option: String) async throws {
         let program = try TransferQ()
         for address in ["https://one.example/", "https+put://one.example/", "https+form://one.example/"] {

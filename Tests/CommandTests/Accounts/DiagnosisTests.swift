@@ -38,7 +38,7 @@ import Testing
         try connection.close()
     }
 
-    /// Its host key and limits.
+    /// The check reports the host key and the limits of the server.
     @Test(.timeLimit(.minutes(10))) func describesSFTPServer() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
@@ -51,15 +51,15 @@ import Testing
         #expect(key.hasPrefix("SHA256:"))
         let limits = try #require(finding["limits"] as? [String: Int])
         #expect(limits["packet"] ?? 0 > 0 && limits["read"] ?? 0 > 0 && limits["write"] ?? 0 > 0)
-        let people = try await program.succeed("account", "check", "archive").output
-        #expect(people.contains("host key \(key)") && people.contains("packet limit \(limits["packet"] ?? 0)"))
+        let text = try await program.succeed("account", "check", "archive").output
+        #expect(text.contains("host key \(key)") && text.contains("packet limit \(limits["packet"] ?? 0)"))
     }
 
     @Test(arguments: ["0", "-1", "nan", "x"]) func rejectsInvalidTimeout(timeout: String) async throws {
         #expect(try await TransferQ().run("doctor", "--timeout", timeout).status == 2)
     }
 
-    /// Another user could have read the token.
+    /// Another user could have read the token, so it is not used.
     @Test func rejectsCredentialFileReadableByOthers() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program

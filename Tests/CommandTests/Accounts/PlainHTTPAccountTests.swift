@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// Accounts on servers without tus or SFTP.
+/// Accounts for servers that support neither tus nor SFTP.
 @Suite struct PlainHTTPAccountTests {
-    @Test func selectsUploadMethodByScheme() async throws {
+    @Test func acceptsSchemesOfPlainHTTP() async throws {
         let program = try TransferQ()
         let addresses = [
             "https+put://one.example/in/{path}?signature=x", "http+put://one.example/", "https+form://two.example/upload?id={transfer}",

@@ -8,21 +8,21 @@ import TransferKit
 
 /// Secrets occur in no output, log, process list or file of the storage folder.
 @Suite(.serialized) struct SecretsTests {
-    private static let words = [
+    private static let secrets = [
         "hunter2-token", "hunter2-password", "hunter2-header", "hunter2-file", "hunter2-key", "hunter2-passphrase", "hunter2-proxy",
         PasswordLibrary.password,
     ]
 
-    /// The searched text: each secret, and its form in an `Authorization` header (RFC 7617).
+    /// The strings to search for: each secret, in plain text, in Base64, and as credentials in an `Authorization` header (RFC 7617).
     private static let needles =
-        words + words.map { Data("user:\($0)".utf8).base64EncodedString() } + words.map { Data($0.utf8).base64EncodedString() }
+        secrets + secrets.map { Data("user:\($0)".utf8).base64EncodedString() } + secrets.map { Data($0.utf8).base64EncodedString() }
 
-    @Test func appearNowhere() async throws {
+    @Test func secretsAppearNowhere() async throws {
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
             var program = studio.program
-            program.environment = ["TOKEN": Self.words[0], "PASSWORD": Self.words[1], "KEY": Self.words[2]]
-            try program.folder.file("token", bytes: Array(Self.words[3].utf8))
-            try program.folder.file("key", bytes: Array(Self.words[4].utf8))
+            program.environment = ["TOKEN": Self.secrets[0], "PASSWORD": Self.secrets[1], "KEY": Self.secrets[2]]
+            try program.folder.file("token", bytes: Array(Self.secrets[3].utf8))
+            try program.folder.file("key", bytes: Array(Self.secrets[4].utf8))
             let url = studio.url.absoluteString
             let login = url.replacing("http://", with: "http://user@")
             var seen: [CommandResult] = []
@@ -38,7 +38,7 @@ import TransferKit
             #expect(seen.allSatisfy { $0.status == 0 })
             try program.folder.file("large", size: 1 << 20)
             try await program.succeed("add", "one", "large")
-            // The server rejects the credentials, so that errors are reported.
+            // The server rejects the first requests, so that the output contains errors.
             studio.server.inject(.answer(status: 401, headers: ["WWW-Authenticate": "Basic"], method: "POST"))
             studio.server.inject(.answer(status: 500, method: "POST"))
             studio.server.inject(.answer(status: 500, method: "PATCH"))
@@ -63,7 +63,7 @@ import TransferKit
                 for form in [["-vv"], ["-vv", "--json"]] { seen.append(try await program.run(arguments + form)) }
             }
             let sent = studio.server.statistics.uploads.count(where: \.isComplete)
-            #expect(sent >= 3, "The secrets were used.")
+            #expect(sent >= 3, "Without these uploads, the program may not have used the secrets.")
 
             let text = seen.map { $0.output + $0.diagnostics }.joined() + processes
             for needle in Self.needles { #expect(!text.contains(needle), "\(needle)") }
@@ -75,12 +75,14 @@ import TransferKit
         }
     }
 
-    /// Crash reports may show memory and registers.
-    @Test(arguments: [["run"], ["account", "check", "one"], ["doctor"]]) func areExcludedFromCrashReports(command: [String]) async throws {
+    /// By default, Swift's crash reports show memory and registers, which may contain secrets.
+    @Test(arguments: [["run"], ["account", "check", "one"], ["doctor"]]) func secretsAreExcludedFromCrashReports(command: [String])
+        async throws
+    {
         // The server never answers, so all commands crash during a request.
         let silent = try SilentServer()
         var program = try TransferQ()
-        program.environment = ["TOKEN": Self.words[0]]
+        program.environment = ["TOKEN": Self.secrets[0]]
         try await program.succeed("account", "add", "one", silent.url, "--token-env", "TOKEN")
         try program.folder.file("a", size: 1_000)
         try await program.succeed("add", "one", "a")
@@ -88,7 +90,7 @@ import TransferKit
         let connection = await silent.connection()
         defer { try? connection.close() }
         run.send(SIGSEGV)
-        // The last line of a report. The program may survive the signal.
+        // Waits for the last line of the report. The program may survive the signal.
         while !run.diagnostics.contains("Backtrace took") { await Task.yield() }
         run.send(SIGKILL)
         let result = await run.result()
@@ -96,8 +98,8 @@ import TransferKit
         for needle in Self.needles { #expect(!result.diagnostics.contains(needle)) }
     }
 
-    /// Form fields are settings, but may be secret.
-    @Test func areExcludedFromSettings() async throws {
+    /// Form fields are settings, but their values may be secret.
+    @Test func secretsAreExcludedFromShownSettings() async throws {
         let program = try TransferQ()
         try await program.succeed(
             "account", "add", "form", "https+form://one.example/in", "--setting", "field.password=hunter2-password",
@@ -108,16 +110,16 @@ import TransferKit
         }
     }
 
-    /// Secrets of SSH and proxies, in the agent's log too.
-    @Test(.timeLimit(.minutes(10))) func areExcludedFromAgentLog() async throws {
+    /// Uses secrets for SSH and for a proxy, and also checks the agent's log.
+    @Test(.timeLimit(.minutes(10))) func secretsAreExcludedFromAgentLog() async throws {
         let server = try await SSHServerProcess.start(options: ["PasswordAuthentication yes"], knowsPasswords: true)
         defer { server.stop() }
         let key = server.folder.appending(path: "secret-key")
-        try await SSHServerProcess.runBlocking { try SSHServerProcess.makeKey(at: key, type: .ed25519, passphrase: Self.words[5]) }
+        try await SSHServerProcess.runBlocking { try SSHServerProcess.makeKey(at: key, type: .ed25519, passphrase: Self.secrets[5]) }
         try server.authorize(key.path + ".pub")
         var program = try TransferQ()
-        program.environment = ["PASSWORD": PasswordLibrary.password, "PROXY": Self.words[6], "SSH_AUTH_SOCK": ""]
-        try program.folder.file("passphrase", bytes: Array(Self.words[5].utf8))
+        program.environment = ["PASSWORD": PasswordLibrary.password, "PROXY": Self.secrets[6], "SSH_AUTH_SOCK": ""]
+        try program.folder.file("passphrase", bytes: Array(Self.secrets[5].utf8))
         let address = "sftp://\(server.user)@127.0.0.1:\(server.port)\(server.folder.path)/"
         let trust = ["--known-hosts", "hosts", "--host-key", "accept-new"]
         var seen: [CommandResult] = []

@@ -68,7 +68,7 @@ import TransferCore
     }
 
     @Test(arguments: ["../x", "/x", "x/../../y", "", "x//y"])
-    func rejectsFoldersOutsideEndpoint(to: String) async throws {
+    func rejectsInvalidRemoteFolders(to: String) async throws {
         let program = try await program()
         try program.folder.file("a", size: 1)
         let result = try await program.run("add", "studio", "a", "--to", to)

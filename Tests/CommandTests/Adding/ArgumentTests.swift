@@ -2,10 +2,12 @@ import SystemPackage
 import Testing
 import TransferCommands
 
-/// Arguments that the parser would misread.
+/// Arguments that are easily misread, such as values with a leading dash, misspelled commands and invalid UTF-8.
 @Suite struct ArgumentTests {
-    /// Short options with an h among them don't request help.
-    @Test(arguments: ["-dash", "-h1", "-xyz", "-x=1", "-d", "---x", "-vx"]) func requiresPathForFileWithDash(name: String) async throws {
+    /// File names such as -dash and -h1 contain an h after a dash, but don't request help.
+    @Test(arguments: ["-dash", "-h1", "-xyz", "-x=1", "-d", "---x", "-vx"]) func requiresPathForFileNameWithLeadingDash(name: String)
+        async throws
+    {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file(name, size: 1)
@@ -26,7 +28,7 @@ import TransferCommands
         #expect(help.status == 0 && help.output.contains("USAGE") && help.diagnostics == "", "\(help.testDescription)")
     }
 
-    @Test func requiresEqualsForValueWithDash() async throws {
+    @Test func requiresEqualsSignForValueWithLeadingDash() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file("a", size: 1)
@@ -79,7 +81,7 @@ import TransferCommands
         #expect(refused.status == 2 && refused.diagnostics.contains("\(words[0]) needs a command"), "\(refused.testDescription)")
     }
 
-    @Test(arguments: ["--dedupe", "--tag"]) func rejectsEmptyWords(option: String) async throws {
+    @Test(arguments: ["--dedupe", "--tag"]) func rejectsEmptyValues(option: String) async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file("a", size: 1)
@@ -87,12 +89,12 @@ import TransferCommands
         #expect(refused.status == 2 && refused.diagnostics.contains("\(option) is empty"), "\(refused.testDescription)")
     }
 
-    /// Messages don't repeat a secret that was given instead of its source.
+    /// If a user passes a secret where the name of its source belongs, messages don't repeat the secret.
     @Test(arguments: [
         "--token-env", "--token-file", "--password-env", "--passphrase-file", "--proxy-password-env", "--header", "--header-env",
         "--header-file",
     ])
-    func hidesSecretsWithDash(option: String) async throws {
+    func hidesSecretsWithLeadingDash(option: String) async throws {
         for secret in ["-s3cret", "-1234"] {
             let refused = try await TransferQ().run("account", "add", "b", "https://b.example/", option, secret)
             #expect(refused.status == 2 && refused.diagnostics.contains("\(option)="), "\(refused.testDescription)")
@@ -109,7 +111,7 @@ import TransferCommands
         #expect(try await program.succeed("account", "list", "--json").lines == [])
     }
 
-    /// A different word would be stored and shown.
+    /// If the command replaced invalid bytes, it would store and show a different text.
     @Test(arguments: [
         (["account", "add"], ["https://b.example/"]), (["list", "--account"], []), (["add", "studio", "a", "--tag"], []),
         (["add", "studio", "a", "--name"], []), (["add", "studio", "a", "--dedupe"], []), (["set", "--all", "--tag"], []),

@@ -67,13 +67,13 @@ import TransferKit
         #expect(session["files"] as? Int == 100_000 && session["bytesTotal"] as? Int == 100_000)
     }
 
-    /// Over the socket, each path leading to a different name.
+    /// The paths pass through the socket, and each file has a different name.
     @Test func addsHundredThousandPathsThroughOwner() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         let folder = program.folder.path.appending("many")
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
-        // On ext4, a file can have 65,000 links.
+        // Two files, because a file on ext4 can have at most 65,000 links.
         let files = try [program.folder.file("a", size: 1), program.folder.file("b", size: 1)]
         let count = 100_000
         for number in 0..<count { #expect(unsafe link(files[number % 2].string, "\(folder)/\(number)") == 0) }
@@ -91,43 +91,43 @@ import TransferKit
         #expect(await run.command.result().status == 130)
     }
 
-    /// No more than this many files of a session, or segments of a large file, are in flight at the same time.
+    /// `--parallel` limits how many files of a session, or segments of a large file, are in flight at the same time.
     @Test(.timeLimit(.minutes(10)), arguments: [true, false]) func limitsFilesInFlight(isOneLargeFile: Bool) async throws {
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 4 << 20)) { studio in
             let program = studio.program
             let names = isOneLargeFile ? ["large"] : (0..<6).map { "\($0)" }
             for name in names { try program.folder.sparseFile(name, size: isOneLargeFile ? 1 << 30 : 48 << 20) }
-            // Otherwise the large file would be split into that many segments anyway.
+            // With this threshold, only the large file is split into segments.
             try await program.succeed("account", "edit", "studio", "--setting", "parallelThreshold=\(64 << 20)")
             try await program.run(["add", "studio", "--parallel", "3"] + names).expectSuccess()
-            // All files that may start do so before any continues.
+            // Holds the content, so that all files that may start do so before any of them ends.
             studio.server.stopContent(at: 1 << 20)
             let run = try RunningQueue(program)
             while studio.server.statistics.bytesStored < 3 << 20 {
                 try Task.checkCancellation()
                 await Task.yield()
             }
-            var most = studio.uploadsUnderWay
+            var maximum = studio.uploadsUnderWay
             studio.server.stopContent(at: nil)
-            // A fourth one would have started by the time this much has arrived.
+            // A fourth file or segment would have started before 16 MiB have arrived.
             while studio.server.statistics.bytesStored < 16 << 20 {
                 try Task.checkCancellation()
-                most = max(most, studio.uploadsUnderWay)
+                maximum = max(maximum, studio.uploadsUnderWay)
                 await Task.yield()
             }
-            #expect(most == 3)
+            #expect(maximum == 3)
             run.command.send(SIGTERM)
             #expect(await run.command.result().status == 130)
         }
     }
 
-    @Test func keepsExistingDuplicates() async throws {
+    @Test func returnsExistingSessionForSameKey() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try program.folder.file("a", size: 1)
             let first = try await program.succeed("add", "studio", "a", "--dedupe", "k").lines
             #expect(try await program.succeed("add", "studio", "a", "--dedupe", "k").lines == first)
-            // Existing sessions keep their position.
+            // An existing session keeps its state and position.
             try await program.succeed("hold", first[0])
             for place in ["--now", "--next"] {
                 #expect(try await program.succeed("add", "studio", "a", "--dedupe", "k", place).lines == first)
@@ -160,13 +160,13 @@ import TransferKit
         let relative = try await program.succeed("add", "studio", "a", "--not-before", "+90m").lines[0]
         let queue = try await TransferQueue(
             storage: .folder(program.store), transports: RegisteredTransports.builtIn.all.map(\.transport))
-        // Only a running queue reports other wait reasons.
+        // A stopped queue would report only that it is stopped.
         try await queue.start()
         let sessions = try await queue.sessions()
         await queue.shutdown()
         for session in sessions {
             guard case .notBefore(let date)? = session.why else {
-                Issue.record("\(session.id) waits for something else")
+                Issue.record("\(session.id) does not wait for its start time")
                 continue
             }
             if session.id.description == relative {
@@ -176,7 +176,7 @@ import TransferKit
             }
         }
         let run = try await program.run("run", "--no-wait", "--progress", "none")
-        #expect(run.status == 0, "none of them needs user action")
+        #expect(run.status == 0, "no session needs user action")
     }
 
     @Test func uploadsInChunks() async throws {
@@ -191,7 +191,7 @@ import TransferKit
 
     @Test func abandonsStalledServer() async throws {
         try await LoopbackStudio.with { studio in
-            // More than the sockets buffer.
+            // More than the buffers of the sockets can hold.
             let size = 64 << 20
             try studio.program.folder.file("a", size: size)
             studio.server.stopContent(at: Int64(size / 2))
@@ -203,7 +203,7 @@ import TransferKit
         }
     }
 
-    @Test func failsWithoutServerChecksums() async throws {
+    @Test func failsVerificationWithoutServerChecksums() async throws {
         try await LoopbackStudio.with(LoopbackOptions(extensions: [], servesDownloads: false)) { studio in
             let program = studio.program
             try program.folder.file("a", size: 1)

@@ -37,7 +37,8 @@ import TransportTUS
         return try folder.file(name, size: 10)
     }
 
-    private func refuses(
+    /// Returns the message of the error with which the queue rejects the items, or nil if it accepts them.
+    private func rejection(
         _ queue: TransferQueue, _ items: [TransferItem], _ options: SessionOptions = SessionOptions()
     ) async throws -> String? {
         do throws(any Error) {
@@ -59,63 +60,64 @@ import TransportTUS
         ("https://one.example/", .never, false),
     ]
 
-    @Test(arguments: policies) func rejectsLossOfFiles(address: String, policy: OverwritePolicy, isRefused: Bool) async throws {
+    @Test(arguments: policies) func rejectsLossOfFiles(address: String, policy: OverwritePolicy, isRejected: Bool) async throws {
         let queue = try await open([address])
         let items = try ["one/clip.mov", "two/clip.mov"].map { TransferItem(try file($0)) }
         let options = SessionOptions(overwrite: policy)
-        let refusal = try await refuses(queue, items, options)
-        #expect((refusal != nil) == isRefused, "\(refusal ?? "")")
-        if let refusal {
-            for name in ["one/clip.mov", "two/clip.mov", "one.example"] { #expect(refusal.contains(name), "\(refusal)") }
+        let message = try await rejection(queue, items, options)
+        #expect((message != nil) == isRejected, "\(message ?? "")")
+        if let message {
+            for name in ["one/clip.mov", "two/clip.mov", "one.example"] { #expect(message.contains(name), "\(message)") }
         }
-        // The same clash between sessions of one call, and different names.
+        // The same clash between two sessions of one call.
         let sessions = try items.map { try SessionRequest.upload(items: [$0], to: "a", options: options) }
-        if isRefused {
+        if isRejected {
             await #expect(throws: QueueError.self) { try await queue.enqueue(sessions) }
             #expect(await queue.status().sessions == 0)
         } else {
             try await queue.enqueue(sessions)
         }
+        // Different names don't clash.
         let apart = try [items[0], TransferItem(file("two/clip.mov"), as: RemotePath("other.mov"))]
-        #expect(try await refuses(queue, apart, options) == nil)
+        #expect(try await rejection(queue, apart, options) == nil)
         await queue.shutdown()
     }
 
     @Test func checksFallbackEndpoints() async throws {
         let items = try ["one/clip.mov", "two/clip.mov"].map { TransferItem(try file($0)) }
-        for (address, isRefused) in [("sftp://me@two.example/", false), ("https+put://two.example/", true)] {
+        for (address, isRejected) in [("sftp://me@two.example/", false), ("https+put://two.example/", true)] {
             let queue = try await open(["https://one.example/", address])
-            #expect((try await refuses(queue, items) != nil) == isRefused)
+            #expect((try await rejection(queue, items) != nil) == isRejected)
             await queue.shutdown()
         }
     }
 
-    /// In-memory data and streams have no path that could show that they are the same.
+    /// In-memory data and streams have no path by which the queue could recognize that two items are the same.
     @Test func rejectsClashingData() async throws {
         let queue = try await open(["https+put://one.example/"])
         let name = try RemotePath("clip.mov")
         let data = TransferItem.data(Data("x".utf8), as: name)
         for other in [data, TransferItem(try file("clip.mov"))] {
-            let refusal = try await refuses(queue, [data, other])
-            #expect(refusal?.contains("\"clip.mov\"") == true, "\(refusal ?? "")")
+            let message = try await rejection(queue, [data, other])
+            #expect(message?.contains("\"clip.mov\"") == true, "\(message ?? "")")
         }
         let spool = folder.path.appending("store").appending("spool").string
         #expect(((try? FileManager.default.contentsOfDirectory(atPath: spool)) ?? []) == [])
         await queue.shutdown()
     }
 
-    @Test func acceptsDifferentNames() async throws {
+    @Test func acceptsItemsThatLoseNoFile() async throws {
         let queue = try await open(["https+put://one.example/"])
         let reel = try file("one/reel")
         let same = folder.path.pushing("one/../one/./reel")
-        #expect(try await refuses(queue, [TransferItem(reel), TransferItem(same)]) == nil)
+        #expect(try await rejection(queue, [TransferItem(reel), TransferItem(same)]) == nil)
         _ = try (file("one/stills/1"), file("two/stills/1"))
         let folders = ["one/stills", "two/stills"].map { TransferItem(folder.path.pushing(FilePath($0))) }
-        #expect(try await refuses(queue, folders) == nil)
-        #expect(try await refuses(queue, [folders[0], TransferItem(try file("three/stills"))]) != nil)
+        #expect(try await rejection(queue, folders) == nil)
+        #expect(try await rejection(queue, [folders[0], TransferItem(try file("three/stills"))]) != nil)
         var signed = TransferItem(try file("two/reel"))
         signed.uploadURL = "https://one.example/place"
-        #expect(try await refuses(queue, [TransferItem(reel), signed]) == nil)
+        #expect(try await rejection(queue, [TransferItem(reel), signed]) == nil)
         await queue.shutdown()
     }
 

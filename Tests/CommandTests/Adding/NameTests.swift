@@ -29,7 +29,7 @@ import TransferCore
             try make(program)
             let words: [[UInt8]] = ["add", "studio", "--each"].map { Array($0.utf8) }
             let input: [UInt8] = fromStandardInput ? Self.names.flatMap { $0 + [0] } : []
-            // Words after -- are never options.
+            // Arguments after -- are never options.
             let dashes: [UInt8] = Array("--".utf8)
             let paths: [[UInt8]] = fromStandardInput ? [Array("-".utf8)] : Self.names
             let added = try program.start(TransferQ.executable, words + [dashes] + paths, input: input)
@@ -59,7 +59,7 @@ import TransferCore
         }
     }
 
-    /// A relative path means the same file with and without an owner.
+    /// A relative path refers to the same file whether or not another process owns the queue.
     @Test(arguments: [false, true]) func resolvesRelativePaths(hasOwner: Bool) async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
@@ -92,7 +92,7 @@ import TransferCore
         let result = try await program.start(TransferQ.executable, words + [[0x1B, 0x5B, 0x41, 0xFF], Array("gone\nfile".utf8)]).result()
         #expect(result.status == 2)
         #expect(result.diagnostics.contains("does not exist") && !result.diagnostics.contains("\u{1B}"))
-        // An invalid remote name also rejects the whole session.
+        // With an invalid remote folder, the command adds no session.
         try program.folder.file("a", size: 1)
         let outside = try await program.start(
             TransferQ.executable, words + ["a", "--to"].map { Array($0.utf8) } + [[0x2E, 0x2E, 0x2F, 0xFF]]
@@ -102,7 +102,7 @@ import TransferCore
         #expect(try await program.succeed("list", "--json").output == "")
     }
 
-    /// The files on the server by the exact bytes of their names.
+    /// Returns the contents of the files on the server, keyed by the exact bytes of the names.
     private func arrivals(_ studio: LoopbackStudio) throws -> [[UInt8]: Data] {
         let folder = studio.program.folder.path.appending("server").string
         var files: [[UInt8]: Data] = [:]

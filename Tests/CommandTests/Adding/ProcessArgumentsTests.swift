@@ -5,7 +5,8 @@ import TransferCommands
     @Test func preservesAllBytes() {
         var generator = SplitMix(state: 7)
         for _ in 0..<20_000 {
-            // Bytes that begin, continue or break UTF-8 sequences, including those of the range used for escapes.
+            // Bytes that begin, continue or break UTF-8 sequences, including the bytes that `ProcessArguments` uses to escape invalid
+            // bytes.
             let interesting: [UInt8] = [0x61, 0x80, 0xBF, 0xC3, 0xE2, 0xF4, 0x8F, 0x9C, 0x9F, 0xFF, 0x2F]
             let bytes = (0..<Int.random(in: 0...9, using: &generator)).compactMap { _ in interesting.randomElement(using: &generator) }
             #expect(ProcessArguments.bytes(of: ProcessArguments.string(of: bytes)) == bytes)

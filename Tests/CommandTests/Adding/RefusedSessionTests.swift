@@ -5,7 +5,7 @@ import TransferCommands
 import TransferCore
 import TransferKit
 
-/// Impossible sessions are rejected when they are enqueued, by the command and by apps.
+/// The queue rejects impossible sessions as soon as the command or an app enqueues them.
 @Suite struct RefusedSessionTests {
     @Test(arguments: ["a b", "é", "a,b", "transferid"], [["https://one.example/"], ["sftp://me@one.example/", "https://two.example/"]])
     func rejectsInvalidTusMetadata(key: String, addresses: [String]) async throws {
@@ -20,7 +20,7 @@ import TransferKit
         try await program.succeed("add", "place", "reel", "--metadata", "a=1")
     }
 
-    @Test func acceptsExistingSession() async throws {
+    @Test func returnsExistingSessionDespiteInvalidMetadata() async throws {
         let program = try TransferQ()
         try program.folder.file("reel", size: 1)
         try await program.succeed("account", "add", "place", "sftp://me@one.example/")
@@ -34,7 +34,7 @@ import TransferKit
         #expect(try await program.succeed("list", "--json").lines.count == 1)
     }
 
-    @Test func rejectsSessionsOfApps() async throws {
+    @Test func rejectsImpossibleSessionsOfApps() async throws {
         let folder = try TemporaryFolder()
         try folder.file("reel", size: 1)
         let path = folder.path.appending("reel")

@@ -15,7 +15,7 @@ import TransferCore
         return program
     }
 
-    /// One file would silently replace the other.
+    /// If the command accepted both files, one would silently replace the other.
     @Test(arguments: [
         "sftp://me@one.example/in/", "https+put://one.example/in/", "https+put://one.example/{name}", "https+form://one.example/",
     ])
@@ -30,17 +30,17 @@ import TransferCore
             }
         }
         #expect(try await program.succeed("list", "--json").lines == [])
-        // The same file given twice loses nothing.
+        // Both paths name the same file, so no other file can be lost.
         try await program.succeed("add", "place", "one/reel", "./one/reel")
     }
 
-    /// Servers that keep files with the same name apart.
+    /// These servers store two files with the same name separately.
     @Test(arguments: [
         ("https://one.example/", []), ("https+form://one.example/{transfer}", []),
         ("https+form://one.example/", ["--setting", "field.id={transfer}"]), ("https+put://one.example/{transfer}/{name}", []),
         ("https+put://one.example/", ["--setting", "upload=form", "--setting", "field.id=x{transfer}"]),
     ])
-    func acceptsFilesKeptApart(address: String, options: [String]) async throws {
+    func acceptsSameNameIfFilesAreStoredSeparately(address: String, options: [String]) async throws {
         let program = try program()
         try await program.succeed("account", "add", "place", address)
         let added = try await program.run(["add", "place", "one/reel", "two/reel"] + options)
@@ -86,7 +86,7 @@ import TransferCore
         #expect(added.diagnostics.contains("\(named) has no effect") && added.diagnostics.contains("one.example"), "\(added.diagnostics)")
     }
 
-    /// A tus server has no names by which it could replace a file.
+    /// A tus server stores each upload as a new file, so it can't replace a file that has the same name.
     @Test(
         arguments: [
             ("never", [], 0, nil), ("rename", [], 0, nil), ("always", [], 0, "has no effect"), ("skip", [], 2, "new upload"),
@@ -118,7 +118,7 @@ import TransferCore
         let added = try await program.run(["add", "place", "one/reel"] + options)
         #expect(added.status == (named == nil ? 0 : 2), "\(added.testDescription)")
         if let named { #expect(added.diagnostics.contains(named), "\(added.testDescription)") }
-        // Another endpoint can.
+        // Another endpoint can perform the session.
         try await program.succeed("account", "edit", "place", address, "https://two.example/")
         #expect(try await program.run(["add", "place", "one/reel"] + options).status == 0)
     }
@@ -163,8 +163,9 @@ import TransferCore
         if let named { #expect(added.diagnostics.contains(named), "\(added.testDescription)") }
     }
 
-    /// Success must not depend on which server is available at the time of the transfer.
-    @Test func rejectsInvalidSettingsOfFallback() async throws {
+    /// The metadata is invalid only for the fallback. The command rejects it anyway, because success must not depend on which server is
+    /// available at the time of the transfer.
+    @Test func rejectsMetadataInvalidForFallback() async throws {
         let program = try program()
         let endpoints = ["sftp://me@one.example/", "https+put://two.example/"]
         #expect(try await program.run(["account", "add", "place"] + endpoints + ["--setting", "http:metadataPrefix=X-"]).status == 0)
@@ -205,7 +206,7 @@ import TransferCore
         #expect(added.status == 0 && added.diagnostics.contains("separate files"), "\(added.testDescription)")
     }
 
-    /// If a session loses no file at the fallback, which may never be used, the session is not rejected.
+    /// A clash at a fallback, which may never be used, is rejected only if a file would be lost there.
     @Test(arguments: [("sftp://me@two.example/", 0, "refused"), ("https+put://two.example/", 2, "replace the other")])
     func checksNamesAtFallback(address: String, status: Int32, words: String) async throws {
         let program = try program()
@@ -215,7 +216,7 @@ import TransferCore
         #expect(added.diagnostics.contains("two.example"))
     }
 
-    /// The URL of an item overrides an address that would keep the files apart.
+    /// The URL of an item replaces the account's address, even if that address would keep the files separate.
     @Test func checksNamesOfItemsWithURL() async throws {
         let program = try program()
         try await program.succeed("account", "add", "place", "https+put://one.example/{transfer}/")

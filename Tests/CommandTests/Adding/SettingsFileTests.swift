@@ -11,7 +11,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// Secret settings of a session: where they are read from, and where they are hidden.
+/// Secret settings of a session: their sources, and the output that must not contain them.
 @Suite struct SettingsFileTests {
     private static let needle = "signature=n33dle"
 
@@ -39,21 +39,21 @@ import TransferKit
             ["add", "bucket", "a", "b", "-v", "--settings-file", isPiped ? "-" : file.string], input: isPiped ? Array(text.utf8) : [])
         #expect(added.status == 0 && !added.diagnostics.contains(Self.needle), "\(added.testDescription)")
         let run = try await program.succeed("run", "--progress", "json", "-vv")
-        // Both files are in flight together, in any order.
+        // Both files are in flight at the same time, so the requests may arrive in any order.
         #expect(Set(server.requests.map(\.path)) == ["/1?\(Self.needle)", "/2?x=1"])
         #expect(server.requests.allSatisfy { $0.headers["content-type"] == "text/x-own" })
         let shown = try await program.succeed("show", added.lines[0], "--json")
         #expect(!(run.output + run.diagnostics + shown.output).contains(Self.needle))
     }
 
-    /// The error names the file and line but no value.
+    /// The error names the file and the line, but does not show the value.
     @Test(arguments: [
         ("a=1\n\nn33dle\n", "Line 3"), ("=n33dle", "Line 1"), ("# a\nx=n33dle\nx=n33dle", "Line 3"), ("contentType=n33dle/\u{FF}", "UTF-8"),
         ("contentType=n33dle", "settings file"),
     ])
     func reportsInvalidLines(text: String, words: String) async throws {
         let program = try await program()
-        // The scalar stands for an invalid UTF-8 byte.
+        // U+00FF in the text stands for the byte FF, which is invalid in UTF-8.
         try program.folder.file("settings", bytes: text.unicodeScalars.map { UInt8($0.value) })
         let refused = try await program.run("add", "bucket", "a", "--setting", "contentType=b/c", "--settings-file", "settings")
         #expect(refused.status == 2 && refused.diagnostics.contains(words), "\(refused.testDescription)")
@@ -81,7 +81,7 @@ import TransferKit
         #expect(refused.status == 2 && refused.diagnostics.contains("only once"), "\(refused.testDescription)")
     }
 
-    // MARK: In a program
+    // MARK: The API
 
     @Test func hidesValuesInDescriptions() throws {
         let options = SessionOptions(settings: ["uploadURL.a": "https://one.example/?\(Self.needle)"])
@@ -92,14 +92,14 @@ import TransferKit
         for text in ["\(options)", String(reflecting: options), "\(request)", dumped] {
             #expect(text.contains("uploadURL.a") && !text.contains(Self.needle), "\(text)")
         }
-        // The encoding still contains the values, under the same name as ever.
+        // The encoded options contain the values, in the member `settings`.
         let stored = try JSONEncoder().encode(options)
         let object = try #require(try JSONSerialization.jsonObject(with: stored) as? [String: Any])
         #expect(object["settings"] as? [String: String] == options.settings)
         #expect(try JSONDecoder().decode(SessionOptions.self, from: stored) == options)
     }
 
-    /// Some JSON parsers can't read a line that contains such a number.
+    /// Some JSON parsers can't read a line that contains a number outside the range of a Double.
     @Test(arguments: ["1e400", "[-1e999]"]) func rejectsContextsWithHugeNumbers(context: String) async throws {
         let program = try await program()
         let refused = try await program.run("add", "bucket", "a", "--context", context)
@@ -108,7 +108,7 @@ import TransferKit
         var request = try SessionRequest.upload([program.folder.path.appending("a")], to: "bucket")
         request.context = Data(context.utf8)
         let error = await #expect(throws: QueueError.self) { try await queue.enqueue(request) }
-        #expect(error?.code == .invalidRequest && error?.message.contains("too large for a Double") == true)
+        #expect(error?.code == .invalidRequest && error?.message.contains("too large for Double") == true)
         await queue.shutdown()
     }
 
@@ -132,7 +132,7 @@ import TransferKit
         }
     }
 
-    /// A shell's `<(…)` is a pipe, so the secret is in no file.
+    /// A shell passes `<(…)` as a pipe, which keeps a secret out of the file system.
     @Test func readsSecretFromPipe() async throws {
         let folder = try TemporaryFolder()
         let pipe = folder.path.appending("pipe")

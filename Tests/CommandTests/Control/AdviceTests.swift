@@ -22,11 +22,11 @@ import Testing
         }
     }
 
-    private static func studio(answering steps: [ServerStep]) throws -> ScriptedServer { try ScriptedServer { _, _ in steps } }
+    private static func server(answering steps: [ServerStep]) throws -> ScriptedServer { try ScriptedServer { _, _ in steps } }
 
     @Test(arguments: ["now", "next", "retry", "resume", "release"]) func advisesAddingCompletedSessionAgain(operation: String) async throws
     {
-        let server = try Self.studio(answering: [.answer(201)])
+        let server = try Self.server(answering: [.answer(201)])
         defer { server.stop() }
         let program = try TransferQ()
         try await program.succeed("account", "add", "bucket", "http+put://127.0.0.1:\(server.port)/in/")
@@ -38,10 +38,10 @@ import Testing
         #expect(refused.diagnostics.contains("transferq add"), "\(refused.diagnostics)")
     }
 
-    /// On one line each, without control characters, and truncated.
+    /// The response is shown on one line, without control characters, and truncated.
     @Test func showsServerResponse() async throws {
         let body = "stored\r\nas \u{1B}[31m7 " + String(repeating: "x", count: 2_000)
-        let server = try Self.studio(answering: [.answer(201, ["Content-Type": "text/plain"], body: body)])
+        let server = try Self.server(answering: [.answer(201, ["Content-Type": "text/plain"], body: body)])
         defer { server.stop() }
         let program = try TransferQ()
         try await program.succeed("account", "add", "bucket", "http+put://127.0.0.1:\(server.port)/in/")
@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test func namesFailedFileOnce() async throws {
-        let server = try Self.studio(answering: [.answer(201)])
+        let server = try Self.server(answering: [.answer(201)])
         defer { server.stop() }
         let program = try TransferQ()
         try await program.succeed("account", "add", "bucket", "http+put://127.0.0.1:\(server.port)/in/")

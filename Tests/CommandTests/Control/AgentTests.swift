@@ -17,7 +17,7 @@ import TransferKit
     @Test func keepsRunningAfterShellExits() async throws {
         try await LoopbackStudio.withAgent { studio in
             let program = studio.program
-            // The shell exits after its script. The agent has its own session.
+            // The shell exits at the end of its script. The agent runs in its own process session (setsid(2)).
             let script = Array("\"$0\" agent start --json".utf8)
             let shell = try program.start("/bin/sh", [Array("-c".utf8), script, TransferQ.executable.bytes])
             let started = await shell.result()
@@ -60,9 +60,10 @@ import TransferKit
                 if case .progress(_, let figures) = event.kind, figures.bytesSent > 0 { break }
             }
             #expect(kill(first, signal) == 0)
-            // The agent has exited when its lock is free. Another command may hold the lock briefly.
+            // `list` waits until the lock is free. The agent frees the lock when it exits, although other commands may hold it briefly
+            // afterwards.
             try await program.succeed("list")
-            // A killed agent logs no last message.
+            // A killed agent can't log a last message.
             let log = try String(contentsOfFile: program.store.appending("agent.log").string, encoding: .utf8)
             #expect(log.contains("The agent has stopped.") == (signal == SIGTERM))
             let second = try #require(
@@ -74,7 +75,7 @@ import TransferKit
         }
     }
 
-    /// The agent has no terminal.
+    /// The agent has no terminal, so SIGHUP does not stop it.
     @Test func ignoresHangUp() async throws {
         try await LoopbackStudio.withAgent { studio in
             let program = studio.program
@@ -87,7 +88,7 @@ import TransferKit
         }
     }
 
-    @Test func rejectsStart() async throws {
+    @Test func rejectsStartWithInvalidFolderOrOtherOwner() async throws {
         let program = try TransferQ()
         let file = try program.folder.file("file", size: 1)
         let result = try await program.run("agent", "start", "--store", file.string)
@@ -101,7 +102,7 @@ import TransferKit
         _ = await run.command.result()
     }
 
-    /// An app adds sessions, exits, restarts, and receives the events since then.
+    /// An app adds a session and exits. After its restart, it receives the events that it missed.
     @Test func continuesUploadsAfterAppExits() async throws {
         try await LoopbackStudio.withAgent { studio in
             let program = studio.program
@@ -141,7 +142,8 @@ import TransferKit
         }
     }
 
-    /// Other processes of the same user can't read its memory and environment. The agent also works with a long path to its socket.
+    /// Other processes of the same user can't read the agent's memory and environment. This test also uses a socket path that is longer than a
+    /// socket address allows (unix(7)).
     @Test(.enabled(if: geteuid() == 0, "Requires root to act as another user")) func hidesMemoryFromOtherProcesses() async throws {
         let program = try TransferQ()
         let folder = program.folder.path.appending(String(repeating: "x", count: 120))
@@ -161,7 +163,7 @@ import TransferKit
         #expect(try await runAsOtherUser("agent", "stop").result().status == 0)
     }
 
-    /// Programs started by a transport must not inherit the pipe to the starter.
+    /// Programs that a transport starts must not inherit the agent's pipe to the process that started it.
     @Test func closesStarterPipeInChildren() throws {
         let (reading, writing) = try FileDescriptor.pipe()
         defer { try? reading.close() }
@@ -171,7 +173,7 @@ import TransferKit
         withExtendedLifetime(starter) {}
     }
 
-    /// As started by a service manager.
+    /// A service manager starts the agent in the foreground.
     @Test func runsInForeground() async throws {
         let program = try TransferQ()
         let agent = try program.start(["agent", "run"])
@@ -197,7 +199,7 @@ import TransferKit
     @Test func rotatesLog() async throws {
         let folder = try TemporaryFolder()
         let log = folder.path.appending("log")
-        let rotating = try RotatingLog(at: log, limit: 100, kept: 2, takesStandardError: false)
+        let rotating = try RotatingLog(at: log, limit: 100, rotatedFiles: 2, redirectsStandardError: false)
         for number in 0..<40 { rotating.post("line \(number) of about twenty") }
         await rotating.flush()
         let files = try FileManager.default.contentsOfDirectory(atPath: folder.path.string).sorted()
@@ -209,7 +211,7 @@ import TransferKit
 }
 
 extension LoopbackStudio {
-    /// As ``with(_:_:)``, and stops the agent afterwards.
+    /// Calls ``with(_:_:)``, and stops the agent after the body.
     fileprivate static func withAgent(_ body: (LoopbackStudio) async throws -> Void) async throws {
         try await with { studio in
             do {
@@ -222,7 +224,7 @@ extension LoopbackStudio {
         }
     }
 
-    /// Waits for new progress of the agent's session.
+    /// Waits until the agent has made progress with a session.
     fileprivate func progress(of id: String) async throws {
         let before = try await session(id)["bytesSent"] as? Int64 ?? 0
         for try await event in RemoteTransferQueue(folder: program.store, timeout: .seconds(60)).events {

@@ -19,11 +19,11 @@ import TransferKit
             let others = try await program.run(["add", "studio"] + small + ["--each"]).lines
             let ids = Dictionary(uniqueKeysWithValues: zip(["a"] + small, [first] + others))
             let id = { (name: String) in try #require(ids[name]) }
-            // Without --forever, the run would end while all sessions need a person.
+            // Without --forever, the run would end when all remaining sessions need user action.
             let run = try RunningQueue(program, "--forever")
             try await run.progress(of: first)
 
-            // Moved, held and cancelled.
+            // Moves, holds and cancels sessions.
             try await program.succeed("move", id("j"), "1")
             try await program.succeed("hold", id("c"))
             #expect(try await program.succeed("cancel", id("d"), "--json").objects().first?["id"] as? String == id("d"))
@@ -33,12 +33,12 @@ import TransferKit
             try await program.succeed("now", id("g"))
             try await run.event("completed", of: id("g"))
             try await run.progress(of: first)
-            // Paused: the session keeps its slot, so no other starts.
+            // Paused: the session keeps its slot, so no other session starts.
             try await program.succeed("pause", first)
             #expect(try await studio.session(first)["state"] as? String == "paused")
             #expect(try await program.succeed("why", id("j")).output.contains("keeps its slot"))
             try await program.succeed("next", id("f"))
-            // With another slot, the others run in the requested order.
+            // With a second slot, the other sessions run in the requested order.
             try await program.succeed("queue", "set", "--max-sessions", "2")
             try await run.event("completed", of: id("i"))
             // Rate-limited: without the limit, the session ends soon.
@@ -81,7 +81,7 @@ import TransferKit
         }
     }
 
-    /// A run whose queue was stopped ends with a failure.
+    /// A run fails if its queue is stopped.
     @Test func endsRunWhenQueueIsStopped() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
@@ -95,7 +95,7 @@ import TransferKit
         }
     }
 
-    /// Started sessions must complete unless a person cancels or removes them.
+    /// The run fails if a session that it started is held, but not if the user cancels or removes the session.
     @Test(arguments: [("hold", 1), ("cancel", 0), ("remove", 0)] as [(String, Int32)])
     func reportsSessionHeldDuringRun(operation: String, status: Int32) async throws {
         try await LoopbackStudio.with { studio in
@@ -103,7 +103,7 @@ import TransferKit
             try program.folder.sparseFile("a", size: 64 << 20)
             let id = try await program.succeed("add", "studio", "a", "--rate", "64K").lines[0]
             try program.folder.file("b", size: 10)
-            // Held before the run, so it does not count.
+            // This session is held before the run, so it does not count.
             try await program.succeed("add", "studio", "b", "--hold")
             let run = try RunningQueue(program)
             try await run.progress(of: id)
@@ -114,13 +114,13 @@ import TransferKit
     }
 
     #if os(Linux)
-        /// A lost event is a failure, with or without an owner.
-        @Test(arguments: [true, false]) func failsOnFullDisk(isOwned: Bool) async throws {
+        /// `watch` fails if it can't write an event, with or without an owner of the queue.
+        @Test(arguments: [true, false]) func failsOnFullDisk(hasOwner: Bool) async throws {
             let program = try TransferQ()
             try await program.succeed("account", "add", "studio", "https://one.example/")
             try program.folder.file("a", size: 1)
             try await program.succeed("add", "studio", "a", "--hold")
-            let run = isOwned ? try RunningQueue(program, "--forever") : nil
+            let run = hasOwner ? try RunningQueue(program, "--forever") : nil
             try await run?.event("queueStarted")
             let command = "exec \"$0\" watch --json --follow > /dev/full"
             let watch = try program.start("/bin/sh", ["-c", command, TransferQ.executable.string].map { Array($0.utf8) })
@@ -147,7 +147,7 @@ import TransferKit
             }
             run.command.send(SIGTERM)
             #expect(await run.command.result().status == 130)
-            // The events end with the queue, and the last one is printed.
+            // The events end when the queue stops, and the last event is printed.
             let result = await watch.result()
             #expect(result.status == 0)
             #expect(try result.objects().last?["event"] as? String == "queueStopped")
@@ -176,7 +176,8 @@ import TransferKit
         }
     }
 
-    /// Commands issued while owners change reach an owner or open the queue. None is lost or performed twice.
+    /// Owners start and stop while commands run. Each command reaches an owner or opens the queue itself. No command is lost or performed
+    /// twice.
     @Test func completesCommandsWhileOwnersChange() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
@@ -202,7 +203,7 @@ import TransferKit
         }
     }
 
-    /// Clients wait while the owner can't accept them.
+    /// Clients wait while the owner has too many open files to accept their connections.
     @Test func waitsForOwnerWithTooManyOpenFiles() async throws {
         let program = try TransferQ()
         let script = "ulimit -n 40; exec \"$0\" run --forever --json"
@@ -212,7 +213,7 @@ import TransferKit
         }
         let remote = RemoteTransferQueue(folder: program.store, timeout: .seconds(60))
         do {
-            // More clients than the owner has descriptors for.
+            // The owner can't open as many files as there are clients.
             var readers: [Task<Void, any Error>] = []
             for _ in 0..<40 {
                 readers.append(Task { for try await _ in remote.events {} })

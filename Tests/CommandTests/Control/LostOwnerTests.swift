@@ -19,7 +19,7 @@ import TransferKit
             try program.folder.file("a", size: 1)
             let ids = try await program.run(["add", "studio"] + Array(repeating: "a", count: count) + ["--each"]).lines
             if before != "waiting" { _ = try await program.run([before == "held" ? "hold" : "cancel"] + ids) }
-            let result = try await result(of: [operation] + ids, in: program, doneWith: count == 1 ? "apply" : "applyToStaged")
+            let result = try await result(of: [operation] + ids, in: program, ownerExitsAfter: count == 1 ? "apply" : "applyToStaged")
             #expect(result.status == 0, "\(result.testDescription)")
             #expect(result.lines == ids)
             let states = try await program.succeed("list", "--json").objects().map { $0["state"] as? String }
@@ -34,7 +34,7 @@ import TransferKit
         try program.folder.file("a", size: 1)
         let id = try await program.succeed("add", "studio", "a").lines[0]
         try await program.succeed("cancel", id)
-        let result = try await result(of: ["hold", id], in: program, doneWith: "apply")
+        let result = try await result(of: ["hold", id], in: program, ownerExitsAfter: "apply")
         #expect(result.status == 4 && result.output == "" && result.diagnostics.contains("is cancelled"), "\(result.testDescription)")
     }
 
@@ -47,7 +47,7 @@ import TransferKit
     func retriesAccountChanges(command: [String], word: String, after: [String]) async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
-        let result = try await result(of: ["account"] + command, in: program, doneWith: word)
+        let result = try await result(of: ["account"] + command, in: program, ownerExitsAfter: word)
         #expect(result.status == 0, "\(result.testDescription)")
         #expect(try await program.succeed("account", "list", "--json").objects().map { $0["name"] as? String } == after)
     }
@@ -55,39 +55,41 @@ import TransferKit
     @Test func rejectsExistingAccount() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
-        let result = try await result(of: ["account", "add", "studio", "https://two.example/"], in: program, doneWith: "replace")
+        let result = try await result(of: ["account", "add", "studio", "https://two.example/"], in: program, ownerExitsAfter: "replace")
         #expect(result.status == 4, "\(result.testDescription)")
     }
 
-    /// An owner that exits between two requests counts as gone, however it exits.
+    /// If the owner exits between two requests, the command completes without an owner, regardless of what the owner leaves behind.
     @Test(
         arguments: [
             ["list", "--json"], ["show", "ID", "--json"], ["why", "ID"], ["watch"], ["now", "ID"], ["queue", "status"],
             ["account", "list"],
-        ], ExitingOwner.Remains.allCases)
-    func completesCommandsAfterOwnerExits(command: [String], remains: ExitingOwner.Remains) async throws {
+        ], ExitingOwner.Leftovers.allCases)
+    func completesCommandsAfterOwnerExits(command: [String], leftovers: ExitingOwner.Leftovers) async throws {
         let (program, id) = try await programWithSession()
         let owner = try await ExitingOwner(program.store)
         let running = try program.start(command.map { $0 == "ID" ? id : $0 })
-        // Its first request asks for the owner.
-        try await owner.serve(1, leaving: remains)
+        // With its first request, the command reads the identity of the owner.
+        try await owner.serve(1, leaving: leftovers)
         let result = await running.result()
         #expect(result.status == 0 && !result.lines.isEmpty && result.diagnostics == "", "\(result.testDescription)")
     }
 
     /// An agent that exits before it receives the stop request counts as stopped.
-    @Test(arguments: ExitingOwner.Remains.allCases, 1...3) func acceptsAgentThatExitsFirst(remains: ExitingOwner.Remains, after count: Int)
+    @Test(arguments: ExitingOwner.Leftovers.allCases, 1...3) func acceptsAgentThatExitsFirst(
+        leftovers: ExitingOwner.Leftovers, after count: Int
+    )
         async throws
     {
         let (program, _) = try await programWithSession()
         let agent = try await ExitingOwner(program.store, as: .agent)
         let running = try program.start(["agent", "stop", "--json"])
-        try await agent.serve(count, leaving: remains)
+        try await agent.serve(count, leaving: leftovers)
         let result = await running.result()
         #expect(result.status == 0 && result.lines == ["{\"running\":false}"], "\(result.testDescription)")
     }
 
-    /// Each owner exits between the two requests. The events in between come from the log, and the command ends only when it has printed them.
+    /// Each owner exits before it responds to the request for events. The command prints the missed events from the log.
     @Test(.timeLimit(.minutes(10))) func followsOwnersWithoutEvents() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
@@ -109,7 +111,7 @@ import TransferKit
         _ = await watch.result()
     }
 
-    /// Retries while another command has the queue open to read the log.
+    /// Opens the queue as the next owner. Retries while the command has the queue open to read the log.
     private static func nextOwner(_ program: TransferQ) async throws -> ExitingOwner {
         while true {
             do { return try await ExitingOwner(program.store) } catch let error as QueueError where error.code == .storageInUse { continue }
@@ -123,7 +125,8 @@ import TransferKit
         return (program, try await program.succeed("add", "studio", "a").lines[0])
     }
 
-    private func result(of command: [String], in program: TransferQ, doneWith word: String) async throws -> CommandResult {
+    /// Runs a command. The owner exits after it has performed a request that contains `word`, and before it answers.
+    private func result(of command: [String], in program: TransferQ, ownerExitsAfter word: String) async throws -> CommandResult {
         let owner = try await ExitingOwner(program.store)
         let running = try program.start(command)
         try await owner.serve(until: word)

@@ -22,7 +22,7 @@ import TransferKit
         let result = try await program.run([operation, ids[0], "ffffffff"] + rest)
         #expect(result.status == 4)
         #expect(result.output == "" && result.diagnostics.contains("ffffffff"))
-        // The other session is unchanged too.
+        // The session that exists is not changed.
         #expect(try await program.succeed("list", "--json").objects().map { $0["state"] as? String } == ["waiting"])
         #expect(try await program.run([operation] + rest).status == 2)
         #expect(try await program.run([operation, "--account", "nobody"] + rest).status == 4)
@@ -34,7 +34,7 @@ import TransferKit
         let result = try await program.run(operation, ids[0])
         #expect(result.status == 4)
         #expect(result.diagnostics.contains("is waiting") && result.output == "")
-        // A group skips sessions in other states.
+        // With --all, the command skips sessions in other states.
         let group = try await program.run(operation, "--all", "--json")
         #expect(group.status == 0 && group.output == "")
     }
@@ -48,7 +48,7 @@ import TransferKit
         #expect(result.diagnostics.contains(ids[0]) && result.diagnostics.contains(ids[2]))
     }
 
-    @Test func holdsPausedWaitingSession() async throws {
+    @Test func pauseHoldsWaitingSession() async throws {
         let (program, ids) = try await program()
         try await program.succeed("pause", ids[0])
         #expect(try await program.succeed("list", "--json").objects().first?["state"] as? String == "held")
@@ -86,7 +86,7 @@ import TransferKit
         }
     }
 
-    /// Cancelling removes the unfinished upload, unless it is kept.
+    /// Cancelling removes the unfinished upload, unless --keep-partial is given.
     @Test(arguments: [true, false])
     func removesUnfinishedUploadOnCancel(keepsPartial: Bool) async throws {
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
@@ -103,7 +103,7 @@ import TransferKit
         }
     }
 
-    @Test func endsRunWithPausedSession() async throws {
+    @Test func runEndsIfOnlySessionIsPaused() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try program.folder.sparseFile("large", size: 64 << 20)
@@ -123,7 +123,7 @@ import TransferKit
 }
 
 extension TransferQ {
-    /// Runs the queue until the first progress, and interrupts it.
+    /// Runs the queue until it reports progress, and then interrupts it.
     func interruptedRun() async throws {
         let run = try start(["run", "--progress", "json"])
         for await line in run.lines {
@@ -135,7 +135,7 @@ extension TransferQ {
         try #require(status == 130)
     }
 
-    /// Pauses a running session, in this process: only the owner of the queue can pause it.
+    /// Runs the queue in this process, and pauses a session while the session runs. Only the owner of a queue can pause a running session.
     func pauseRunningSession(_ id: String) async throws {
         let queue = try await TransferQueue(storage: .folder(store), transports: RegisteredTransports.builtIn.all.map(\.transport))
         let session = try await queue.session(try #require(SessionID(id)))

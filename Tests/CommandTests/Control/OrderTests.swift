@@ -23,7 +23,7 @@ import Testing
             let listed = try await program.succeed("list", "--json").objects()
             #expect(listed.map { $0["id"] as? String } == (try ["e", "a", "b", "c", "d"].map(id)))
             #expect(listed.map { $0["state"] as? String } == ["waiting", "cancelled", "waiting", "waiting", "held"])
-            #expect(studio.arrivals == [], "No command but run starts a transfer.")
+            #expect(studio.arrivals == [], "Only run starts transfers.")
             try await program.succeed("run", "--progress", "none")
             #expect(studio.arrivals == ["b", "c", "e"])
 
@@ -49,7 +49,7 @@ import Testing
             #expect(try await program.run("add", "studio", "a", "--after", "ffff").status == 4)
             let names = try await program.succeed("list", "--json").objects().map { $0["name"] as? String }
             #expect(names == ["f", "b", "c", "a", "d", "e"])
-            #expect(studio.arrivals == [], "No command but run starts a transfer.")
+            #expect(studio.arrivals == [], "Only run starts transfers.")
             try await program.succeed("run", "--progress", "none")
             #expect(studio.arrivals == ["e", "d", "f", "c", "a"])
             #expect(try await studio.session(held)["state"] as? String == "held")
@@ -62,7 +62,7 @@ import Testing
             let ids = try await add(["a", "b", "c", "d"], to: studio)
             try await program.succeed("move", try #require(ids["d"]), try #require(ids["c"]), "0")
             try await program.succeed("run", "--progress", "none")
-            // In queue order, not in the order of the arguments.
+            // The moved sessions stay in queue order. The order of the arguments does not matter.
             #expect(studio.arrivals == ["c", "d", "a", "b"])
         }
     }
@@ -73,7 +73,7 @@ import Testing
             let program = studio.program
             try program.folder.sparseFile("large", size: 64 << 20)
             let id = try await program.succeed("add", "studio", "large", "--rate", "64K").lines[0]
-            // At this rate the file takes a quarter of an hour. Without it, the file would end before the third progress report.
+            // At this rate the file takes a quarter of an hour. Without a limit, the transfer would end before the third progress report.
             for limit in [[], ["queue"], ["account"]] as [[String]] {
                 switch limit.first {
                 case "queue":

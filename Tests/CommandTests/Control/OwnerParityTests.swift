@@ -2,14 +2,14 @@ import Foundation
 import SystemPackage
 import Testing
 
-/// Each command prints the same output and exits with the same status, with or without an owner.
+/// Each command prints the same output and exits with the same status, whether or not another process owns the queue.
 @Suite(.serialized) struct OwnerParityTests {
     enum Owner: CaseIterable {
         case run
         case agent
     }
 
-    @Test(arguments: Owner.allCases) func printsSameAsWithoutOwner(owner: Owner) async throws {
+    @Test(arguments: Owner.allCases) func printsSameOutputAsWithoutOwner(owner: Owner) async throws {
         let alone = try await transcript(of: nil)
         let owned = try await transcript(of: owner)
         #expect(alone.count == owned.count)
@@ -56,7 +56,7 @@ import Testing
         var ids: [String] = []
         func record(_ words: String...) async throws {
             let result = try await program.run(words)
-            transcript.append(plain("\(words): \(result.status)\n" + result.output + result.diagnostics, program, ids))
+            transcript.append(normalized("\(words): \(result.status)\n" + result.output + result.diagnostics, program, ids))
         }
         try await record("account", "add", "studio", "https://one.example/", "--token-env", "TOKEN")
         try await record("account", "add", "studio", "https://one.example/")
@@ -67,7 +67,7 @@ import Testing
         #expect(ids.count == 3)
         for words in [["list"], ["list", "--json"], ["queue", "set", "--max-sessions", "3", "--rate", "1M", "--json"]] {
             let result = try await program.run(words)
-            transcript.append(plain("\(words): \(result.status)\n" + result.output + result.diagnostics, program, ids))
+            transcript.append(normalized("\(words): \(result.status)\n" + result.output + result.diagnostics, program, ids))
         }
         try await record("add", "nobody", "a")
         try await record("add", "studio", "a", "--at", "9")
@@ -94,7 +94,8 @@ import Testing
         return transcript
     }
 
-    private func plain(_ text: String, _ program: TransferQ, _ ids: [String]) -> String {
+    /// Replaces the folder, IDs and times in a text with placeholders.
+    private func normalized(_ text: String, _ program: TransferQ, _ ids: [String]) -> String {
         var text = text.replacingOccurrences(of: program.folder.path.string, with: "FOLDER")
         for (number, id) in ids.enumerated() {
             text = text.replacingOccurrences(of: id, with: "ID\(number)").replacingOccurrences(

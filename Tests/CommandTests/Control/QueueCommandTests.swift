@@ -23,9 +23,9 @@ import TransferKit
         let status = try #require(try await program.succeed("queue", "status", "--json").objects().first)
         #expect(status["waiting"] as? Int == 1 && status["held"] as? Int == 1 && status["sessions"] as? Int == 2)
         #expect(status["bytesTotal"] as? Int == 14 && status["maxSessions"] as? Int == 3 && status["rateLimit"] as? Int == 1_572_864)
-        let people = try await program.succeed("queue", "status").output
-        #expect(people.contains("2: 1 waiting, 1 held") && people.contains("1.50 MiB/s"))
-        #expect(people.contains("Limit:     3 concurrent sessions"))
+        let text = try await program.succeed("queue", "status").output
+        #expect(text.contains("2: 1 waiting, 1 held") && text.contains("1.50 MiB/s"))
+        #expect(text.contains("Limit:     3 concurrent sessions"))
         try await program.succeed("queue", "set", "--rate", "0")
         #expect(try await program.succeed("queue", "status", "--json").objects().first?["rateLimit"] is NSNull)
     }
@@ -44,7 +44,7 @@ import TransferKit
     }
 
     @Test func overridesLimitForOneRun() async throws {
-        // Slow enough that the second session starts long before the first completes.
+        // The server is slow enough that the second session starts long before the first completes.
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
             let program = studio.program
             try await program.succeed("queue", "set", "--max-sessions", "1")
@@ -59,8 +59,8 @@ import TransferKit
         }
     }
 
-    /// The stored limit also applies to a run that was started with another one.
-    @Test func appliesLimitToPresentAndLaterRuns() async throws {
+    /// A change of the stored limit also applies to the current run, even if the run was started with a different limit.
+    @Test func appliesStoredLimitToCurrentAndLaterRuns() async throws {
         let program = try TransferQ()
         let run = try RunningQueue(program, "--forever", "--jobs", "4")
         try await run.event("queueStarted")
@@ -80,7 +80,8 @@ import TransferKit
             let run = try program.start(["run", "--forever", "--json"])
             for await line in run.lines where try CommandResult.object(line)["event"] as? String == "queueBecameIdle" { break }
             #if os(Linux)
-                // The setting for crash reports. Only root may read the environment of a process that can't be dumped.
+                // Checks the setting that excludes registers from crash reports. Only root may read the environment of a process that is
+                // not dumpable (prctl(2)).
                 if geteuid() == 0 {
                     let variables = try Data(contentsOf: URL(fileURLWithPath: "/proc/\(run.processID)/environ")).split(separator: 0)
                     #expect(variables.contains(Data("SWIFT_BACKTRACE=registers=none".utf8)))

@@ -27,9 +27,9 @@ import Testing
         #expect(try await program.run("list", "--state", "odd").status == 2)
         #expect(try await program.run("list", "--max", "x").status == 2)
         #expect(try await program.run("list", "--account", "nobody").status == 4)
-        let people = try await program.succeed("list")
-        #expect(people.lines.count == 18)
-        #expect(people.lines[17].contains("16  \(ids[16].prefix(8))  waiting"))
+        let table = try await program.succeed("list")
+        #expect(table.lines.count == 18)
+        #expect(table.lines[17].contains("16  \(ids[16].prefix(8))  waiting"))
         let none = try await program.succeed("list", "--state", "failed")
         #expect(none.output == "" && none.diagnostics != "")
     }

@@ -5,7 +5,7 @@ import Testing
 import TransferControl
 import TransferKit
 
-/// A starting owner holds the storage folder before it has a socket.
+/// Commands that run while a starting owner has locked the storage folder, but has not opened its socket yet.
 @Suite(.serialized) struct StartingOwnerTests {
     @Test(arguments: [("start", "running"), ("stop", "stopped"), ("drain", "stopped")])
     func waitsToChangeMode(command: String, mode: String) async throws {
@@ -26,7 +26,8 @@ import TransferKit
 }
 
 extension TransferQ {
-    /// Starts a command while this process owns the folder without a socket, and opens the socket when the command waits for the folder.
+    /// Starts a command while this process owns the storage folder but has not opened its socket. Opens the socket once the command has
+    /// opened the lock file.
     fileprivate func result(of command: [String], whileOwnerStarts role: QueueOwner.Role) async throws -> CommandResult {
         let queue = try await TransferQueue(storage: .folder(store), transports: [])
         let watch = try OwnerLockWatch(store: store)
@@ -37,7 +38,8 @@ extension TransferQ {
         return result
     }
 
-    /// Runs on its own thread: a command waits at most ten seconds for an owner, and the shared threads of the tests may be busy for longer.
+    /// Opens the socket of the starting owner once `watch` reports that the command has opened the lock file. Uses a separate thread,
+    /// because a command waits at most ten seconds for an owner, and the shared threads of the tests may be busy for longer.
     private func server(for queue: TransferQueue, as role: QueueOwner.Role, after watch: OwnerLockWatch) async throws -> ControlServer {
         try await withCheckedThrowingContinuation { continuation in
             Thread.detachNewThread {

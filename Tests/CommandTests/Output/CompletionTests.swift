@@ -15,7 +15,7 @@ import TransferKit
         #expect(!FileManager.default.fileExists(atPath: program.store.string))
     }
 
-    /// Calls the completion like bash: with the words so far and the last one to complete.
+    /// Calls the completion function as bash does. The last word is the one to complete.
     private func completions(_ program: TransferQ, _ words: String...) async throws -> [String] {
         let script = """
             PATH="$1:$PATH"; shift
@@ -45,7 +45,7 @@ import TransferKit
         }
     }
 
-    /// zsh completes only on a terminal. This checks only that it accepts the script.
+    /// zsh completes only on a terminal, so this test checks only that zsh accepts the script.
     @Test func loadsInZsh() async throws {
         let program = try TransferQ()
         let script = """
@@ -65,7 +65,7 @@ import TransferKit
         #expect(try await completions(program, "list", "--state", "wai") == ["waiting"])
         #expect(try await completions(program, "run", "--progress", "b") == ["bars"])
         #expect(try await completions(program, "show", "") == [])
-        // Completion creates no queue.
+        // Completion does not create a queue.
         #expect(!FileManager.default.fileExists(atPath: program.store.string))
 
         for account in ["studio", "stage"] { try await program.succeed("account", "add", account, "https://one.example/") }
@@ -78,7 +78,7 @@ import TransferKit
         #expect(try await completions(program, "cancel", "--tag", "n") == ["night"])
         #expect(try await completions(program, "cancel", "--account", "sta") == ["stage"])
 
-        // Common options before the command, and completions from the queue of --store.
+        // Common options may come before the command. The completions come from the queue that --store names.
         var elsewhere = try TransferQ()
         elsewhere.store = elsewhere.folder.path.appending("elsewhere")
         let store = program.store.string
@@ -88,7 +88,7 @@ import TransferKit
         #expect(try await completions(elsewhere, "--store", store, "--json", "account", "show", "stu") == ["studio"])
         #expect(try await completions(elsewhere, "--store", store, "show", String(id.prefix(3))) == [id])
 
-        // Completion does not wait for another owner of the queue.
+        // If another process owns the queue, completion does not wait, and offers nothing.
         let queue = try await TransferQueue(storage: .folder(program.store), transports: [])
         let blocked = try await completions(program, "account", "show", "st")
         await queue.shutdown()

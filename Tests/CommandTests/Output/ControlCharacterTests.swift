@@ -2,7 +2,7 @@ import Foundation
 import SystemPackage
 import Testing
 
-/// Text from file names, servers and apps can't control the terminal, neither in JSON nor in tables.
+/// Text from file names, servers and apps can't control the terminal, whether printed as JSON or as a table.
 @Suite struct ControlCharacterTests {
     private static let name = "a\u{85}b\u{9B}31mc\u{202E}d\u{2066}e\u{200F}f\u{1B}]0;g"
 
@@ -15,10 +15,10 @@ import Testing
         for command in [["list"], ["show", id]] {
             let shown = try await program.run(command + options)
             #expect(shown.status == 0, "\(shown.testDescription)")
-            let steering = shown.output.unicodeScalars.filter { scalar in
+            let controls = shown.output.unicodeScalars.filter { scalar in
                 scalar != "\n" && [.control, .format].contains(scalar.properties.generalCategory)
             }
-            #expect(steering.isEmpty, "\(steering.map { String($0.value, radix: 16) })")
+            #expect(controls.isEmpty, "\(controls.map { String($0.value, radix: 16) })")
             guard !options.isEmpty else { continue }
             // JSON escapes preserve the text.
             let session = try #require(try shown.objects().first)

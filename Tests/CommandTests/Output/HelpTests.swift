@@ -14,7 +14,7 @@ import TransportTUS
         "agent status", "agent unit", "agent run", "quarantine list", "quarantine retry", "quarantine drop",
     ]
 
-    /// Checks that the list below contains all commands of the parser.
+    /// Checks that ``commands`` contains all commands that the argument parser knows.
     @Test func listsAllCommands() async throws {
         struct Tree: Decodable {
             struct Command: Decodable {
@@ -45,7 +45,7 @@ import TransportTUS
         #expect(text.contains("Example: transferq \(command)") || text.contains("| transferq \(command)"))
     }
 
-    /// The help of `--setting` lists the settings of each transport that have no option of their own.
+    /// The help of `--setting` lists the settings of each transport, except those with a separate option.
     @Test func listsSettings() async throws {
         func list(_ transport: String, _ settings: [SettingDescription], without own: Set<String>) -> String {
             "Settings of \(transport): \(settings.map(\.name).filter { !own.contains($0) }.joined(separator: ", "))."

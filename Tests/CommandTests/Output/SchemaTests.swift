@@ -3,7 +3,8 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-/// The output conforms to the schema. ``TransferQ`` validates all output in all tests; these tests check that the validation is complete.
+/// The schema of the JSON output. ``TransferQ`` validates the JSON output of all commands in all tests. These tests check that the schema
+/// describes all commands, and rejects any other output.
 @Suite(.serialized) struct SchemaTests {
     /// Runs each command that prints JSON at least once.
     @Test func describesEveryCommand() async throws {
@@ -37,13 +38,13 @@ import Testing
             try await check("queue", "set", "--rate", "64M")
             try await check("queue", "status")
             try await check("doctor")
-            try await pauseWhileItRuns(studio)
+            try await leavePausedSession(studio)
             try await check("resume", "--all")
             try await check("run")
             try await check("show", ids[0])
             try await check("watch")
             try await program.changeStore("UPDATE session SET direction = 'sideways' WHERE key IN (1, 2)")
-            // Sessions are quarantined when they are read.
+            // Unreadable sessions are quarantined when a command reads them.
             try await program.succeed("list")
             try await check("quarantine", "list")
             try await check("quarantine", "retry", "1")
@@ -105,8 +106,8 @@ import Testing
         }
     }
 
-    /// Leaves a session paused, which only the owner that runs it can do.
-    private func pauseWhileItRuns(_ studio: LoopbackStudio) async throws {
+    /// Adds a session and leaves it paused. Only the owner that runs a session can pause it.
+    private func leavePausedSession(_ studio: LoopbackStudio) async throws {
         try studio.program.folder.sparseFile("large", size: 64 << 20)
         let id = try await studio.program.succeed("add", "studio", "large", "--now", "--rate", "64K").lines[0]
         try await studio.program.pauseRunningSession(id)

@@ -17,7 +17,7 @@ import Testing
             program.environment = ["TERM": "xterm", "NO_COLOR": hasColor ? "" : "1"]
             try program.folder.file("a", size: 1 << 20)
             try program.folder.file("b", size: 1 << 20)
-            // About half a second each, so that bars are drawn several times.
+            // Each transfer takes about half a second, so that bars are drawn several times.
             let ids = try await program.succeed("add", "studio", "a", "b", "--each", "--rate", "2M").lines
             let terminal = try PseudoTerminal(columns: columns)
             let result = try await program.start(["run"], diagnostics: terminal.terminal).result()
@@ -30,7 +30,7 @@ import Testing
             #expect(bars.contains { $0.hasPrefix("total") } && bars.contains { $0.hasPrefix("a ") && $0.contains("[#") })
             #expect(bars.allSatisfy { $0.count < Int(columns) })
             #expect(columns == 40 || bars.contains { $0.contains("iB/s") && $0.contains("1/2") })
-            // Nothing remains of the bars after the last line.
+            // The bars are erased at the end.
             var screen = Screen(columns: Int(columns))
             screen.write(drawing)
             #expect(screen.rows == ids.enumerated().map { "completed  \($1.prefix(8)) \(["a", "b"][$0])" } + ["2 sessions completed.", ""])
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    /// The bar of a session with several files shows the current file and the remaining time.
+    /// The bar of a session with several files shows the number of the current file and the remaining time.
     @Test func showsFileNumberAndRemainingTime() async throws {
         try await LoopbackStudio.with { studio in
             var program = studio.program
@@ -52,7 +52,8 @@ import Testing
         }
     }
 
-    /// Each redraw uses the current width and erases the previous drawing, even if the terminal has wrapped it into more rows.
+    /// Each redraw uses the current width. It erases the whole previous drawing, even if the terminal has wrapped the drawing into more
+    /// rows.
     @Test func redrawsAfterResize() async throws {
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
             var program = studio.program
@@ -61,10 +62,10 @@ import Testing
             try await program.succeed("add", "studio", "a")
             let terminal = try PseudoTerminal(columns: 200)
             let run = try program.start(["run"], diagnostics: terminal.terminal)
-            // The bars of the file and the total.
+            // The display has two rows: the bar of the file, and the bar of the total.
             while !terminal.drawn.contains("\u{1B}[2A") { await Task.yield() }
             terminal.resize(columns: 40)
-            // A line of 199 columns takes five rows of 40.
+            // Each of the two lines has 199 columns, which now take five rows of 40 columns. The cursor therefore moves up ten rows.
             while !terminal.drawn.contains("\u{1B}[10A") { await Task.yield() }
             let narrow = terminal.drawn.count
             while !terminal.drawn.dropFirst(narrow).contains("\u{1B}[2A") { await Task.yield() }
@@ -142,7 +143,7 @@ import Testing
         }
     }
 
-    /// The session keeps its slot during the pause and is not activated again.
+    /// A paused session keeps its slot, so a later run does not activate the session again. The display must show the session anyway.
     @Test(.timeLimit(.minutes(10))) func showsSessionPausedInEarlierRun() async throws {
         try await LoopbackStudio.with { studio in
             var program = studio.program
@@ -164,7 +165,7 @@ import Testing
         }
     }
 
-    /// Files must not receive cursor movements.
+    /// Output to files must not contain cursor movements.
     @Test func printsPlainLinesWithoutTerminal() async throws {
         try await LoopbackStudio.with { studio in
             try studio.program.folder.file("a", size: 1_000)

@@ -19,7 +19,7 @@ import TransferKit
         #expect(RunTotal().fraction == 0)
     }
 
-    /// A folder has no size until it is read, and then grows.
+    /// The size of a folder is 0 until the folder is read, and then grows.
     @Test func followsGrowingFolder() {
         var total = RunTotal()
         total.expect(a, figures(100))
@@ -49,13 +49,13 @@ import TransferKit
         total.exclude(a)
         total.exclude(a)
         #expect(sums(total) == [1, 100, 0, 1])
-        // A failed session has no bytes remaining.
+        // A failed session will send no more bytes, so only its sent bytes count.
         total.fail(b)
         #expect(sums(total) == [1, 1, 1, 1])
         #expect(total.fraction == 1)
     }
 
-    /// Repeated bytes count once.
+    /// Bytes that are sent again after a restart count only once.
     @Test func countsRestartedSessionsOnce() {
         var total = RunTotal()
         total.expect(a, figures(100, sent: 60))

@@ -3,7 +3,7 @@ import TransferCommands
 import TransferKit
 
 @Suite struct SessionOrderTests {
-    /// After any operations, the order equals that of an array.
+    /// Applies the same random operations to a `SessionOrder` and to an array. Both then have the same order.
     @Test(arguments: 0..<8 as Range<UInt64>) func matchesArray(seed: UInt64) {
         var random = SplitMix(state: seed)
         var list = (0..<2_000).map { _ in SessionID() }

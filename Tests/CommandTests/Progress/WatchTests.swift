@@ -21,7 +21,7 @@ import TransferKit
             #expect(added["ids"] as? [String] == ids && added["index"] as? Int == 0)
             let moved = try #require(events.first { $0["event"] as? String == "moved" })
             #expect(moved["id"] as? String == ids[1] && moved["from"] as? Int == 1 && moved["to"] as? Int == 0)
-            // The log contains the same events as the run printed, including indices.
+            // The log contains the events that the run printed, with the same indices.
             let summary = { (event: [String: Any]) in
                 "\(event["revision"] as? Int ?? -1) \(event["event"] as? String ?? "") \(event["id"] as? String ?? "") \(event["index"] as? Int ?? -1)"
             }
@@ -30,19 +30,19 @@ import TransferKit
             let later = try await program.succeed("watch", "--json", "--since", "\(middle)").objects()
             #expect(later.compactMap { $0["revision"] as? Int } == Array((middle + 1)...events.count))
             #expect(try await program.succeed("watch", "--since", "\(events.count)").output == "")
-            // Such a revision is possible only after the database was restored from a backup.
+            // A client can know a later revision than the last one only if the database was restored from a backup.
             for since in [events.count + 1, events.count + 10, Int.max] {
                 let gap = try await program.succeed("watch", "--json", "--since", "\(since)").objects()
                 #expect(gap.compactMap { $0["event"] as? String } == ["gap"])
                 #expect(gap.first?["from"] as? Int == events.count + 1 && gap.first?["to"] as? Int == since)
             }
-            let people = try await program.succeed("watch")
-            #expect(people.lines.count == events.count)
-            #expect(people.lines.contains { $0.contains("completed") && $0.contains(ids[1].prefix(8)) })
+            let text = try await program.succeed("watch")
+            #expect(text.lines.count == events.count)
+            #expect(text.lines.contains { $0.contains("completed") && $0.contains(ids[1].prefix(8)) })
         }
     }
 
-    /// Follows one owner after the other, and the time between them.
+    /// `watch` follows one owner after another, and also prints the events that occur while no process owns the queue.
     @Test func followsAllOwners() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
@@ -59,7 +59,7 @@ import TransferKit
                     if event["event"] as? String == "completed", event["id"] as? String == id { break }
                 }
             }
-            #expect(revisions == Array(1...revisions.count), "each is printed once")
+            #expect(revisions == Array(1...revisions.count), "each event is printed once")
             watch.send(SIGTERM)
             _ = await watch.result()
         }

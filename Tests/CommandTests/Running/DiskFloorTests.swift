@@ -4,7 +4,7 @@
     import SystemPackage
     import Testing
 
-    /// A store on a disk with less free space than the floor.
+    /// A storage folder on a disk with less free space than a queue requires.
     @Suite struct DiskFloorTests {
         @Test func runWithoutDisplayReportsLackOfSpace() async throws {
             let program = try TransferQ()
@@ -29,7 +29,8 @@
             withExtendedLifetime(disk) {}
         }
 
-        /// A file system of 24 MiB (tmpfs(5)) that exists as long as this object, or nil without the right to mount.
+        /// A file system of 24 MiB (tmpfs(5)) that is unmounted when this object is released. The initializer returns nil if the process
+        /// may not mount file systems.
         private final class SmallDisk {
             private let path: String
 

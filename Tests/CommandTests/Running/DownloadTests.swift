@@ -3,10 +3,10 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-/// Downloads.
+/// Downloads with the command.
 @Suite(.serialized) struct DownloadTests {
     /// Uploads a file and returns its name on the server.
-    private func sent(_ name: String, to studio: LoopbackStudio) async throws -> String {
+    private func upload(_ name: String, to studio: LoopbackStudio) async throws -> String {
         let id = try await studio.program.succeed("add", "studio", name).lines[0]
         try await studio.program.succeed("run", "--progress", "none")
         let item = try #require((try await studio.session(id)["items"] as? [[String: Any]])?.first)
@@ -19,7 +19,7 @@ import Testing
             let program = studio.program
             let local = program.folder.path
             try program.folder.file("reel", size: 3_000_000, seed: 9)
-            let name = try await sent("reel", to: studio)
+            let name = try await upload("reel", to: studio)
             if let folder = folder.map(local.appending) {
                 try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: false)
             }
@@ -40,7 +40,7 @@ import Testing
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try program.folder.file("reel", size: 1_000, seed: 9)
-            let name = try await sent("reel", to: studio)
+            let name = try await upload("reel", to: studio)
             try program.folder.file(name, size: 10)
             let refused = try await program.run("add", "studio", name, "--download")
             #expect(refused.status == 2 && refused.diagnostics.contains(name))

@@ -11,9 +11,9 @@ import TransferKit
     import Darwin
 #endif
 
-/// Ctrl-C in runs that can't end immediately.
+/// Signals to a run: from Ctrl-C, from a terminal that closes, and under nohup.
 @Suite(.serialized) struct InterruptionTests {
-    /// The reader of the output reads nothing, so a clean end blocks on writing its events. Transfers are not affected.
+    /// No process reads the output, so a clean exit would block while it writes events. The transfers complete anyway.
     @Test func exitsImmediatelyOnSecondSignal() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
@@ -22,7 +22,8 @@ import TransferKit
             _ = try await program.run(["add", "studio"] + names + ["--each"])
             let fifo = program.folder.path.appending("fifo")
             #expect(unsafe fifo.withPlatformString { unsafe mkfifo($0, 0o600) } == 0)
-            // Opens both ends, so that neither this process nor the program waits for the other to open the FIFO (fifo(7)), and fills it.
+            // Opens both ends of the FIFO, so that neither this process nor the program waits for the other to open it (fifo(7)). Then
+            // fills the FIFO.
             let reader = try FileDescriptor.open(fifo, .readWrite, options: [.closeOnExec, .nonBlocking])
             defer { try? reader.close() }
             while (try? reader.writeAll([0x0A])) != nil {}
@@ -45,14 +46,14 @@ import TransferKit
         }
     }
 
-    /// A run that waits for another owner of the queue stops on Ctrl-C.
+    /// A run that waits because another process owns the queue stops on a signal.
     @Test func stopsWhileWaitingForOwner() async throws {
         let program = try TransferQ()
         let queue = try await TransferQueue(storage: .folder(program.store), transports: [])
         let terminal = try PseudoTerminal(columns: 80)
         let watch = try OwnerLockWatch(store: program.store)
         let run = try program.start(["run"], diagnostics: terminal.terminal)
-        try await watch.opening()
+        try await watch.waitForOpeningAsync()
         run.send(SIGTERM)
         #expect(await run.result().status == 130)
         await queue.shutdown()
@@ -94,7 +95,7 @@ import TransferKit
         }
     }
 
-    /// nohup(1) ignores SIGHUP so that the process outlives its terminal.
+    /// nohup(1) makes a process ignore SIGHUP, so that the process outlives its terminal.
     @Test func ignoresHangUpUnderNohup() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program

@@ -6,25 +6,28 @@ import Testing
 /// A process that is repeatedly killed loses nothing and sends no confirmed byte again.
 @Suite struct KillTests {
     private static let size = 100 << 20
-    /// The most bytes in transit between two sockets when one end is killed.
+    /// The maximum number of bytes in transit between two sockets when one end is killed.
     private static let window: Int64 = 8 << 20
 
     @Test func uploadsHundredMegabytesDespiteKills() async throws {
-        // Slow enough for several progress reports, which occur ten times per second.
+        // The server is slow enough for several progress reports, which occur ten times per second.
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 16 << 20)) { studio in
             let program = studio.program
             try program.folder.file("reel", size: Self.size, seed: 1)
             try program.folder.file("note", size: 10)
             let ids = try await program.succeed("add", "studio", "reel", "note", "--each").lines
-            // No run can complete before it is killed, even on a slow machine.
+            // Stalls the upload at 90 %, so that no run can complete before it is killed, even on a slow machine.
             studio.server.stopContent(at: Int64(Self.size * 9 / 10))
             for round in 1...TransferQ.kills {
-                // One in four runs is killed at the start, the others in the middle. The last kill is at two thirds of the file.
+                // One in four runs is killed at the start, and each other run at a random offset. The upper limit of the offset grows with each
+                // round, up to two thirds of the file.
                 let isEarly = Int.random(in: 0..<4) == 0
                 let threshold = Int64.random(in: 0...Int64(Self.size * 2 / 3 * round / TransferQ.kills))
                 try await program.runAndKill(round: round) { _ in isEarly || studio.server.statistics.bytesStored >= threshold }
             }
-            #expect(try await studio.session(ids[0])["state"] as? String == "waiting", "all kills came before the end")
+            #expect(
+                try await studio.session(ids[0])["state"] as? String == "waiting", "the last run was killed before it completed the session"
+            )
             studio.server.stopContent(at: nil)
             try await program.succeed("run", "--progress", "none")
 
@@ -51,19 +54,21 @@ import Testing
             let end = Int64(size * 9 / 10)
             studio.server.stopContent(at: end)
             for round in 1...kills {
-                // All bytes before the held offset arrive eventually, in any order.
+                // Segments arrive in any order, but all bytes before the offset at which the server stops arrive eventually, so the run
+                // reaches each threshold.
                 let threshold = Int64.random(in: 0...end)
                 try await program.runAndKill(round: round) { line in
                     (try CommandResult.object(line)["bytesSent"] as? Int64 ?? -1) >= threshold
                 }
             }
-            #expect(try await studio.session(id)["state"] as? String == "waiting", "all kills came before the end")
+            #expect(
+                try await studio.session(id)["state"] as? String == "waiting", "the last run was killed before it completed the session")
             studio.server.stopContent(at: nil)
             try await program.succeed("run", "--progress", "none")
 
             let path = program.folder.path
             #expect(FileManager.default.contentsEqual(atPath: path.appending(name).string, andPath: path.appending("reel").string))
-            // Each kill costs the bytes in transit and those received since the last checkpoint, which is saved every 64 MiB.
+            // Each kill costs at most the bytes in transit on four connections, and the 64 MiB between two checkpoints.
             let limit = Int64(size) + Int64(kills) * (64 << 20 + 4 * Self.window)
             #expect(studio.server.statistics.bytesSent <= limit)
             let names = try FileManager.default.contentsOfDirectory(atPath: path.string)
@@ -73,7 +78,7 @@ import Testing
 
     private func checkRequests(_ statistics: LoopbackStatistics) throws {
         let reels = statistics.uploads.filter { $0.filename == "reel" }
-        // A kill between a creation and its response leaves an unknown upload without content.
+        // If the client is killed between a creation and its response, the server keeps an empty upload that the client does not know.
         let orphans = reels.filter { !$0.isComplete }
         #expect(orphans.allSatisfy { $0.offset == 0 })
         #expect(reels.count - orphans.count == 1)
@@ -92,12 +97,12 @@ import Testing
         let stored = reel.requests.reduce(0) { $0 + $1.received }
         #expect(stored == Int64(Self.size), "confirmed bytes are not sent again")
         #expect(statistics.bytesDiscarded <= Int64(TransferQ.kills) * Self.window)
-        #expect(statistics.uploads.last?.filename == "note", "the order is kept")
+        #expect(statistics.uploads.last?.filename == "note", "the sessions keep their order")
     }
 }
 
 extension LoopbackStudio {
-    /// Whether one of the server's files of this name equals the local file.
+    /// Whether at least one of the server's files with this name has the same content as the local file.
     fileprivate func isUploaded(_ name: String) throws -> Bool {
         server.storedFiles(named: name).contains {
             FileManager.default.contentsEqual(atPath: $0.string, andPath: program.folder.path.appending(name).string)

@@ -19,11 +19,12 @@ import Testing
         #expect(request.method == "PUT" && request.path == "/in/day/reel?signature=abc")
         #expect(Data(request.body) == FileManager.default.contents(atPath: program.folder.path.appending("reel").string))
         let item = try #require((try await program.succeed("show", id, "--json").objects().first?["items"] as? [[String: Any]])?.first)
-        #expect(item["remoteURL"] as? String == "http://127.0.0.1:\(server.port)/in/day/reel", "without the signature")
+        #expect(item["remoteURL"] as? String == "http://127.0.0.1:\(server.port)/in/day/reel", "the URL is shown without the signature")
         #expect((item["answer"] as? [String: Any])?["text"] as? String == "thank you")
     }
 
-    /// The server decides whether to replace files, so options that promise otherwise are rejected.
+    /// With plain HTTP, the server decides whether to replace files. The command therefore rejects overwrite policies that the client can't
+    /// guarantee.
     @Test(arguments: ["never", "skip", "newer"]) func rejectsOverwritePolicies(policy: String) async throws {
         let program = try TransferQ()
         try program.folder.file("reel", size: 1)

@@ -108,8 +108,8 @@ import Testing
         #expect(try await program.succeed("list", "--json", "--state", "waiting").lines.count == 1)
     }
 
-    /// The waiting session comes after many others.
-    @Test func findsWaitingSessionAfterManyOthers() async throws {
+    /// The only waiting session comes after 1,001 held sessions.
+    @Test func findsWaitingSessionAfterManyHeldSessions() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "nowhere", "http://127.0.0.1:9/")
         try program.folder.file("a", size: 5)
@@ -156,7 +156,7 @@ import Testing
 
     @Test(arguments: [SIGINT, SIGTERM])
     func stopsCleanlyOnSignal(signal: Int32) async throws {
-        // Slow enough, at two minutes, that the first run can't complete before the signal.
+        // At this rate, the file takes two minutes, so the run can't complete before the signal.
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
             let program = studio.program
             try program.folder.sparseFile("a", size: 120 << 20)
@@ -214,7 +214,7 @@ import Testing
     @Test func longOutageFailsSession() async throws {
         let program = try TransferQ()
         try program.folder.file("a", size: 1)
-        // The discard port of this machine, where no process listens.
+        // No process listens on the discard port of this machine.
         try await program.succeed("account", "add", "gone", "http://127.0.0.1:9/files/")
         let id = try await program.succeed("add", "gone", "a", "--give-up-after", "0").lines[0]
         #expect(try await program.run("run", "--progress", "none").status == 1)

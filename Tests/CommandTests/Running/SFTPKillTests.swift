@@ -3,11 +3,11 @@ import SSHFixture
 import SystemPackage
 import Testing
 
-/// `KillTests` with an OpenSSH server: transfers resume from the bytes on its disk.
+/// `KillTests` with an OpenSSH server: transfers resume from the bytes in the part file.
 @Suite(.timeLimit(.minutes(20))) struct SFTPKillTests {
     private static let size = 160 << 20
-    /// Large enough that no run completes before it is killed, and that each run reaches its first checkpoint, which follows after at most
-    /// 64 MiB plus the bytes in transit.
+    /// The offset at which transfers stall, so that no run completes before it is killed. A run saves its first checkpoint after at most 64 MiB
+    /// plus the bytes in transit, so each run can reach its first checkpoint before this offset.
     private static let end = 120 << 20
     private static let kills = max(TransferQ.kills / 2, 1)
 
@@ -36,19 +36,19 @@ import Testing
             let threshold = Int64.random(in: 0...Int64(Self.end * round / Self.kills))
             try await program.runAndKill(round: round) { line in
                 done = max(done, try CommandResult.object(line)["bytesDone"] as? Int64 ?? 0)
-                // The last run is certain to leave a checkpoint.
+                // Kills the last run only after its first checkpoint.
                 if isLast { return done > 0 }
                 return TransferGate.partSize(in: parts) ?? 0 >= threshold
             }
         }
         let shown = try #require(try await program.succeed("show", id, "--json").objects().first)
-        #expect(shown["state"] as? String == "waiting", "all kills came before the end")
+        #expect(shown["state"] as? String == "waiting", "the last run was killed before it completed the session")
         _ = gate.takeCount(direction)
         gate.open()
         try await program.succeed("run", "--progress", "none")
 
         let sent = gate.takeCount(direction)
-        #expect(sent <= (Int64(Self.size) - done) * 17 / 16, "the transfer resumes from a checkpoint, with little overhead")
+        #expect(sent <= (Int64(Self.size) - done) * 17 / 16, "the transfer resumes from a checkpoint, with an overhead of at most 1/16")
         let path = { (folder: FilePath) in folder.appending("reel").string }
         #expect(FileManager.default.contentsEqual(atPath: path(here), andPath: path(there)))
         #expect(try FileManager.default.contentsOfDirectory(atPath: there.string) == ["reel"])

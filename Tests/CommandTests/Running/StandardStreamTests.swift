@@ -7,7 +7,8 @@ import TransferCore
     import Glibc
 #endif
 
-/// Programs started without a standard stream. The next opened file would get its number.
+/// The program is started with closed standard streams. Without a safeguard, the next file that the program opens would get the descriptor
+/// of a closed stream.
 @Suite struct StandardStreamTests {
     @Test(arguments: ["<&-", ">&-", "2>&-", "<&- >&-", ">&- 2>&-", "<&- >&- 2>&-"]) func keepsDatabaseIntact(redirections: String)
         async throws
@@ -16,7 +17,7 @@ import TransferCore
         let file = try program.folder.file("a", size: 1_000)
         // Output that can't be written is a failure.
         let expectedStatus = redirections.split(separator: " ").contains(">&-") ? 1 : 0
-        // The content of the streams' files at the end. A database file could be among them.
+        // If a database file or the lock file had the descriptor of a stream, the output would overwrite the file.
         let script = """
             "$0" account add studio http://127.0.0.1:9/ \(redirections) &&
             "$0" add studio a missing \(redirections); test $? = 2 || exit 10
@@ -39,8 +40,9 @@ import TransferCore
         #expect(FileManager.default.contents(atPath: file.string)?.count == 1_000)
     }
 
-    /// No standard stream is a file of the queue. Only root sees the descriptors of a process that can't be dumped.
-    @Test(.enabled(if: geteuid() == 0)) func opensNullDevice() async throws {
+    /// The program opens /dev/null in place of each closed stream. Only root may see the open files of a process that is not dumpable
+    /// (prctl(2)).
+    @Test(.enabled(if: geteuid() == 0)) func replacesClosedStreamsWithNullDevice() async throws {
         let program = try TransferQ()
         let script = """
             "$0" run --forever <&- >&- 2>&- & child=$!

@@ -6,7 +6,7 @@ import Testing
 
 /// Unreadable sessions are always reported.
 @Suite struct QuarantineTests {
-    /// A queue of two sessions, the first of them unreadable.
+    /// Returns a program whose queue contains two sessions, the first of which is unreadable.
     private func program() async throws -> (TransferQ, id: String) {
         let program = try TransferQ()
         for name: String in ["one", "two"] { try program.folder.file(name, size: 10) }
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    /// An owner reports the same as a queue without owner.
+    /// The commands report the same if another process owns the queue.
     @Test func reportsQuarantineThroughOwner() async throws {
         let (program, id) = try await program()
         try await program.succeed("agent", "start")

@@ -3,11 +3,12 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-/// Unfinished uploads of cancelled sessions are removed from the server, and reported until then.
+/// Unfinished uploads of cancelled sessions are removed from the server. The output reports them until they are removed.
 @Suite struct RemovalTests {
     /// Leaves an unfinished upload on the server and cancels its session while no process owns the queue.
     ///
-    /// The upload is slow, so that it stays incomplete and few bytes are in transit, which the server would receive before it removes anything.
+    /// The upload is slow, so that it stays incomplete, and so that few bytes are in transit when the run stops. The server must still receive the
+    /// bytes in transit before it removes the upload.
     private func leaveUnfinishedUpload(at studio: LoopbackStudio) async throws {
         let program = studio.program
         try program.folder.file("reel", size: 128 << 20)
@@ -35,7 +36,7 @@ import Testing
         }
     }
 
-    /// An unremoved upload is not a failure of the run.
+    /// The run does not fail if an upload can't be removed.
     @Test func reportsUnremovedUploads() async throws {
         try await LoopbackStudio.with(LoopbackOptions()) { studio in
             try await leaveUnfinishedUpload(at: studio)

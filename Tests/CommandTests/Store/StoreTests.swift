@@ -36,7 +36,8 @@ import TransferKit
         #expect(try FileManager.default.attributesOfItem(atPath: home.string)[.posixPermissions] as? Int == 0o700)
     }
 
-    /// SQLite maps the index of its log into memory, and allocates one block in each page of it.
+    /// SQLite maps the index of its write-ahead log into memory, but allocates only one disk block for each page of the index. On a full disk, an
+    /// access to another block of that page would end the process with SIGBUS.
     @Test(arguments: [1_024, 2_048, 4_096]) func reportsFullDisk(blockSize: Int) async throws {
         let program = try TransferQ()
         let script = """
@@ -45,7 +46,7 @@ import TransferKit
             truncate -s 12M image && mkfs.ext4 -q -b \(blockSize) image && mkdir mounted && mount -o loop image mounted || exit 77
             "$0" account add studio http://127.0.0.1:9/ --store mounted/store
             "$0" list --store mounted/store
-            # All blocks, also those that are reserved for root.
+            # Fills all blocks, including those that are reserved for root.
             dd if=/dev/zero of=mounted/filler bs=64k 2>/dev/null || true
             dd if=/dev/zero of=mounted/filler2 bs=1k 2>/dev/null || true
             for command in list "queue status" "remove --all" run; do
@@ -87,7 +88,7 @@ import TransferKit
         let program = try TransferQ()
         try await program.succeed("list")
         let database = try FileHandle(forUpdating: URL(fileURLWithPath: program.store.appending("queue.sqlite").string))
-        // Overwrites all but the header, and removes the write-ahead log that would repair the file.
+        // Removes the write-ahead log, which would repair the database, and overwrites everything except the header.
         try? FileManager.default.removeItem(atPath: program.store.appending("queue.sqlite-wal").string)
         try database.seek(toOffset: 100)
         try database.write(contentsOf: Data(repeating: 0x41, count: 8192))
@@ -100,7 +101,7 @@ import TransferKit
     @Test func rejectsInvalidFolders() async throws {
         let program = try TransferQ()
         let file = try program.folder.file("file", size: 1)
-        // Root ignores permissions, but even root can't use these as folders.
+        // Root ignores permissions, but even root can't use these paths as folders.
         for store in [file.string, file.appending("below").string, "/proc/transferq"] {
             let result = try await program.run("list", "--store", store)
             #expect(result.status == 3, "\(store): \(result.diagnostics)")
@@ -135,7 +136,7 @@ import TransferKit
         _ = await run?.command.result()
     }
 
-    /// SQLite would open a database with a different name, which may belong to another queue.
+    /// With such a path, SQLite would open a database at a different path, which may belong to another queue.
     @Test func rejectsFolderNameThatIsNotUTF8() async throws {
         let program = try TransferQ()
         for command in ["exec \"$0\" list", "exec \"$0\" agent start"] {

@@ -15,7 +15,7 @@ import TransferKit
 
 /// An owner that exits after it has performed a command's request, before the command receives the response.
 ///
-/// Relays messages between commands and the socket of a queue in this process, up to that response.
+/// Relays messages between commands and a queue in this process, and withholds the response to that request.
 final class ExitingOwner: Sendable {
     let queue: TransferQueue
     private let server: ControlServer
@@ -25,7 +25,7 @@ final class ExitingOwner: Sendable {
 
     init(_ store: FilePath, as role: QueueOwner.Role = .application) async throws {
         queue = try await TransferQueue(storage: .folder(store), transports: RegisteredTransports.builtIn.all.map(\.transport))
-        // The server must not recreate the moved socket.
+        // The long check interval prevents the server from recreating the socket, which is moved below.
         server = try ControlServer(
             for: queue, as: role, logger: Logger(label: "test"), timeout: .seconds(10), requestLimit: 1 << 28,
             checkInterval: .seconds(86_400), endOwner: nil)
@@ -36,7 +36,7 @@ final class ExitingOwner: Sendable {
         guard listen(listener.rawValue, 16) == 0 else { throw Errno(rawValue: errno) }
     }
 
-    /// Serves until a request with this word is performed, and releases the queue.
+    /// Serves requests until one contains `word`. The queue performs this last request, and then shuts down without sending the response.
     func serve(until word: String) async throws {
         let last: FileDescriptor = try await withCheckedThrowingContinuation { continuation in
             DispatchQueue(label: "losing-owner").async { [self] in
@@ -50,29 +50,29 @@ final class ExitingOwner: Sendable {
                     })
             }
         }
-        // In this order, so that no owner can answer when the command notices the lost response.
+        // The connection is closed last, so that no owner can answer once the command notices the lost response.
         try listener.close()
         for path in [socketPath, movedPath] { try FileManager.default.removeItem(atPath: path.string) }
         await server.shutDownQueue()
         try last.close()
     }
 
-    /// The state that an exited owner leaves.
-    enum Remains: CaseIterable, Sendable {
+    /// What a client still finds after the owner has exited.
+    enum Leftovers: CaseIterable, Sendable {
         case nothing
-        /// The socket file, as left by a killed process.
+        /// The socket file, which a killed process does not remove.
         case staleSocket
-        /// A connected client whose request is not read.
+        /// A connection that the owner accepts and closes without reading its request.
         case closedConnection
     }
 
-    /// Serves this many requests, and releases the queue.
-    func serve(_ count: Int, leaving remains: Remains) async throws {
+    /// Serves `count` requests, then shuts the queue down and leaves only `leftovers`.
+    func serve(_ count: Int, leaving leftovers: Leftovers) async throws {
         let _: Void = try await withCheckedThrowingContinuation { continuation in
             DispatchQueue(label: "losing-owner").async { [self] in
                 continuation.resume(
                     with: Result {
-                        for number in 0..<count + (remains == .closedConnection ? 1 : 0) {
+                        for number in 0..<count + (leftovers == .closedConnection ? 1 : 0) {
                             let client = try accept()
                             if number < count { _ = try relay(client, until: nil) }
                             try client.close()
@@ -81,7 +81,7 @@ final class ExitingOwner: Sendable {
             }
         }
         try listener.close()
-        let removed = remains == .staleSocket ? [movedPath] : [socketPath, movedPath]
+        let removed = leftovers == .staleSocket ? [movedPath] : [socketPath, movedPath]
         for path in removed { try FileManager.default.removeItem(atPath: path.string) }
         await server.shutDownQueue()
     }
@@ -99,12 +99,12 @@ final class ExitingOwner: Sendable {
 
     /// Relays one request to the queue.
     ///
-    /// - Returns: Whether the request contains the word, in which case its response is withheld. False for a client that disconnects early.
+    /// - Returns: Whether the request contains `word`. If it does, its response is withheld. False if the client disconnects early.
     private func relay(_ client: FileDescriptor, until word: String?) throws -> Bool {
         let owner = try unsafe Self.socket(at: movedPath, connect)
         defer { try? owner.close() }
         var isLast = false
-        // The greeting, the parts of a request, and the request.
+        // Relays the greeting, then the parts of a staged request, then the request.
         for number in 0... {
             guard let message = try? Self.read(from: client) else { return false }
             try Self.write(message, to: owner)

@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-/// The schema of the program's output. Supports only the keywords of JSON Schema (draft 2020-12) that the schema uses; others are failures.
+/// The schema of the program's output. Supports only the keywords of JSON Schema (draft 2020-12) that the schema uses. Any other keyword is
+/// reported as a problem.
 struct JSONSchema: Sendable {
     private let root: JSONTree
 
@@ -24,7 +25,7 @@ struct JSONSchema: Sendable {
 
     private struct Finding {
         var problems: [String] = []
-        /// The members of an object that any schema has described.
+        /// The members of an object that at least one subschema describes.
         var evaluated: Set<String> = []
 
         mutating func add(_ other: Finding) {
@@ -37,71 +38,72 @@ struct JSONSchema: Sendable {
         }
     }
 
-    private func validate(_ value: JSONTree, against schema: JSONTree, at place: String) -> Finding {
+    private func validate(_ value: JSONTree, against schema: JSONTree, at location: String) -> Finding {
         var finding = Finding()
         switch schema {
         case .bool(let isAllowed):
-            finding.require(isAllowed, "\(place) is not allowed")
+            finding.require(isAllowed, "\(location) is not allowed")
         case .object(let keywords):
             for (keyword, argument) in keywords where keyword != "unevaluatedProperties" {
-                finding.add(check(value, keyword, argument, beside: keywords, at: place))
+                finding.add(check(value, keyword, argument, beside: keywords, at: location))
             }
             if keywords["unevaluatedProperties"] == .bool(false), let members = value.object {
                 let unknown = Set(members.keys).subtracting(finding.evaluated)
-                finding.require(unknown.isEmpty, "\(place) has unknown members: \(unknown.sorted())")
+                finding.require(unknown.isEmpty, "\(location) has unknown members: \(unknown.sorted())")
             }
         default:
-            finding.problems.append("the schema for \(place) is not valid")
+            finding.problems.append("the schema for \(location) is not valid")
         }
         return finding
     }
 
     private func check(
-        _ value: JSONTree, _ keyword: String, _ argument: JSONTree, beside keywords: [String: JSONTree], at place: String
+        _ value: JSONTree, _ keyword: String, _ argument: JSONTree, beside keywords: [String: JSONTree], at location: String
     ) -> Finding {
         var finding = Finding()
         switch keyword {
         case "description": break
-        case "$ref": finding.add(validate(value, against: definition(argument), at: place))
+        case "$ref": finding.add(validate(value, against: definition(argument), at: location))
         case "type":
             let types = argument.array?.compactMap(\.string) ?? argument.string.map { [$0] } ?? []
             let fits = types.contains(value.type) || value.type == "integer" && types.contains("number")
-            finding.require(fits, "\(place) is of the type \(value.type)")
-        case "enum": finding.require(argument.array?.contains(value) == true, "\(place) is not one of the listed values: \(value)")
-        case "const": finding.require(argument == value, "\(place) is \(value)")
+            finding.require(fits, "\(location) is of the type \(value.type)")
+        case "enum": finding.require(argument.array?.contains(value) == true, "\(location) is not one of the listed values: \(value)")
+        case "const": finding.require(argument == value, "\(location) is \(value)")
         case "pattern":
             let isMatch = value.string.map { text in
                 (try? Regex(argument.string ?? "").firstMatch(in: text)) != nil
             }
-            finding.require(isMatch != false, "\(place) does not match the pattern: \(value)")
-        case "minimum": finding.require(value.number.map { $0 >= argument.number ?? .infinity } ?? true, "\(place) is too small")
-        case "minItems": finding.require(value.array.map { Double($0.count) >= argument.number ?? .infinity } ?? true, "\(place) is empty")
+            finding.require(isMatch != false, "\(location) does not match the pattern: \(value)")
+        case "minimum": finding.require(value.number.map { $0 >= argument.number ?? .infinity } ?? true, "\(location) is too small")
+        case "minItems":
+            finding.require(value.array.map { Double($0.count) >= argument.number ?? .infinity } ?? true, "\(location) is empty")
         case "items":
             for (index, element) in (value.array ?? []).enumerated() {
-                finding.problems += validate(element, against: argument, at: "\(place)[\(index)]").problems
+                finding.problems += validate(element, against: argument, at: "\(location)[\(index)]").problems
             }
         case "required":
             for name in argument.array?.compactMap(\.string) ?? [] where value.object != nil {
-                finding.require(value[name] != nil, "\(place) lacks \(name)")
+                finding.require(value[name] != nil, "\(location) lacks \(name)")
             }
         case "properties":
             for (name, schema) in argument.object ?? [:] {
                 guard let member = value[name] else { continue }
                 finding.evaluated.insert(name)
-                finding.problems += validate(member, against: schema, at: "\(place).\(name)").problems
+                finding.problems += validate(member, against: schema, at: "\(location).\(name)").problems
             }
         case "additionalProperties":
             for (name, member) in value.object ?? [:] where keywords["properties"]?[name] == nil {
                 finding.evaluated.insert(name)
-                finding.problems += validate(member, against: argument, at: "\(place).\(name)").problems
+                finding.problems += validate(member, against: argument, at: "\(location).\(name)").problems
             }
         case "anyOf", "oneOf":
-            let found = (argument.array ?? []).map { validate(value, against: $0, at: place) }
+            let found = (argument.array ?? []).map { validate(value, against: $0, at: location) }
             let fitting = found.filter(\.problems.isEmpty)
             let isRight = keyword == "anyOf" ? !fitting.isEmpty : fitting.count == 1
-            finding.require(isRight, "\(place) fits \(fitting.count) of the alternatives: \(found.flatMap(\.problems))")
+            finding.require(isRight, "\(location) fits \(fitting.count) of the alternatives: \(found.flatMap(\.problems))")
             finding.evaluated.formUnion(fitting.flatMap(\.evaluated))
-        default: finding.problems.append("the schema for \(place) has \(keyword), which is not supported")
+        default: finding.problems.append("the schema for \(location) has \(keyword), which is not supported")
         }
         return finding
     }

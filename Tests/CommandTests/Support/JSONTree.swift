@@ -1,6 +1,6 @@
 import Foundation
 
-/// A JSON value (RFC 8259) without conversions: a number is never a Boolean.
+/// A JSON value (RFC 8259). Values keep their types: a number never becomes a Boolean.
 indirect enum JSONTree: Hashable, Sendable, Decodable {
     case null
     case bool(Bool)

@@ -3,13 +3,13 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-/// The program with an account "studio" on a tus server of the test.
+/// The program with an account "studio" on a tus server that runs in the test process.
 struct LoopbackStudio: Sendable {
     let program: TransferQ
     let server: TUSLoopbackServer
     let url: URL
 
-    /// Starts a server, adds the account, and stops the server after the body.
+    /// Starts a server, adds the account, runs the body, and stops the server.
     static func with(
         _ options: LoopbackOptions = LoopbackOptions(), _ body: (LoopbackStudio) async throws -> Void
     ) async throws {
@@ -26,7 +26,7 @@ struct LoopbackStudio: Sendable {
         await server.stop()
     }
 
-    /// Whether the server has exactly one file of this name, equal to the local file.
+    /// Whether the server has exactly one file with this name, with the same content as the local file.
     func hasArrived(_ name: String) throws -> Bool {
         let stored = server.storedFiles(named: name)
         guard stored.count == 1 else { return false }

@@ -3,13 +3,14 @@ import Glibc
 import SystemPackage
 import TransferCore
 
-/// Notices that another process opens the lock file of a storage folder (inotify(7)).
+/// Notices when another process opens the lock file of a storage folder (inotify(7)).
 ///
-/// Only root may see the open files of a process that can't be dumped, such as `transferq run`.
+/// Reading `/proc` is not an alternative. `transferq run` is not dumpable (prctl(2)), and only root may see the open files of such a
+/// process.
 final class OwnerLockWatch: Sendable {
     private let events: FileDescriptor
 
-    /// Starts to watch. The owner of the folder has opened its lock before.
+    /// Starts to watch. The owner of the folder must already have opened the lock.
     init(store: FilePath) throws {
         let descriptor = inotify_init1(CInt(IN_CLOEXEC))
         guard descriptor >= 0 else { throw Errno(rawValue: errno) }
@@ -26,8 +27,8 @@ final class OwnerLockWatch: Sendable {
         _ = try unsafe event.withUnsafeMutableBytes { unsafe try events.read(into: $0) }
     }
 
-    /// As ``waitForOpening()``, on a thread of its own.
-    func opening() async throws {
+    /// Waits like ``waitForOpening()``, but on a separate thread.
+    func waitForOpeningAsync() async throws {
         try await withCheckedThrowingContinuation { continuation in
             Thread.detachNewThread { continuation.resume(with: Result { try self.waitForOpening() }) }
         }

@@ -12,7 +12,7 @@ import TransferCore
 
 /// A pseudoterminal (pty(7)) that records the program's output.
 final class PseudoTerminal: Sendable {
-    /// The end for the program.
+    /// The end that the program uses.
     let terminal: FileDescriptor
     private let observer: FileDescriptor
     private let drawing: Locked<[UInt8]>
@@ -33,7 +33,7 @@ final class PseudoTerminal: Sendable {
             await withCheckedContinuation { continuation in
                 DispatchQueue.global().async {
                     var bytes = [UInt8](repeating: 0, count: 4096)
-                    // Ends with EIO after the last program has closed its end.
+                    // Reading fails with EIO after the last program has closed its end.
                     while let count = try? unsafe bytes.withUnsafeMutableBytes({ unsafe try source.read(into: $0) }), count > 0 {
                         drawing.withLock { $0 += bytes.prefix(count) }
                     }
@@ -46,7 +46,7 @@ final class PseudoTerminal: Sendable {
     /// The output so far.
     var drawn: String { String(decoding: drawing.withLock { $0 }, as: UTF8.self) }
 
-    /// Waits for a text in the output.
+    /// Waits until the output contains the text.
     func waitFor(_ text: String) async throws {
         while !drawn.contains(text) {
             try Task.checkCancellation()

@@ -42,7 +42,7 @@ final class RunningCommand: Sendable {
             try FileDescriptor.open(inputFile, .readOnly, options: .closeOnExec),
             try FileDescriptor.open(diagnosticsFile, .readWrite, options: .closeOnExec)
         )
-        let output = try ClosingPipe()
+        let output = try CloseOnExecPipe()
         let spawned = Result {
             try ChildProcess.spawn(
                 program, arguments, environment: environment, workingFolder: workingFolder ?? scratch.path,
@@ -56,7 +56,7 @@ final class RunningCommand: Sendable {
         Thread.detachNewThread { [processID, state, diagnosticsFile] in
             var collector = LineCollector()
             while let chunk = try? output.read(), !chunk.isEmpty {
-                for line in collector.take(chunk) { sink.yield(line) }
+                for line in collector.append(chunk) { sink.yield(line) }
             }
             sink.finish()
             try? output.reading.close()
@@ -95,7 +95,7 @@ final class RunningCommand: Sendable {
 }
 
 /// A pipe that child processes don't inherit.
-private struct ClosingPipe: Sendable {
+private struct CloseOnExecPipe: Sendable {
     let reading: FileDescriptor
     let writing: FileDescriptor
 
@@ -118,7 +118,8 @@ private struct LineCollector {
 
     var text: String { String(decoding: bytes, as: UTF8.self) }
 
-    mutating func take(_ chunk: [UInt8]) -> [String] {
+    /// Returns the lines that this chunk completes.
+    mutating func append(_ chunk: [UInt8]) -> [String] {
         bytes += chunk
         var lines: [String] = []
         while let end = bytes[delivered...].firstIndex(of: UInt8(ascii: "\n")) {

@@ -17,10 +17,10 @@ struct RunningQueue: Sendable {
             if event["event"] as? String == name, id == nil || event["id"] as? String == id, matches(event) { return event }
         }
         let result = await command.result()
-        return try #require(nil, "no \(name) of \(id ?? "anything"): \(result.testDescription)")
+        return try #require(nil, "no event \(name) of \(id ?? "any session"): \(result.testDescription)")
     }
 
-    /// Reads events until bytes of a session have been sent.
+    /// Reads events until the session has sent bytes.
     func progress(of id: String) async throws {
         try await event("progress", of: id) { ($0["bytesSent"] as? Int ?? 0) > 0 }
     }

@@ -2,11 +2,11 @@
 ///
 /// Assumes that each character is one column wide.
 struct Screen {
-    /// A written line, which may take several rows.
+    /// The characters of each row. A long line takes several rows.
     private var lines: [[Character]] = [[]]
     private var row = 0
     private var column = 0
-    /// Unsupported control sequences.
+    /// The unsupported control sequences in the output.
     private(set) var unknown: [String] = []
 
     let columns: Int

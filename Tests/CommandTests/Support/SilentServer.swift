@@ -38,7 +38,7 @@ final class SilentServer: Sendable {
 
     var url: String { "http://127.0.0.1:\(port)/files/" }
 
-    /// Waits for the next connection on its own thread, without answering.
+    /// Accepts the next connection, on a separate thread, and never answers it.
     func connection() async -> FileDescriptor {
         await withCheckedContinuation { continuation in
             DispatchQueue(label: "silent-server").async { [listener] in

@@ -1,7 +1,7 @@
 import Foundation
 import SystemPackage
 
-/// A temporary folder, removed with this object.
+/// A temporary folder that is removed when this object is released.
 final class TemporaryFolder: Sendable {
     let path: FilePath
 
@@ -18,7 +18,7 @@ final class TemporaryFolder: Sendable {
     /// Creates a file of pseudorandom bytes, determined by the seed.
     @discardableResult
     func file(_ name: String, size: Int, seed: UInt64 = 1) throws -> FilePath {
-        // Word by word: generating a hundred million single bytes would occupy a shared thread for half a minute.
+        // Generates words of 8 bytes, because generating a hundred million single bytes would occupy a shared thread for half a minute.
         var generator = SplitMix(state: seed)
         let words = (0..<(size + 7) / 8).map { _ in generator.next().littleEndian }
         let file = try file(name, bytes: [])
@@ -30,7 +30,7 @@ final class TemporaryFolder: Sendable {
         return file
     }
 
-    /// Creates a file of zeros without disk space.
+    /// Creates a sparse file of zeros, which takes no disk space.
     @discardableResult
     func sparseFile(_ name: String, size: Int64) throws -> FilePath {
         let file = try file(name, bytes: [])
@@ -48,7 +48,7 @@ final class TemporaryFolder: Sendable {
     }
 }
 
-/// Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (OOPSLA 2014).
+/// The generator SplitMix64. Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (OOPSLA 2014).
 struct SplitMix: RandomNumberGenerator {
     var state: UInt64
 

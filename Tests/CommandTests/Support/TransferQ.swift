@@ -2,7 +2,7 @@ import Foundation
 import SystemPackage
 import Testing
 
-/// The built program with its own storage folder.
+/// The built `transferq` program with its own storage folder.
 struct TransferQ: Sendable {
     let folder: TemporaryFolder
     var store: FilePath
@@ -23,7 +23,7 @@ struct TransferQ: Sendable {
         try await run(arguments, input: input)
     }
 
-    /// Runs a command to its end. Its JSON output must conform to the schema.
+    /// Runs a command to its end, and checks that its JSON output conforms to the schema.
     func run(_ arguments: [String], input: [UInt8] = []) async throws -> CommandResult {
         let result = try await start(arguments, input: input).result()
         if arguments.contains("--json") || arguments.contains("json"), let command = Self.command(in: arguments) {
@@ -37,7 +37,7 @@ struct TransferQ: Sendable {
 
     static let schema = JSONSchema("Sources/Schemas/transferq.schema.json")
 
-    /// The name of the command in its arguments.
+    /// Returns the name of the command that the arguments contain, for example `account add`.
     static func command(in arguments: [String]) -> String? {
         let pairs = zip(arguments, arguments.dropFirst()).map { "\($0) \($1)" } + [""]
         return zip(arguments, pairs).lazy.map { schema.commands[$1] == nil ? $0 : $1 }.first { schema.commands[$0] != nil }
@@ -57,7 +57,7 @@ struct TransferQ: Sendable {
         return result
     }
 
-    /// Starts a command, to be watched or killed.
+    /// Starts a command, which the caller can watch or kill.
     func start(_ arguments: [String], input: [UInt8] = [], diagnostics: FileDescriptor? = nil) throws -> RunningCommand {
         try start(Self.executable, arguments.map { Array($0.utf8) }, input: input, diagnostics: diagnostics)
     }
@@ -67,7 +67,7 @@ struct TransferQ: Sendable {
         _ program: FilePath, _ arguments: [[UInt8]], input: [UInt8] = [], diagnostics: FileDescriptor? = nil,
         workingFolder: FilePath? = nil
     ) throws -> RunningCommand {
-        // Always set, so that no test can touch the queue of the user who runs it.
+        // The variable is always set, so that no test can touch the queue of the user who runs the tests.
         var variables = ProcessInfo.processInfo.environment
         variables["TRANSFERQ_STORE"] = store.string
         variables.merge(environment) { $1 }

@@ -1,7 +1,7 @@
 import Foundation
 import TransportSupport
 
-/// A client certificate for a test, with its key unencrypted and encrypted.
+/// A client certificate for a test. Its key is stored both unencrypted and encrypted.
 final class ClientIdentity: Sendable {
     static let passphrase = "open sesame"
 

@@ -7,10 +7,10 @@ import TransferCore
     import Glibc
 #endif
 
-/// Replaces getaddrinfo(3), which libcurl calls on a thread for each look-up. It must be loaded before the program starts (ld.so(8),
-/// LD_PRELOAD), so tests with it run in a separate process.
+/// A library that replaces getaddrinfo(3), which libcurl calls on a separate thread for each name look-up. The library must be loaded
+/// before the program starts (ld.so(8), LD_PRELOAD), so the tests that use it run in a separate process.
 ///
-/// Look-ups of names that end in `.hangs.invalid` never return. Those of names that end in `.missing.invalid` find no address.
+/// Look-ups of names that end in `.hangs.invalid` never return. Look-ups of names that end in `.missing.invalid` find no address.
 enum HangingResolver {
     private static let program = """
         #define _GNU_SOURCE
@@ -46,7 +46,7 @@ enum HangingResolver {
         unsafe dlsym(nil, "transferkit_watch_lookups").map { unsafe unsafeBitCast($0, to: Watch.self) }
     }
 
-    /// Whether this process has loaded it.
+    /// Whether this process has loaded the library.
     static var isPresent: Bool { unsafe dlsym(nil, "transferkit_watch_lookups") != nil }
 
     /// Calls a function when a look-up of a hanging name has begun.
@@ -58,7 +58,7 @@ enum HangingResolver {
         }
     }
 
-    /// Runs tests of this program in a process that has loaded it.
+    /// Runs tests of this test program in a process that has loaded the library.
     ///
     /// - Returns: The exit status and the output of the process.
     static func run(testsNamed filter: String) throws -> (status: Int32, output: String) {
@@ -72,7 +72,7 @@ enum HangingResolver {
         guard try StartedProgram.run("cc", ["-shared", "-fPIC", "-o", library.path, source.path, "-ldl"]).status == 0 else {
             throw DoesNotCompile()
         }
-        // A process that waits for a hanging look-up never ends, and must not outlive the tests.
+        // A process that waits for a hanging look-up would never end. `timeout` ensures that it does not outlive the tests.
         let arguments = [
             "-c", "exec \"$@\" 2>&1", "sh", "timeout", "--signal=KILL", "120",
             URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().path, "--testing-library", "swift-testing", "--filter", filter,

@@ -5,7 +5,8 @@ import TransportSupport
     import Glibc
 #endif
 
-/// A server with one thread and constant responses, which stores no requests: for measuring the resources of others.
+/// A server with one thread. It sends constant responses and stores no requests. Because it uses few resources, tests can measure the resources of
+/// the client.
 final class OneThreadServer: Sendable {
     let port: UInt16
     private let listener: CInt
@@ -14,7 +15,10 @@ final class OneThreadServer: Sendable {
     private let answer: [UInt8]
     private let onCrowd: @Sendable () -> Void
 
-    /// - Parameter content: The content of each response, or nil for 204 without content.
+    /// - Parameters:
+    ///   - crowd: The number of requests that must arrive before the server responds.
+    ///   - content: The content of each response, or nil for 204 without content.
+    ///   - onCrowd: Called when `crowd` requests have arrived, before the responses.
     init(crowd: Int = 1, content: [UInt8]? = nil, onCrowd: @escaping @Sendable () -> Void = {}) throws {
         struct CannotListen: Error {}
         self.crowd = crowd
@@ -42,7 +46,7 @@ final class OneThreadServer: Sendable {
     /// Runs until the process ends.
     private func run() {
         var sockets = [pollfd(fd: listener, events: Int16(POLLIN), revents: 0)]
-        var asking: [CInt] = []
+        var waiting: [CInt] = []
         var buffer = [UInt8](repeating: 0, count: 16 * 1024)
         var received: [CInt: [UInt8]] = [:]
         while true {
@@ -62,12 +66,12 @@ final class OneThreadServer: Sendable {
                     continue
                 }
                 let request = (received.removeValue(forKey: socket) ?? []) + buffer[..<count]
-                if Self.isWhole(request) { asking.append(socket) } else { received[socket] = request }
+                if Self.isWhole(request) { waiting.append(socket) } else { received[socket] = request }
             }
-            guard asking.count >= crowd else { continue }
+            guard waiting.count >= crowd else { continue }
             onCrowd()
-            for socket in asking { unsafe send(socket, answer, answer.count, CInt(MSG_NOSIGNAL)) }
-            asking.removeAll()
+            for socket in waiting { unsafe send(socket, answer, answer.count, CInt(MSG_NOSIGNAL)) }
+            waiting.removeAll()
         }
     }
 

@@ -3,8 +3,9 @@ import Glibc
 import ProcessFixture
 import TransportSupport
 
-/// A TLS server on a free port of the loopback interface, with its own certificate for `localhost`. It always responds with 200. The header
-/// `X-Connection` is the number of the connection, from 1, and `X-Client` is the client certificate, if the server requires one.
+/// A TLS server on a free port of the loopback interface, with a self-signed certificate for `localhost`. It always responds with 200. The
+/// header `X-Connection` contains the number of the connection, counted from 1. `X-Client` contains the subject of the client certificate,
+/// if the server requires a certificate.
 final class TLSServer: Sendable {
     let port: Int
     /// The certificate file (PEM).
@@ -31,7 +32,7 @@ final class TLSServer: Sendable {
         def frame(kind, flags, number, payload=b""):
             return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + number.to_bytes(4, "big") + payload
 
-        # As much of HTTP/2 (RFC 9113) as answers requests without a body.
+        # The subset of HTTP/2 (RFC 9113) that is needed to answer requests without a body.
         def serve_http2(stream):
             data = b""
             def take(count):
@@ -60,7 +61,7 @@ final class TLSServer: Sendable {
                 try:
                     stream.do_handshake()
                 except ssl.SSLError:
-                    # A connection that is closed with bytes unread is reset, and the alert is lost with it.
+                    # Closing a connection with unread bytes would reset it, and the client would not receive the alert.
                     refused = socket.socket(fileno=stream.detach())
                     refused.shutdown(socket.SHUT_WR)
                     while refused.recv(65536):
@@ -84,7 +85,7 @@ final class TLSServer: Sendable {
     ///   - clientAuthority: A file with the accepted client certificates, or nil to accept all clients.
     static func start(version: String = "TLSv1_3", protocols: String = "http/1.1", clientAuthority: String? = nil) async throws -> TLSServer
     {
-        // Waits for two child processes.
+        // This call blocks while two child processes run, so it needs a thread of its own.
         try await WorkerThreads(limit: 1).run { try TLSServer(version: version, protocols: protocols, clientAuthority: clientAuthority) }
     }
 
@@ -114,9 +115,7 @@ final class TLSServer: Sendable {
     }
 }
 
-/// Runs `openssl` to its end. Must not be called on the cooperative pool.
-///
-/// - Returns: The output.
+/// Runs `openssl`, and returns its output. Blocks, so it must not be called on the cooperative pool.
 func openssl(_ arguments: [String], input: Data = Data()) throws -> Data {
     struct Failed: Error {
         let arguments: [String]

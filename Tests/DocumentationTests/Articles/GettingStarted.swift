@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// The code of the article "Getting started", in the same order. ``ArticleTests`` compares the two.
+/// The code of the article "Getting started", in the same order. ``ArticleTests`` verifies that both copies match.
 // swift-format-ignore
 private func gettingStarted(_ camera: any Camera) async throws {
     // ARTICLE
@@ -72,7 +72,7 @@ private func gettingStarted(_ camera: any Camera) async throws {
     // ARTICLE
     try await queue.run(extras.id)                 // now; interrupts another session if needed, which resumes later
     try await queue.move(reel.id, to: .end)        // changes the order only
-    try await queue.apply(.hold, to: .account("studio"))       // a whole group
+    try await queue.apply(.hold, to: .account("studio"))  // a whole group
     try await queue.apply(.release, to: .account("studio"))
     try await queue.setRateLimit(2_000_000)        // bytes per second, for all sessions together
     // END
@@ -96,12 +96,12 @@ private func gettingStarted(_ camera: any Camera) async throws {
     _ = (rushes, live)
 }
 
-/// The part of a stream that the app stores itself.
+/// Returns the bytes of a stream from an offset, which the app has recorded.
 private func recording(_ name: RemotePath, from offset: Int64) async throws -> Data {
     Data()
 }
 
-/// The source of the article's stream.
+/// The source of the stream in the article.
 private protocol Camera: Sendable {
     func next() async throws -> Data?
 }

@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// The code of the article "Migrating from TUSKit", in the same order. ``ArticleTests`` compares the two.
+/// The code of the article "Migrating from TUSKit", in the same order. ``ArticleTests`` verifies that both copies match.
 // swift-format-ignore
 private func opening() async throws {
     // ARTICLE
@@ -106,7 +106,7 @@ private func migrating(_ queue: TransferQueue, tokens: any TokenSource, address:
     // ARTICLE
     try await queue.cancel(one.id)         // also removes the incomplete upload from the server
     try await queue.pause(ticket.id)       // keeps its slot and the sent bytes
-    try await queue.apply(.remove(), to: .all)           // ends and deletes all sessions, like reset()
+    try await queue.apply(.remove(), to: .all)  // ends and deletes all sessions, like reset()
     // END
 }
 

@@ -1,7 +1,7 @@
 import TransferCore
 import TransferKit
 
-// The code of the article "Observing transfers", in the same order. ``ArticleTests`` compares the two.
+// The code of the article "Observing transfers", in the same order. ``ArticleTests`` verifies that both copies match.
 
 // swift-format-ignore-file
 

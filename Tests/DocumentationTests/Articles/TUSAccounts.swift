@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-// The code of the article "Accounts for tus", in the same order. ``TUSArticleTests`` compares the two.
+// The code of the article "Accounts for tus", in the same order. ``TUSArticleTests`` verifies that both copies match.
 
 // swift-format-ignore-file
 

@@ -5,13 +5,13 @@ import Glibc
 @testable import TransferControl
 @testable import TransferKit
 
-/// The messages between clients and the owner of a queue.
+/// Targets for the messages between clients and the owner of a queue.
 enum ControlTargets {
-    /// The bytes of a connection: a greeting, then requests.
+    /// The input is all the bytes that a client sends on a connection: a greeting, and then requests.
     static func frames(_ input: [UInt8]) {
         var ends: [CInt] = [0, 0]
         guard unsafe socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends) == 0 else { return }
-        // The socket holds at least 64 KiB without a reader, and inputs are shorter.
+        // This does not block: the buffer of the socket holds at least 64 KiB, and inputs are shorter.
         _ = unsafe input.withUnsafeBytes { unsafe send(ends[1], $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL)) }
         close(ends[1])
         let connection = ControlConnection(ControlSocket(ends[0]), timeout: .seconds(1))
@@ -28,7 +28,7 @@ enum ControlTargets {
         while let request = try? await connection.read(ControlRequest.self) { check(request) }
     }
 
-    /// One message, decoded as each message type.
+    /// The input is one message, which is decoded as each message type.
     static func requests(_ input: [UInt8]) {
         let data = Data(input)
         if let request = read(ControlRequest.self, data) { check(request) }
@@ -40,11 +40,11 @@ enum ControlTargets {
         _ = try? read(ControlAnswer<ItemStatusRecord>.self, data)?.value?.status
     }
 
-    /// A decoded message can be encoded again, and is then the same, unless it contains a number that JSON can't express.
+    /// Decodes a message. Requires that the message can be encoded and decoded again, unless it contains a number that JSON can't express.
     private static func read<Message: Codable & Sendable>(_ type: Message.Type, _ data: Data) -> Message? {
         guard let message = try? JSONDecoder().decode(type, from: data) else { return nil }
         if let encoded = try? ControlConnection.encoded(message) {
-            require((try? JSONDecoder().decode(type, from: encoded)) != nil, "A message that was written can be read: \(message)")
+            require((try? JSONDecoder().decode(type, from: encoded)) != nil, "An encoded message can be decoded: \(message)")
         }
         return message
     }

@@ -6,8 +6,8 @@ import TransportTesting
 
 @testable import TransferKit
 
-/// A store with rows in each of its tables, whose columns accept values of any type, as in a damaged file and unlike with SQLite's checks.
-/// It is created once, and repaired before each input.
+/// A store with rows in each table. SQLite's checks are removed, so its columns accept values of any type. The store can therefore contain the
+/// same values as a damaged file. It is created once, and repaired before each input.
 struct DamagedStore: Sendable {
     struct Column: Sendable {
         var table: String
@@ -18,7 +18,7 @@ struct DamagedStore: Sendable {
     let tables: [String]
     let columns: [Column]
 
-    /// In memory, because each input is written and synced.
+    /// Creates the store. Its files are in memory, because the changes of each input are written and synced, which would be slow on a disk.
     init() async throws {
         let folder = FilePath("/dev/shm/transferkit-fuzzing-\(ProcessInfo.processInfo.processIdentifier)")
         try? FileManager.default.removeItem(atPath: folder.string)
@@ -42,7 +42,7 @@ struct DamagedStore: Sendable {
         }
     }
 
-    /// Sessions as a queue stores them.
+    /// Creates a store, and lets a queue enqueue sessions in it.
     private static func fill(_ folder: FilePath) async throws {
         let memory = MemoryTransport()
         let queue = try await TransferQueue(storage: .folder(folder), transports: [memory])
@@ -89,14 +89,14 @@ struct DamagedStore: Sendable {
         try db.execute(sql: "INSERT INTO \(table) VALUES (\(values.joined(separator: ",")))")
     }
 
-    /// Repairs the store, and then changes values in it.
+    /// Restores all original rows, and then changes the values of columns in all rows of their tables.
     func damage(_ changes: [(column: Column, value: DatabaseValue)]) async {
         try? await store.pool.writeWithoutTransaction { db in
             try db.execute(sql: "PRAGMA foreign_keys = OFF")
             try db.inTransaction {
                 for table in tables { try db.execute(sql: "DELETE FROM \(table); INSERT INTO \(table) SELECT * FROM saved_\(table)") }
                 for (column, value) in changes {
-                    // Skips a value that must be unique and is not.
+                    // Ignore errors: if the values of a column must be unique, the column can't be changed like this.
                     try? db.execute(sql: "UPDATE \(column.table) SET \(column.name) = ?", arguments: [value])
                 }
                 return .commit

@@ -1,12 +1,12 @@
 import CFuzzer
 import Foundation
 
-/// Runs libFuzzer on the target in the environment variable `FUZZ_TARGET`, with libFuzzer's arguments. Without that variable, lists the
-/// targets.
+/// Runs libFuzzer on the target that the environment variable `FUZZ_TARGET` names, and passes its arguments to libFuzzer. Without this
+/// variable, prints the names of the targets.
 @main struct Fuzzer {
     typealias Target = @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
 
-    /// Functions without captures, because libFuzzer passes no context.
+    /// The targets by name. The closures must not capture anything, because libFuzzer calls them as C functions without a context.
     private static let targets: [String: Target] = unsafe [
         "checkpoint-http": { unsafe run(HTTPTargets.checkpoint, $0, $1) },
         "checkpoint-sftp": { unsafe run(SFTPTargets.checkpoint, $0, $1) },
@@ -39,14 +39,16 @@ import Foundation
         exit(unsafe LLVMFuzzerRunDriver(&count, &arguments, target))
     }
 
-    /// Passes one input to a target. A trap or a failed ``require(_:_:)`` is a finding.
+    /// Passes one input to a target. libFuzzer reports the input if the target traps or a ``require(_:_:)`` fails.
     private static func run(_ target: ([UInt8]) -> Void, _ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
         target(unsafe Array(UnsafeBufferPointer(start: start, count: count)))
         return 0
     }
 }
 
-/// Unless the condition holds, ends the process, so that libFuzzer reports the input.
+/// Aborts the process if the condition is false, so that libFuzzer reports the input.
+///
+/// - Parameter message: The requirement, as a statement that must be true.
 func require(_ condition: Bool, _ message: @autoclosure () -> String) {
     guard !condition else { return }
     FileHandle.standardError.write(Data("Requirement not met: \(message())\n".utf8))

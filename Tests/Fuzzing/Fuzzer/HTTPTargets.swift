@@ -7,29 +7,29 @@ import TransportSupport
 @testable import HTTPSupport
 @testable import TransportHTTP
 
-/// Responses of HTTP servers, and the stored state of downloads.
+/// Targets for the responses of HTTP servers, and for the stored state of downloads.
 enum HTTPTargets {
     private static let secrets = ["Basic dXNlcjpwYXNzd29yZA==", "Bearer token", "signature"]
 
-    /// A response as libcurl passes it on: the lines of its header sections, an empty line, and the body.
+    /// The input is a response, as libcurl passes it to the engine: the lines of the header sections, an empty line, and the body.
     static func answer(_ input: [UInt8]) {
         guard let response = response(input), let origin = URL(string: "https://example.com/").flatMap(Origin.init) else { return }
         _ = (response.location, response.refusesClientCertificate, response.requiresTLS)
         if let target = response.redirection(ofGet: true, from: origin, or: []) {
             require(target.origin == origin, "A redirect stays at its origin.")
         }
-        if let words = response.words(without: secrets) {
+        if let words = response.explanation(excluding: secrets) {
             require(words.unicodeScalars.count <= 200 && !response.repeats(secrets), "Messages are short and repeat no secret.")
         }
         for method in ["PUT", "POST", "GET"] {
             let answer = reply(response, to: method, from: origin)
-            _ = (answer.kept, answer.uploadFailure(isOneTime: true), answer.failure("upload"))
+            _ = (answer.forReceipt, answer.uploadFailure(isOneTime: true), answer.failure("upload"))
         }
         let head = HTTPResponseHead(status: response.status, headers: response.headers)
         let remote = RemoteFile(head)
-        if let text = remote.digest?.text { require(Checksum(text) == remote.digest, "A digest is written as it is read.") }
+        if let text = remote.digest?.text { require(Checksum(text) == remote.digest, "An encoded digest decodes to the same digest.") }
         if let checkpoint = try? remote.checkpoint(of: ByteRanges(upTo: 7)) {
-            require(RemoteFile(checkpoint) == remote, "A checkpoint read back is the same: \(remote)")
+            require(RemoteFile(checkpoint) == remote, "An encoded checkpoint decodes to the same file: \(remote)")
         }
         require(!remote.differs(from: remote, response.headers), "A file is the same version as itself.")
     }
@@ -40,7 +40,7 @@ enum HTTPTargets {
             withheldCredentials: false, credentialsWereAccepted: method == "POST", proxyName: nil, credentials: [])
     }
 
-    /// Parses the bytes of a response like ``CurlEngine``. Returns nil without a complete response.
+    /// Parses the bytes of a response in the same way as ``CurlEngine``. Returns nil if the response is incomplete or invalid.
     static func response(_ input: [UInt8]) -> HTTPResponse? {
         var reader = InputReader(input)
         var collector = ResponseCollector(maximumHeaders: 4_096, maximumBody: 1_024)
@@ -58,7 +58,7 @@ enum HTTPTargets {
             effectiveURL: "https://example.com/files/", sent: SentBytes())
     }
 
-    /// The value of `Content-Disposition`.
+    /// The input is the value of `Content-Disposition`.
     static func contentDisposition(_ input: [UInt8]) {
         guard let name = SuggestedName(["Content-Disposition": String(decoding: input, as: UTF8.self)]) else { return }
         let bytes = Array(name.component.string.utf8)
@@ -68,19 +68,20 @@ enum HTTPTargets {
         require(!".-~".utf8.contains(bytes[0]), "A name is not hidden, an option or a home folder.")
     }
 
-    /// The values of `Retry-After` and `Date`, one in each line.
+    /// The input is the values of `Retry-After` and `Date`, one per line.
     static func retryAfter(_ input: [UInt8]) {
         var reader = InputReader(input)
         let headers: HTTPHeaders = ["Retry-After": reader.text(), "Date": reader.text()]
         for now in [0, 1_700_000_000, Int(Int32.max)] {
             guard let wait = headers.retryAfter(now: now) else { continue }
             require(wait >= .zero, "A wait is not negative.")
-            // In the format that the queue stores.
+            // The queue converts the wait to a date and stores it. The conversion must not trap.
             _ = Date(timeIntervalSince1970: TimeInterval(now) + wait / .seconds(1))
         }
     }
 
-    /// A status, the requested position, and the lines of `Content-Range`, `Content-Length` and other headers.
+    /// The input starts with a status, the number of parallel requests, and the file size from which requests run in parallel. The values of
+    /// `Content-Range`, `Content-Length` and other headers follow, one per line. The rest is the four ranges that were already received.
     static func ranges(_ input: [UInt8]) {
         var reader = InputReader(input)
         let status = [200, 206, 416][Int(reader.byte()) % 3]
@@ -111,15 +112,15 @@ enum HTTPTargets {
         _ = plan.first.headerValue
         plan.add(gaps, of: length)
         require(plan.connections(of: length, underWay: 0) <= max(1, parallel), "The number of requests has a limit.")
-        var asked: Int64 = 0
+        var requested: Int64 = 0
         for _ in 0..<200 {
-            guard let range = plan.nextRange() else { return require(asked == missing, "The ranges cover all missing bytes.") }
-            require(range.headerValue != nil || range == .whole || range.end != nil, "A range has a header value.")
-            asked += (range.end ?? length) - range.start
+            guard let range = plan.nextRange() else { return require(requested == missing, "The ranges cover all missing bytes.") }
+            require(range.headerValue != nil || range == .whole || range.end != nil, "A partial range has a header value or an end.")
+            requested += (range.end ?? length) - range.start
         }
     }
 
-    /// A stored checkpoint: the first eight bytes of the input are the number of confirmed bytes.
+    /// The input is a stored checkpoint. Its first eight bytes are the number of confirmed bytes.
     static func checkpoint(_ input: [UInt8]) {
         var reader = InputReader(input)
         let stored = Checkpoint(data: Data(reader.rest.dropFirst(8)), confirmed: reader.number())
@@ -127,7 +128,7 @@ enum HTTPTargets {
         let received = remote.received(upTo: max(0, stored.confirmed))
         require(received.count >= 0 && received.prefix >= 0, "A length is not negative.")
         if let again = try? remote.checkpoint(of: received) {
-            require(RemoteFile(again)?.received(upTo: again.confirmed) == received, "Ranges read back are the same: \(received)")
+            require(RemoteFile(again)?.received(upTo: again.confirmed) == received, "Encoded ranges decode to the same ranges: \(received)")
         }
         let length = min(max(0, remote.length ?? received.end), RemoteFile.maximumLength)
         check(received, of: length, 4, 64 << 20)

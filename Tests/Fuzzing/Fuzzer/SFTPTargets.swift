@@ -3,9 +3,9 @@ import TransferCore
 
 @testable import TransportSFTP
 
-/// Messages of SFTP servers, and the stored state of SFTP transfers.
+/// Targets for the messages of SFTP servers, and for the stored state of SFTP transfers.
 enum SFTPTargets {
-    /// A stream of packets in pieces: the first byte of the input is the size of a piece.
+    /// The first byte of the input is the size of a block. The rest is a stream of packets that arrives in blocks of this size.
     static func packets(_ input: [UInt8]) {
         var reader = InputReader(input)
         let size = max(1, Int(reader.byte()))
@@ -17,20 +17,22 @@ enum SFTPTargets {
                 while let packet = try assembler.next() { try read(packet, &features) }
             }
         } catch {
-            require(!"\(error)".isEmpty, "A fault has a message.")
+            require(!"\(error)".isEmpty, "An error has a message.")
         }
     }
 
     private static func read(_ packet: ArraySlice<UInt8>, _ features: inout SFTPFeatures) throws {
         switch try ServerPacket(packet) {
-        case .version(let version): require(version.extensions.count <= packet.count, "Each extension uses bytes.")
+        case .version(let version): require(version.extensions.count <= packet.count, "Each extension uses at least one byte.")
         case .answer(_, .names(let names)): for file in names { read(file) }
         case .answer(_, .attributes(let attributes)): read(attributes)
         case .answer(_, .extended(let reply)):
             _ = try? FileSystemSpace(reply)
-            if let limits = try? ServerLimits(reply) { features.note(limits) }
-            require(features.readSize > 0 && features.writeSize > 0, "A request moves at least a byte.")
-            if let results = ChecksumCommand.results(reply) { require(results.digests.count <= reply.count, "Each digest uses bytes.") }
+            if let limits = try? ServerLimits(reply) { features.apply(limits) }
+            require(features.readSize > 0 && features.writeSize > 0, "A request transfers at least one byte.")
+            if let results = ChecksumCommand.results(reply) {
+                require(results.digests.count <= reply.count, "Each digest uses at least one byte of the reply.")
+            }
         case .answer(_, .status(let status)):
             for use in [FileUse.upload, .download] { _ = status.transferError("name", use, at: "server") }
         case .answer: break
@@ -48,41 +50,41 @@ enum SFTPTargets {
         attributes.write(to: &writer)
         var reader = PacketReader(writer.finish().dropFirst(5))
         let again = try? FileAttributes(from: &reader)
-        require(again == attributes, "Attributes read back are the same: \(attributes)")
+        require(again == attributes, "Encoded attributes decode to the same attributes: \(attributes)")
     }
 
-    /// A stored checkpoint: the first eight bytes of the input are the number of confirmed bytes.
+    /// The input is a stored checkpoint. Its first eight bytes are the number of confirmed bytes.
     static func checkpoint(_ input: [UInt8]) {
         var reader = InputReader(input)
         let stored = Checkpoint(data: Data(reader.rest.dropFirst(8)), confirmed: reader.number())
         if let version = RemoteVersion(stored) {
             let again = (try? version.checkpoint(at: stored.confirmed)).flatMap { RemoteVersion($0) }
-            require(again == version, "A checkpoint read back is the same: \(version)")
+            require(again == version, "An encoded checkpoint decodes to the same version: \(version)")
             _ = version.modificationNanoseconds
         }
         guard let upload = UploadCheckpoint(stored) else { return }
         let again = (try? upload.encoded(confirmed: stored.confirmed)).flatMap { UploadCheckpoint($0) }
-        require(again == upload, "A checkpoint read back is the same: \(upload)")
+        require(again == upload, "An encoded checkpoint decodes to the same checkpoint: \(upload)")
         let size = upload.ranges?.last?.end ?? stored.confirmed
         // A transfer starts only from a valid checkpoint.
         guard size >= 0, upload.isSound(stored.confirmed, for: size) else { return }
-        require(upload.neededSize(stored.confirmed) <= size, "The part file does not exceed the file.")
+        require(upload.neededSize(stored.confirmed) <= size, "The part file is not larger than the file.")
         require(upload.unsynced(stored.confirmed).allSatisfy { $0.upperBound <= size }, "Unsynced bytes are within the file.")
         if let (synced, confirmed) = upload.synced(stored.confirmed) {
             require(confirmed > stored.confirmed && synced.isSound(confirmed, for: size), "A synced checkpoint is valid: \(synced)")
         }
-        if let ranges = upload.ranges { require(UploadCheckpoint.joined(ranges).count <= ranges.count, "Joining adds no range.") }
+        if let ranges = upload.ranges { require(UploadCheckpoint.joined(ranges).count <= ranges.count, "Joining never adds a range.") }
         let reporter = AttemptReporter(progress: { _, _ in }, checkpoint: { _ in })
         let record = UploadRecord(upload, from: stored.confirmed, size: size, reporter: reporter)
         record.begin()
-        var turns = 0
-        while turns < 64, let (index, position) = record.take() {
+        var steps = 0
+        while steps < 64, let (index, position) = record.assignRange() {
             require((0...size).contains(position), "A sender begins within the file.")
-            while turns < 64, let piece = record.claim(upTo: max(1, size / 16), of: index) {
-                require(piece.lowerBound >= 0 && piece.upperBound <= size, "A piece is within the file.")
-                turns += 1
+            while steps < 64, let claim = record.claim(upTo: max(1, size / 16), of: index) {
+                require(claim.lowerBound >= 0 && claim.upperBound <= size, "A claimed range is within the file.")
+                steps += 1
             }
-            turns += 1
+            steps += 1
         }
     }
 }

@@ -1,16 +1,16 @@
 @testable import SSHEngine
 
-/// Messages of SSH servers, and known hosts files.
+/// Targets for known hosts files and host keys.
 enum SSHTargets {
     private static let hosts = [
         HostName("example.com", port: 22), HostName("a.example.com", port: 2222), HostName("::1", port: 22), HostName("", port: 22),
     ]
 
-    /// A known hosts file.
+    /// The input is parsed as a known hosts file, and also as a host key.
     static func knownHosts(_ input: [UInt8]) {
         var known = KnownHosts()
         known.add(input, file: "known_hosts")
-        require(known.entries.count <= input.count, "Each entry uses bytes.")
+        require(known.entries.count <= input.count, "Each entry uses at least one byte of the file.")
         for host in hosts {
             let types = known.keyTypes(of: host)
             require(Set(types).count == types.count, "Each type occurs once.")
@@ -23,17 +23,17 @@ enum SSHTargets {
         require(!entry.key.type.isEmpty && entry.key.fingerprint.hasPrefix("SHA256:"), "A key has a type and a fingerprint.")
         switch known.verdict(on: entry.key, of: host) {
         case .known(let found), .revoked(let found):
-            require(found.key == entry.key, "The found key is the requested one.")
+            require(found.key == entry.key, "The found key is the requested key.")
         case .otherKeys(let others):
             require(!others.isEmpty && !others.contains { $0.key == entry.key }, "Other keys differ.")
         case .certificateAuthority, .unknown: break
         }
-        // A line that is added for a host and a key makes the key known, unless it is revoked.
+        // If a line for a host and a key is written to a file, the key must be known afterwards. Skip hosts whose name a file can't contain.
         var file = KnownHosts()
         file.add(Array(KnownHosts.line(entry.key, of: host).utf8), file: "written")
         guard !host.knownAs.isEmpty else { return }
         guard case .known = file.verdict(on: entry.key, of: host) else {
-            return require(false, "A line that is written is read again: \(KnownHosts.line(entry.key, of: host))")
+            return require(false, "A written line can be read: \(KnownHosts.line(entry.key, of: host))")
         }
     }
 }

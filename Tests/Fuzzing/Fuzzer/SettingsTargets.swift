@@ -7,9 +7,10 @@ import TransferCore
 @testable import TransportSFTP
 @testable import TransportTUS
 
-/// Input of users: addresses, settings, options.
+/// Targets for the input of users: addresses, settings and options.
 enum SettingsTargets {
-    /// An address, then `NAME=VALUE` in each line: as an endpoint of each transport, and as a session's settings.
+    /// The input is an address, followed by settings of the form `NAME=VALUE`, one per line. They are used together as an endpoint of each transport.
+    /// The settings are also used as the settings of a session.
     static func settings(_ input: [UInt8]) {
         var reader = InputReader(input)
         let address = reader.text()
@@ -24,16 +25,16 @@ enum SettingsTargets {
         _ = try? SFTPTransport.validate(endpoint)
         _ = try? HTTPTransport.validate(endpoint)
         if let options = try? TUSOptions(settings: settings) {
-            require((try? TUSOptions(settings: options.settings)) == options, "Written options are read again.")
+            require((try? TUSOptions(settings: options.settings)) == options, "Written options can be read.")
         }
         if let options = try? SFTPOptions(settings: settings) {
-            require((try? SFTPOptions(settings: options.settings)) == options, "Written options are read again.")
+            require((try? SFTPOptions(settings: options.settings)) == options, "Written options can be read.")
         }
         if let options = try? HTTPOptions(settings: settings) {
-            require((try? HTTPOptions(settings: options.settings)) == options, "Written options are read again.")
+            require((try? HTTPOptions(settings: options.settings)) == options, "Written options can be read.")
         }
         if let options = try? HTTPOptions(settings: [:], session: settings) {
-            require((try? HTTPOptions(settings: [:], session: options.settings)) == options, "Written options are read again.")
+            require((try? HTTPOptions(settings: [:], session: options.settings)) == options, "Written options can be read.")
         }
         if let address = try? EndpointAddress(endpoint) {
             require(!address.origin.host.isEmpty && !address.folder.isEmpty, "An address has a host.")
@@ -46,10 +47,10 @@ enum SettingsTargets {
         _ = try? TransferCommands.EndpointURL.endpoint(address, among: .builtIn)
     }
 
-    /// A word of a command line.
+    /// The input is one argument of a command line.
     static func words(_ input: [UInt8]) {
         let text = ProcessArguments.string(of: input)
-        require(ProcessArguments.bytes(of: text) == input, "An argument keeps its bytes.")
+        require(ProcessArguments.bytes(of: text) == input, "The text of an argument has the same bytes as the argument.")
         if let count = ByteCount(argument: text) { require(count.bytes >= 0, "A size is not negative.") }
         _ = StartTime(argument: text)
         if let field = try? HeaderField(text, option: "--header") {

@@ -4,9 +4,10 @@ import TransferCore
 
 @testable import TransferKit
 
-/// The contents of a queue's store.
+/// Targets for the contents of a queue's store.
 enum StoreTargets {
-    /// A row of the change log: a line with the kind, a number, the number of bytes with session IDs, those bytes, and the detail.
+    /// The input is a row of the change log: a line with the kind, eight bytes with the number, one byte with the size of the session IDs, the
+    /// session IDs, and the detail.
     static func event(_ input: [UInt8]) {
         var reader = InputReader(input)
         let (kind, number, count) = (reader.text(), reader.number(), Int(reader.byte()))
@@ -16,17 +17,18 @@ enum StoreTargets {
         require(row.weight > 0, "A row has a weight.")
         guard let event = row.event else { return }
         require(event.name == kind, "An event has its row's kind.")
-        // The queue reports no event without sessions.
+        // Skip events without a complete session ID, because the queue never writes such events.
         guard sessions.count >= 16, let again = try? EventRow(event) else { return }
-        require(again.event != nil, "An event that was written can be read: \(event)")
+        require(again.event != nil, "A written event can be read: \(event)")
     }
 
     private static let damaged = wait { try? await DamagedStore() }
 
-    /// Changes of a store, one in each line: a column, a type and a value. Then reads everything that a queue reads, and performs most of
-    /// its background work.
+    /// The first byte of the input selects an operation. The rest is changes to the store, each of which consists of a column, a type and a value.
+    /// The target applies the changes, and reads everything that a queue reads. Then it performs the operation and most of a queue's background work,
+    /// and reads everything again.
     static func rows(_ input: [UInt8]) {
-        guard let damaged else { return require(false, "The store can't be made.") }
+        guard let damaged else { return require(false, "The store can be created.") }
         var reader = InputReader(input)
         let operation = reader.byte()
         var changes: [(DamagedStore.Column, DatabaseValue)] = []

@@ -6,7 +6,7 @@ import TransportSupport
 @testable import HTTPSupport
 @testable import TransportTUS
 
-/// Responses of tus servers, and the stored state of uploads.
+/// Targets for the responses of tus servers, and for the stored state of uploads.
 enum TUSTargets {
     private static let profiles = ServerProfileCache(now: { .now })
 
@@ -15,7 +15,7 @@ enum TUSTargets {
         resources: TransportResources(
             client: ClientResources(disks: DiskThreads(limit: 1), hook: nil), profiles: profiles, dialect: .tus))
 
-    /// A response to each kind of request; see ``HTTPTargets/answer(_:)``.
+    /// The input is a response, in the same form as for ``HTTPTargets/answer(_:)``. It is parsed as the response to each kind of request.
     static func answer(_ input: [UInt8]) {
         guard let response = HTTPTargets.response(input), let server else { return }
         if let features = TUSFeatures(response.headers, in: .tus) {
@@ -30,23 +30,24 @@ enum TUSTargets {
         }
     }
 
-    /// A stored checkpoint: the first eight bytes of the input are the file's size.
+    /// The input is a stored checkpoint. Its first eight bytes are the file's size.
     static func checkpoint(_ input: [UInt8]) {
         var reader = InputReader(input)
         let size = min(max(0, reader.number()), 1 << 56)
         guard let checkpoint = TUSCheckpoint(Checkpoint(data: Data(reader.rest), confirmed: size)) else { return }
         _ = (checkpoint.confirmed, checkpoint.unverified, checkpoint.uncounted, checkpoint.urls, checkpoint.whole.possiblyUncounted?.offset)
-        guard let again = try? checkpoint.encoded(atMost: size) else { return require(false, "A checkpoint that was read can be written.") }
-        require(again.confirmed <= size, "A checkpoint does not exceed the file.")
+        guard let again = try? checkpoint.encoded(atMost: size) else { return require(false, "A decoded checkpoint can be encoded.") }
+        require(again.confirmed <= size, "A checkpoint covers at most the whole file.")
         let second = TUSCheckpoint(again)
-        require(second?.urls == checkpoint.urls && second?.confirmed == checkpoint.confirmed, "A checkpoint read back is the same.")
-        for cut in [checkpoint.whole.uncountedRequest, checkpoint.whole.unanswered] {
-            ChunkPlan(configuredSize: checkpoint.chunkLimit, multiple: 1, profiles: profiles, address: "a").learn(from: cut, at: size)
+        require(second?.urls == checkpoint.urls && second?.confirmed == checkpoint.confirmed, "Encoding keeps the URLs and the bytes.")
+        for lostRequest in [checkpoint.whole.uncountedRequest, checkpoint.whole.unanswered] {
+            ChunkPlan(configuredSize: checkpoint.chunkLimit, multiple: 1, profiles: profiles, address: "a").learn(
+                from: lostRequest, at: size)
         }
     }
 }
 
-/// Has no secrets.
+/// A credential provider without secrets.
 private struct NoCredentials: CredentialProvider {
     func secret(for reference: CredentialReference) async throws -> Secret { throw CancellationError() }
 }

@@ -1,7 +1,8 @@
 import Dispatch
 import Locking
 
-/// Blocks until asynchronous work is complete. This thread is libFuzzer's, and not one of the cooperative pool.
+/// Blocks until asynchronous work is complete, and returns the result of the work. Must be called on libFuzzer's thread, because a thread of the
+/// cooperative pool must not block.
 func wait<Value: Sendable>(for work: @escaping @Sendable () async -> Value) -> Value {
     let result = Locked<Value?>(nil)
     let done = DispatchSemaphore(value: 0)

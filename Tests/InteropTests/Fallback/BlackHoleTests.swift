@@ -8,7 +8,7 @@ import TransferKit
 import TransportHTTP
 import TransportTUS
 
-/// Servers that accept connections and never respond. After the stall timeout, the next endpoint gets the file.
+/// Servers that accept connections and never respond. After the stall timeout, the queue sends the file to the account's next endpoint.
 @Suite(.timeLimit(.minutes(5))) struct BlackHoleTests {
     private let workshop: Workshop
 
@@ -16,6 +16,7 @@ import TransportTUS
         workshop = try Workshop()
     }
 
+    /// The request that the server does not answer.
     private enum Silence: String, CaseIterable, Sendable {
         case options = "OPTIONS"
         case creation = "POST"
@@ -23,14 +24,16 @@ import TransportTUS
         case form = "FORM"
     }
 
-    /// - Parameter size: 0 for an empty file, whose last byte counts as sent before the first request.
+    /// Checks that the queue sends a file to the second endpoint if the first endpoint does not answer a request.
+    ///
+    /// - Parameter size: The size of the file in bytes. An empty file counts as completely sent before the first request.
     private func check(_ silence: Silence, size: Int) async throws {
-        let asked = AsyncStream.makeStream(of: Void.self)
+        let silenceBegan = AsyncStream.makeStream(of: Void.self)
         let hole = try ScriptedServer { request, _ in
             if silence == .creation, request.method == "OPTIONS" {
                 return [.tus(204, ["Tus-Version": "1.0.0", "Tus-Extension": "creation,creation-with-upload"])]
             }
-            return [.read(nil), .call { asked.continuation.yield() }, .silence]
+            return [.read(nil), .call { silenceBegan.continuation.yield() }, .silence]
         }
         let next = try ScriptedServer { request, _ in
             switch request.method {
@@ -55,10 +58,11 @@ import TransportTUS
         let (events, waits) = (queue.events, clock.waits)
         let session = try await queue.enqueue(try .upload([workshop.file("small", size: size)], to: "real"))
         try await queue.start()
-        for await _ in asked.stream { break }
+        for await _ in silenceBegan.stream { break }
         let failing = Task { await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } } }
-        // The queue checks for progress ten times a second. More time passes than the stall timeout, and less than the response timeout.
-        let looking = Task {
+        // The queue checks for progress ten times a second. This task advances the clock past the stall timeout, but not past the response
+        // timeout.
+        let advancing = Task {
             var passed = Duration.zero
             for await wait in waits where wait == .milliseconds(100) && passed < .seconds(70) {
                 clock.jump(by: .seconds(1))
@@ -68,22 +72,28 @@ import TransportTUS
         let state = try await session.value.state
         #expect(state == .completed)
         #expect(await failing.value?.code == .stalled)
-        looking.cancel()
+        advancing.cancel()
         let item = try #require(try await queue.items(of: session.id).first)
         #expect(item.remoteURL?.contains(":\(next.port)/") ?? true)
-        #expect(hole.requests.count == (silence == .creation ? 2 : 1), "the silent server was asked once")
+        #expect(hole.requests.count == (silence == .creation ? 2 : 1), "the silent server got one unanswered request")
         await queue.shutdown()
         hole.stop()
         next.stop()
     }
 
-    @Test(arguments: [0, 1_000]) func leavesServerSilentAfterOPTIONS(size: Int) async throws { try await check(.options, size: size) }
+    @Test(arguments: [0, 1_000]) func abandonsServerSilentAfterOPTIONS(size: Int) async throws {
+        try await check(.options, size: size)
+    }
 
-    @Test(arguments: [0, 1_000, 1 << 20]) func leavesServerSilentAfterPOST(size: Int) async throws {
+    @Test(arguments: [0, 1_000, 1 << 20]) func abandonsServerSilentAfterPOST(size: Int) async throws {
         try await check(.creation, size: size)
     }
 
-    @Test(arguments: [0, 1_000, 1 << 20]) func leavesServerSilentAfterSmallPUT(size: Int) async throws { try await check(.put, size: size) }
+    @Test(arguments: [0, 1_000, 1 << 20]) func abandonsServerSilentAfterSmallPUT(size: Int) async throws {
+        try await check(.put, size: size)
+    }
 
-    @Test(arguments: [0, 1_000]) func leavesServerSilentAfterSmallForm(size: Int) async throws { try await check(.form, size: size) }
+    @Test(arguments: [0, 1_000]) func abandonsServerSilentAfterSmallForm(size: Int) async throws {
+        try await check(.form, size: size)
+    }
 }

@@ -3,17 +3,17 @@ import Locking
 import TransferCore
 import TransferKit
 
-/// The machine's time. A test advances it when the queue would sleep longer than a test should.
+/// A clock that follows the machine's time. A test can advance it, so that the test need not wait while the queue sleeps for a long time.
 final class FallbackClock: Sendable {
     private struct Sleeper {
         let deadline: Duration
         let continuation: CheckedContinuation<Void, any Error>
-        /// Wakes the sleeper if the test does not.
+        /// Wakes the sleeper after the real duration, if the test does not advance the clock.
         let alarm: Task<Void, any Error>
     }
 
     private struct State {
-        var passedOver = Duration.zero
+        var skipped = Duration.zero
         var nextID = 0
         var sleepers: [Int: Sleeper] = [:]
         var watchers: [AsyncStream<Duration>.Continuation] = []
@@ -27,15 +27,15 @@ final class FallbackClock: Sendable {
         EngineClock(now: { self.now }, date: { self.date }, sleep: { try await self.sleep($0) })
     }
 
-    var now: Duration { EngineClock.system.now() + state.withLock { $0.passedOver } }
+    var now: Duration { EngineClock.system.now() + state.withLock { $0.skipped } }
     var date: Date { beginning.date.addingTimeInterval((now - beginning.uptime).inSeconds) }
 
     /// Advances the time, and wakes the sleepers that are due.
     func jump(by duration: Duration) {
         guard duration > .zero else { return }
         let due = state.withLock { state in
-            state.passedOver += duration
-            let now = EngineClock.system.now() + state.passedOver
+            state.skipped += duration
+            let now = EngineClock.system.now() + state.skipped
             let due = state.sleepers.filter { $0.value.deadline <= now }
             for id in due.keys { state.sleepers[id] = nil }
             return due.values.sorted { $0.deadline < $1.deadline }
@@ -43,8 +43,8 @@ final class FallbackClock: Sendable {
         for sleeper in due { wake(sleeper) }
     }
 
-    /// Advances the time in steps that the stall watch does not mistake for a suspension of the machine, which is a gap of five seconds between two
-    /// samples. The watch takes a sample every 100 ms, but later on a busy machine.
+    /// Advances the time by `duration`, in steps of one second, and lets the stall watch take a sample after each step. A single large step
+    /// would have no effect: the stall watch mistakes a gap of five seconds between two samples for a suspension of the machine.
     func pass(_ duration: Duration) async {
         let end = now + duration
         while now < end && !Task.isCancelled {
@@ -57,14 +57,14 @@ final class FallbackClock: Sendable {
         jump(by: .seconds(date.timeIntervalSince(self.date)))
     }
 
-    /// The duration of each sleep that begins from now on.
+    /// The durations of all sleeps that begin after this call.
     var waits: AsyncStream<Duration> {
         let (waits, watcher) = AsyncStream.makeStream(of: Duration.self)
         state.withLock { $0.watchers.append(watcher) }
         return waits
     }
 
-    /// Returns after the given number of sleeps of this duration have begun.
+    /// Returns after `times` sleeps of this duration have begun.
     func waits(for duration: Duration, times: Int) async {
         var left = times
         for await wait in waits where wait == duration {
@@ -78,7 +78,7 @@ final class FallbackClock: Sendable {
         if let error { sleeper?.continuation.resume(throwing: error) } else { sleeper?.continuation.resume() }
     }
 
-    private func take(_ id: Int) -> Sleeper? {
+    private func removeSleeper(_ id: Int) -> Sleeper? {
         state.withLock { $0.sleepers.removeValue(forKey: id) }
     }
 
@@ -95,9 +95,9 @@ final class FallbackClock: Sendable {
                     guard !Task.isCancelled else { return nil }
                     let alarm = Task {
                         try await Task.sleep(for: duration, clock: .continuous)
-                        self.wake(self.take(id))
+                        self.wake(self.removeSleeper(id))
                     }
-                    let deadline = EngineClock.system.now() + state.passedOver + duration
+                    let deadline = EngineClock.system.now() + state.skipped + duration
                     state.sleepers[id] = Sleeper(deadline: deadline, continuation: continuation, alarm: alarm)
                     return state.watchers
                 }
@@ -105,7 +105,7 @@ final class FallbackClock: Sendable {
                 for watcher in watchers { watcher.yield(duration) }
             }
         } onCancel: {
-            wake(take(id), throwing: CancellationError())
+            wake(removeSleeper(id), throwing: CancellationError())
         }
     }
 }

@@ -10,13 +10,13 @@ import TransferKit
 import TransportSFTP
 import TransportTUS
 
-/// An account that prefers a tus server, and falls back on an SFTP server.
+/// A queue with an account that prefers a tus server, and falls back to an SFTP server.
 final class FallbackFixture: Sendable {
     /// A file's first attempt at the SFTP server.
     struct Arrival: Sendable {
         let time: Date
         let checkpoint: Checkpoint?
-        /// The number of the file's bytes that the tus server had at that time.
+        /// The number of the file's bytes that the tus server had when this attempt began.
         let leftBehind: Int64
     }
 
@@ -26,20 +26,20 @@ final class FallbackFixture: Sendable {
     let account: Account
     let queue: TransferQueue
     let log = RecordedLog()
-    /// The confirmed bytes of each discarded checkpoint.
+    /// Yields the number of confirmed bytes for each discarded checkpoint.
     let discards: AsyncStream<Int64>
     private let arrivals = Locked<[String: Arrival]>([:])
     private let failures = Locked<[String: Date]>([:])
     /// The folder of the SFTP server.
     let files: URL
 
-    /// One server for all tests. It ends with the test process.
+    /// The SSH server that all tests share. It ends with the test process.
     private static let ssh = Task { try await SSHServerProcess.start() }
 
     /// - Parameters:
     ///   - address: The address of the tus server, or of the relay in front of it.
     ///   - server: The tus server itself.
-    ///   - rules: Makes the rules from the two addresses, the tus server's first.
+    ///   - rules: Returns the account's endpoint rules for the addresses of the tus server and the SFTP server, in this order.
     init(
         _ workshop: Workshop, at address: String, server: TUSLoopbackServer, rules: ([String]) -> [EndpointRule] = { _ in [] }
     ) async throws {
@@ -82,9 +82,9 @@ final class FallbackFixture: Sendable {
         try await queue.save(account)
     }
 
-    /// Enqueues files of these names and sizes.
+    /// Creates and enqueues files with the given names and sizes.
     func enqueue(_ files: [(name: String, size: Int)]) async throws -> TransferSession {
-        // A test finds hangs by advancing the clock, and no other transfer may seem to hang because of that.
+        // Tests advance the clock to trigger stall timeouts. The long timeouts prevent healthy transfers from timing out as well.
         let options = SessionOptions(
             retry: RetryPolicy(maximumAttempts: 1_000), stallTimeout: Self.stallTimeout, responseTimeout: Self.stallTimeout)
         return try await queue.enqueue(
@@ -93,7 +93,7 @@ final class FallbackFixture: Sendable {
 
     static let stallTimeout = Duration.seconds(200)
 
-    /// Reads events until the session ends, and advances the clock to each next attempt.
+    /// Reads events until the session ends. After each failed attempt, advances the clock to the time of the retry.
     func finish(_ session: TransferSession, _ events: QueueEvents) async -> [QueueEvent] {
         var seen: [QueueEvent] = []
         for await event in events {
@@ -113,7 +113,7 @@ final class FallbackFixture: Sendable {
 
     func isAtPreferred(_ item: ItemStatus) -> Bool { item.remoteURL?.hasPrefix(tusAddress) == true }
 
-    /// Checks that each file is complete and intact at the server that the queue reports.
+    /// Checks that each file is complete and intact on the server that the queue reports for it.
     func checkContent(of session: TransferSession, at server: TUSLoopbackServer) async throws {
         for item in try await queue.items(of: session.id) {
             #expect(item.state == .completed)

@@ -24,8 +24,8 @@ import TransportSFTP
     }
 
     private static let small = (0..<49).map { (name: "small-\($0)", size: 20_000 + $0) }
-    /// Ten small files, a large one, which is sent alone, and the other small files.
-    private static let batch = Array(small[..<10]) + [(name: "large", size: 3_000_000)] + Array(small[10...])
+    /// The files of the session: ten small files, one large file, which is sent alone, and the remaining small files.
+    private static let sessionFiles = Array(small[..<10]) + [(name: "large", size: 3_000_000)] + Array(small[10...])
 
     @Test(arguments: Fault.allCases)
     func continuesAtNextEndpoint(fault: Fault) async throws {
@@ -34,48 +34,51 @@ import TransportSFTP
         let relay = try CuttingRelay(to: Int(port))
         let fixture = try await FallbackFixture(workshop, at: "http://127.0.0.1:\(relay.port)/files/", server: server)
         let (queue, clock) = (fixture.queue, fixture.clock)
-        let (requests, asked) = AsyncStream.makeStream(of: Int.self, bufferingPolicy: .bufferingNewest(1))
+        let (requests, requestArrived) = AsyncStream.makeStream(of: Int.self, bufferingPolicy: .bufferingNewest(1))
         let other = try ScriptedServer { _, number in
             fault == .hangs
-                ? [.call { asked.yield(number) }, .silence] : [.answer(200, ["Content-Type": "text/html"], body: "<html>Log in</html>")]
+                ? [.call { requestArrived.yield(number) }, .silence]
+                : [.answer(200, ["Content-Type": "text/html"], body: "<html>Log in</html>")]
         }
-        // In the third chunk of the large file.
-        relay.cut(.fromClient, inAllAfter: 10 * 20_000 + 1_400_000, then: fault == .refusesConnections ? .refused : .led(to: other.port))
-        let impatience = Task {
+        // The server fails during the third chunk of the large file.
+        relay.cut(
+            .fromClient, inAllAfter: 10 * 20_000 + 1_400_000, then: fault == .refusesConnections ? .refused : .redirected(to: other.port))
+        let advancing = Task {
             var known = 0
             for await number in requests where number >= known {
                 repeat {
                     known = other.requests.count
-                    // The stall watch takes a sample every 100 ms: it has taken two of each hanging request.
+                    // The stall watch sleeps for 100 ms between two samples. After two sleeps, it has sampled every hanging request.
                     await clock.waits(for: .milliseconds(100), times: 2)
                 } while known != other.requests.count && !Task.isCancelled
                 await clock.pass(FallbackFixture.stallTimeout + .seconds(1))
             }
         }
         let events = queue.events
-        let session = try await fixture.enqueue(Array(Self.batch))
+        let session = try await fixture.enqueue(Array(Self.sessionFiles))
         try await queue.start()
         let received = await fixture.finish(session, events)
-        impatience.cancel()
+        advancing.cancel()
 
         let first = checkEvents(received, of: session, fixture).prefix(10)
         try await checkEnd(of: session, first, fixture, server)
-        // Requests are logged without paths. Files of all sessions share a connection.
+        // SFTP requests are logged without paths. They are also logged without a session, because all sessions share connections. At least
+        // the 39 small files after the large file are opened on the SFTP server.
         let opened = fixture.log.metadata(of: "open 127.0.0.1")
         #expect(opened.count >= 39 && opened.allSatisfy { $0["status"] == "0" && $0["session"] == nil })
         let large = try #require(fixture.arrival(of: "large"))
         #expect(large.checkpoint == nil, "at another endpoint, a file starts from byte 0")
-        #expect(large.leftBehind >= 1_000_000, "the first endpoint keeps its bytes until the file is complete at another one")
+        #expect(large.leftBehind >= 1_000_000, "the first endpoint keeps its bytes until the file is complete at another endpoint")
         let failure = try #require(fixture.firstFailure(of: "large"))
-        // A date is a microsecond less precise than an uptime.
-        let patience = fixture.account.fallbackAfter.inSeconds - 0.000_01
-        #expect(large.time.timeIntervalSince(failure) >= patience, "the first endpoint has time to come back")
+        // Dates are less precise than uptimes, by about a microsecond.
+        let minimumDelay = fixture.account.fallbackAfter.inSeconds - 0.000_01
+        #expect(large.time.timeIntervalSince(failure) >= minimumDelay, "the first endpoint has time to recover")
         let others = try (10..<49).map { try #require(fixture.arrival(of: "small-\($0)")) }
-        #expect(others.contains { $0.time < large.time }, "a file without bytes at the first endpoint does not wait")
+        #expect(others.contains { $0.time < large.time }, "a file without bytes at the first endpoint moves without delay")
         if fault != .refusesConnections {
-            relay.turn(.led(to: port))
+            relay.breakAll(then: .redirected(to: port))
             try await checkReturn(fixture, server)
-            // A login page is not a valid response to DELETE.
+            // Discarding the upload requires the real server: a login page is not a valid response to DELETE.
             await checkDiscard(fixture, server)
         }
         await queue.shutdown()
@@ -86,7 +89,7 @@ import TransportSFTP
 
     @Test func returnsToRestartedServer() async throws {
         let folder = FilePath(workshop.folder.appending(path: "server").path)
-        // So slow that it is stopped before it is complete.
+        // The server is slow, so that the test can stop it before the session completes.
         let first = TUSLoopbackServer(folder: folder, options: LoopbackOptions(bytesPerSecond: 1_000_000))
         let url = try await first.start()
         let fixture = try await FallbackFixture(workshop, at: "http://127.0.0.1:\(url.port ?? 0)/files/", server: first)
@@ -113,7 +116,7 @@ import TransportSFTP
         await again.stop()
     }
 
-    /// Selects the endpoint by size and direction, and by preference if no rule matches.
+    /// Rules select the endpoint by size and direction. The first endpoint is selected if no rule matches.
     @Test func appliesEndpointRules() async throws {
         let server = workshop.loopbackServer()
         let url = try await server.start()
@@ -162,7 +165,7 @@ import TransportSFTP
         #expect(moves.first?["from"] == preferred && moves.first?["endpoint"] == fixture.account.endpoints[1].location, "\(moves)")
         let items = try await fixture.queue.items(of: session.id)
         #expect(finishedBefore.count == 10)
-        #expect(finishedBefore.allSatisfy { fixture.isAtPreferred(items[Int($0)]) }, "complete files stay where they are")
+        #expect(finishedBefore.allSatisfy { fixture.isAtPreferred(items[Int($0)]) }, "complete files stay on the first endpoint")
         #expect(items.contains { !fixture.isAtPreferred($0) })
     }
 
@@ -184,7 +187,7 @@ import TransportSFTP
         return completed
     }
 
-    /// Once the breaker permits a probe, the preferred endpoint serves later sessions.
+    /// Checks that the preferred endpoint serves later sessions after the circuit breaker permits a probe.
     private func checkReturn(_ fixture: FallbackFixture, _ server: TUSLoopbackServer) async throws {
         fixture.clock.jump(by: .seconds(3_600))
         let events = fixture.queue.events
@@ -195,16 +198,16 @@ import TransportSFTP
         try await fixture.checkContent(of: later, at: server)
     }
 
-    /// The unfinished upload is removed as soon as the server is reachable.
+    /// Checks that the queue removes the unfinished upload from the tus server as soon as the server is reachable.
     private func checkDiscard(_ fixture: FallbackFixture, _ server: TUSLoopbackServer) async {
         let waits = fixture.clock.waits
         fixture.clock.jump(by: .seconds(100))
-        let patience = Task {
-            // Shorter than the time limit of a discard.
+        let advancing = Task {
+            // Each jump is shorter than the time limit of a discard.
             for await wait in waits where wait >= .seconds(1) { fixture.clock.jump(by: .seconds(100)) }
         }
         for await confirmed in fixture.discards where confirmed > 0 { break }
-        patience.cancel()
+        advancing.cancel()
         #expect(server.storedFiles(named: "large").isEmpty)
     }
 }

@@ -1,6 +1,6 @@
 import TransferCore
 
-/// Reports the calls of a transport, and forwards them to it.
+/// Forwards calls to a transport, and notifies the test of attempts, failures and discards.
 struct FallbackTransport<Base: Transport & PartialDiscarding>: Transport, PartialDiscarding {
     let base: Base
     var willBegin: @Sendable (FileAttempt) -> Void = { _ in }

@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 import TransportHTTP
 
-// The code of the article "Plain HTTP servers", in the same order. ``HTTPArticleTests`` compares the two.
+// The code of the article "Plain HTTP servers", in the same order. ``HTTPArticleTests`` verifies that both copies match.
 
 // swift-format-ignore-file
 

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The code of the article on plain HTTP compiles.
+/// Verifies that the code of the article on plain HTTP equals the code in HTTPArticle.swift, which is compiled with the tests.
 @Suite struct HTTPArticleTests {
     private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
 
@@ -16,7 +16,7 @@ import Testing
         text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
     }
 
-    @Test func codeCompiles() throws {
+    @Test func articleEqualsCompiledCode() throws {
         let shown = try article.components(separatedBy: "```swift\n").dropFirst().map {
             Self.lines($0.components(separatedBy: "```")[0])
         }

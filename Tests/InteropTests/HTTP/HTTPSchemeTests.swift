@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Addresses with the wrong scheme for their server, and servers that report success too early.
+/// Addresses whose scheme does not match the server, and servers that report success too early.
 @Suite struct HTTPSchemeTests {
     private struct NoCredentials: CredentialProvider {
         func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }
@@ -51,20 +51,20 @@ import TransportHTTP
         await transport.shutdown()
     }
 
-    /// Flask responds and closes the connection without reading the body.
+    /// Flask responds with success and closes the connection without reading the body.
     @Test func rejectsSuccessBeforeEndOfBody() async throws {
         let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let relay = try CuttingRelay(to: server.port)
         defer { relay.stop() }
         let error = try #require(try await failure(30 << 20, at: .http("http+form://127.0.0.1:\(relay.port)/hasty")))
-        #expect(error.failureClass == .permanent && error.code == .badAnswer, "\(error)")
+        #expect(error.failureClass == .permanent && error.code == .invalidResponse, "\(error)")
         #expect(relay.connectionCount == 1, "the server may have recorded the upload, so it is not repeated")
         await transport.shutdown()
     }
 
-    /// Fails immediately if the folder is missing or the handler takes no files.
-    @Test func rejectsAddressWithoutUploads() async throws {
+    /// An upload fails permanently if the folder is missing or the handler does not accept files.
+    @Test func rejectsAddressThatAcceptsNoUploads() async throws {
         let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         for (mode, path) in [("put", "/nowhere/"), ("form", "/nowhere"), ("put", "/upload"), ("form", "/page/done")] {

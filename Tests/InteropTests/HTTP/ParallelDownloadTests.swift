@@ -6,7 +6,7 @@ import TransferKit
 import TransportHTTP
 import TransportTUS
 
-/// Parallel ranges of one file, through the queue and from nginx.
+/// Downloads one file from nginx in parallel ranges, through the queue.
 @Suite struct ParallelDownloadTests {
     private static let size = 2 << 20
 
@@ -19,17 +19,19 @@ import TransportTUS
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: false)
     }
 
-    /// nginx with one file.
+    /// Starts an nginx that serves one file.
     ///
-    /// - Parameter limits: The number of requests that nginx serves in parallel, and the bytes per second of each.
+    /// - Parameter limits: The number of requests that nginx serves in parallel, and the maximum speed of each in bytes per second, as in
+    ///   nginx's `limit_rate`.
     private func startServer(_ limits: String...) async throws -> PythonProcess {
         let server = workshop.folder.appending(path: "server")
-        let process = try await PythonProcess.start { try PythonProcess("nginx_files.py", [server.path] + limits) }
+        let process = try await PythonProcess.runBlocking { try PythonProcess("nginx_files.py", [server.path] + limits) }
         let file = try workshop.file("large", size: Self.size)
-        let place = server.appending(path: "files/large")
-        try FileManager.default.copyItem(atPath: file.string, toPath: place.path)
-        // Not the second of the request, because nginx identifies versions by modification time.
-        try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSince1970: 1_700_000_000)], ofItemAtPath: place.path)
+        let copy = server.appending(path: "files/large")
+        try FileManager.default.copyItem(atPath: file.string, toPath: copy.path)
+        // nginx identifies the versions of a file by the modification time in whole seconds. A recently modified file could change again
+        // within the same second, so its version would be unreliable. This sets an old time.
+        try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSince1970: 1_700_000_000)], ofItemAtPath: copy.path)
         return process
     }
 
@@ -65,7 +67,7 @@ import TransportTUS
 
     @Test(arguments: [HTTPTransport(), TUSTransport()] as [any Transport])
     func usesSeparateConnections(transport: any Transport) async throws {
-        // So slow that one connection does not receive the whole file before the others are open.
+        // The server is slow, so that the other connections open before the first connection has received the whole file.
         let server = try await startServer("100", "100k")
         defer { withExtendedLifetime(server) {} }
         let rest = "://127.0.0.1:\(server.port)/"
@@ -81,12 +83,12 @@ import TransportTUS
         #expect(Set(requests.map(\.range)).count == requests.count, "no range is requested twice")
     }
 
-    @Test func resumesAfterCuts() async throws {
+    @Test func resumesAfterLostConnection() async throws {
         let server = try await startServer()
         defer { withExtendedLifetime(server) {} }
         let relay = try CuttingRelay(to: server.port)
         defer { relay.stop() }
-        relay.cut(.fromServer, inAllAfter: 1 << 20, then: .led(to: UInt16(server.port)))
+        relay.cut(.fromServer, inAllAfter: 1 << 20, then: .redirected(to: UInt16(server.port)))
         try await download(
             from: Endpoint(transport: .http, address: "http+get://127.0.0.1:\(relay.port)/", settings: Self.settings), HTTPTransport())
         #expect(try requests.allSatisfy { $0.status == 206 })
@@ -99,6 +101,6 @@ import TransportTUS
             from: Endpoint(transport: .http, address: "http+get://127.0.0.1:\(server.port)/", settings: Self.settings), HTTPTransport())
         let statuses = try requests.map(\.status)
         #expect(statuses.contains(206))
-        #expect(statuses.count { $0 == 503 } <= 2, "a refused connection sends no further request")
+        #expect(statuses.count { $0 == 503 } <= 2, "two of the four connections are refused, and these two send no further request")
     }
 }

@@ -5,14 +5,15 @@ import TransferCore
 import TransportHTTP
 import TransportTesting
 
-/// The transport for plain HTTP keeps the promises of every transport. Its uploads do not resume, but restart cleanly.
+/// Verifies that the transport for plain HTTP keeps the promises that every transport must keep. Its uploads do not resume, but restart
+/// from byte 0.
 @Suite struct PlainHTTPConformanceTests {
     @Test(arguments: TransportPromise.allCases)
     func keepsUploadPromise(_ promise: TransportPromise) async throws {
         try await PlainFixture.with(.put) { try await promise.verify($0) }
     }
 
-    /// In turn with one server, because it starts slowly.
+    /// Verifies all promises with one server, because the server starts slowly.
     @Test func keepsAllPromisesWithForms() async throws {
         let workshop = try Workshop()
         let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
@@ -46,7 +47,7 @@ import TransportTesting
     }
 }
 
-/// A server for uploads, behind a relay that breaks connections.
+/// An upload server behind a relay that breaks connections.
 private struct PlainFixture: TransportFixture {
     struct Credentials: CredentialProvider {
         func secret(for reference: CredentialReference) async throws -> Secret { Secret("hunter2-correct-horse") }

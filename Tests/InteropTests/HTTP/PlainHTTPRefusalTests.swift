@@ -40,7 +40,7 @@ import TransportHTTP
         await #expect(throws: TransferError.self) { try await upload(path, to: endpoint, number: number) }
     }
 
-    /// The number of bytes in each request that nginx answered.
+    /// The number of bytes that nginx received in each request.
     private func received() throws -> [Int] {
         try String(contentsOf: workshop.folder.appending(path: "server/access.log"), encoding: .utf8).split(separator: "\n").compactMap {
             $0.split(separator: " ").last.flatMap { Int($0) }
@@ -56,7 +56,7 @@ import TransportHTTP
         await transport.shutdown()
     }
 
-    /// Sent without `Expect: 100-continue`, so the body is on its way before the response arrives.
+    /// The upload is sent without `Expect: 100-continue`, so the transport is already sending the body when the response arrives.
     @Test func readsNginxRefusalDuringBody() async throws {
         let server = try await startServer(.put, largestBody: 1_000)
         defer { withExtendedLifetime(server) {} }
@@ -92,11 +92,11 @@ import TransportHTTP
         #expect(error?.code == .tooLarge)
         let requests = try await proxy.requests
         #expect(requests.map(\.status) == [201, 413])
-        #expect((requests.last?.length ?? 0) < 10_000, "the body was announced, but not sent")
+        #expect((requests.last?.length ?? 0) < 10_000, "the transport announced the body, but did not send it")
         await transport.shutdown()
     }
 
-    @Test func retriesProxyWithoutServer() async throws {
+    @Test func retriesIfProxyCannotReachServer() async throws {
         // No process listens on port 1 (tcpmux).
         let proxy = try await startProxy(before: 1)
         let endpoint = Endpoint.http(
@@ -160,7 +160,7 @@ import TransportHTTP
         await transport.shutdown()
     }
 
-    /// A URL that was signed for one file, at a server that the endpoint does not name.
+    /// Uploads to a signed URL for one file. The URL's origin differs from the endpoint's.
     @Test(arguments: [false, true]) func showsCertificateOnlyToListedOrigins(isListed: Bool) async throws {
         let server = try await startServer(.put)
         defer { withExtendedLifetime(server) {} }

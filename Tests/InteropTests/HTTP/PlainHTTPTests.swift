@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportHTTP
 
-/// The queue and the transport for plain HTTP, with an nginx that receives files by PUT, and with a form handler in Flask.
+/// The queue and the transport for plain HTTP, with two servers: nginx, which receives files by PUT, and a form handler written in Flask.
 @Suite struct PlainHTTPTests {
     private let workshop: Workshop
 
@@ -37,7 +37,7 @@ import TransportHTTP
         await queue.shutdown()
     }
 
-    @Test(arguments: PlainServer.Kind.allCases) func completesAfterTwoCuts(kind: PlainServer.Kind) async throws {
+    @Test(arguments: PlainServer.Kind.allCases) func completesAfterTwoLostConnections(kind: PlainServer.Kind) async throws {
         let server = try await PlainServer.start(kind, in: workshop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let relay = try CuttingRelay(to: server.port)
@@ -82,8 +82,8 @@ import TransportHTTP
         await queue.shutdown()
     }
 
-    /// The account uses PUT. Its sessions send a form instead, and expect a checksum of their downloads.
-    @Test func appliesSessionSettingsAndChecksum() async throws {
+    /// First, an account uses PUT, but its session's settings select a form. Then, sessions set an expected checksum for their downloads.
+    @Test func appliesSessionSettingsAndExpectedChecksum() async throws {
         let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let queue = try await openQueue(.http(server.address().replacing("http+form:", with: "http+put:")))
@@ -113,7 +113,7 @@ import TransportHTTP
                 .download(
                     items: [.remote(try RemotePath("local"))], from: "real", to: folder,
                     options: SessionOptions(retry: RetryPolicy(maximumAttempts: 1), expectedChecksum: "sha256:\(checksum)")))
-            // Throws the error of a failed session.
+            // `value` throws if the session failed, which the state below shows.
             _ = try? await received.value
             #expect(try await received.status.state == state)
             #expect(FileManager.default.fileExists(atPath: folder.appending("local").string) == (state == .completed))
@@ -177,8 +177,8 @@ import TransportHTTP
         await queue.shutdown()
     }
 
-    /// The response takes longer than the stall timeout. Data never stalls that long; only the wait after the last byte does, as the
-    /// response timeout permits.
+    /// The server takes longer than the stall timeout to respond after the last byte. Only the response timeout applies to this wait; the
+    /// stall timeout applies while data is sent.
     @Test func waitsForSlowServer() async throws {
         let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }

@@ -56,7 +56,7 @@ import TransportTUS
         await close()
     }
 
-    /// The refused client sends no content. With the right certificate, the transport requests the server's features again.
+    /// A rejected client sends no content. With the right certificate, the transport requests the server's features again.
     @Test(arguments: [false, true]) func rejectsUnknownClient(hasAnother: Bool) async throws {
         let port = try #require(try await server.start().port)
         let client = try await ClientIdentity.make("client", in: workshop.folder)
@@ -77,19 +77,19 @@ import TransportTUS
         await close()
     }
 
-    /// The client certificate expires during an upload. The first request is a `HEAD`, whose response gives no reason.
-    @Test func keepsUploadWithoutCertificate() async throws {
+    /// The client certificate is missing when an existing upload resumes. The first request is a `HEAD`, whose response gives no reason.
+    @Test func reportsMissingCertificateOfExistingUpload() async throws {
         let port = try #require(try await server.start().port)
         let client = try await ClientIdentity.make("client", in: workshop.folder)
         let proxy = try await startProxy(before: port, NginxProxy.Options(clients: client.certificate))
-        var begun = upload(to: proxy, ["caFile": proxy.certificate])
-        begun.options.uploadURL = "\(proxy.origin)/files/1"
-        let upload = begun
+        var existing = upload(to: proxy, ["caFile": proxy.certificate])
+        existing.options.uploadURL = "\(proxy.origin)/files/1"
+        let upload = existing
         let path = try workshop.file("file", size: 9)
         let error = await #expect(throws: TransferError.self) { try await upload.run(path) }
         #expect(error?.failureClass == .credentials, "\(String(describing: error))")
         let atProxy = try await proxy.requests
-        #expect(atProxy.map(\.method) == ["HEAD", "HEAD", "OPTIONS"], "a cut may cause the same response to HEAD")
+        #expect(atProxy.map(\.method) == ["HEAD", "HEAD", "OPTIONS"], "HEAD is repeated, because a lost connection can look the same")
         #expect(server.statistics.requests.isEmpty)
         await close()
     }
@@ -110,7 +110,8 @@ import TransportTUS
         await close()
     }
 
-    /// An upload stored at another origin. That server receives no bytes and no certificate, unless the endpoint's settings name it.
+    /// The server's `Location` header names another origin. That origin receives no bytes and no certificate unless the endpoint's settings
+    /// list it.
     @Test(arguments: [false, true]) func showsCertificateOnlyToListedOrigins(isListed: Bool) async throws {
         let port = try #require(try await server.start().port)
         let client = try await ClientIdentity.make("client", in: workshop.folder)
@@ -133,7 +134,7 @@ import TransportTUS
         await close()
     }
 
-    /// A redirect never passes the certificate on, even to a listed origin.
+    /// After a redirect, the client does not present its certificate, even to a listed origin.
     @Test(arguments: [false, true]) func doesNotShowCertificateAfterRedirect(isListed: Bool) async throws {
         let port = try #require(try await server.start().port)
         let client = try await ClientIdentity.make("client", in: workshop.folder)
@@ -155,7 +156,7 @@ import TransportTUS
         await close()
     }
 
-    /// A file with the certificates of several proxies.
+    /// Writes the certificates of several proxies to a file, and returns its path.
     private func trust(_ proxies: NginxProxy...) throws -> String {
         let file = workshop.folder.appending(path: "trusted.pem")
         try proxies.map { try String(contentsOfFile: $0.certificate, encoding: .utf8) }.joined().write(

@@ -26,10 +26,13 @@ import TransportTUS
         }
     }
 
+    /// Starts a server and nginx, and prepares an upload.
+    ///
+    /// - Parameter startRelay: Starts a relay to the given port, and returns the relay's port. By default, there is no relay.
     private func open(
         _ kind: RealServer.Kind = .resumableUpload, streams: Bool = false, server options: String = "{}",
         largestBody: String = "100m", settings: [String: String] = [:], _ attempt: AttemptOptions = AttemptOptions(),
-        by way: (Int) throws -> Int = { $0 }
+        startingRelay startRelay: (Int) throws -> Int = { $0 }
     ) async throws -> Site {
         let options = kind == .aiohttpTUS && options == "{}" ? "{\"client_max_size\": 100000000}" : options
         let server = try await RealServer.start(kind, in: workshop.folder.appending(path: "server"), options: options)
@@ -38,13 +41,13 @@ import TransportTUS
             options: NginxProxy.Options(streams: streams, secures: kind == .aiohttpTUS))
         let path = URL(string: server.endpoint)?.path(percentEncoded: true) ?? ""
         let upload = DirectUpload(
-            transport, to: "https://127.0.0.1:\(try way(proxy.port))\(path)",
+            transport, to: "https://127.0.0.1:\(try startRelay(proxy.port))\(path)",
             settings: ["caFile": proxy.certificate, "httpVersion": "2"].merging(settings) { $1 }, attempt)
         return Site(server: server, proxy: proxy, upload: upload)
     }
 
     @Test(arguments: RealServer.Kind.allCases, [true, false])
-    func resumesAfterCuts(kind: RealServer.Kind, streams: Bool) async throws {
+    func resumesAfterLostConnections(kind: RealServer.Kind, streams: Bool) async throws {
         let cuts = Locked<CuttingRelay?>(nil)
         let site = try await open(kind, streams: streams) { port in
             let relay = try CuttingRelay(to: port)
@@ -66,12 +69,14 @@ import TransportTUS
         #expect(requests.count { $0.method == "POST" } == 1, "the upload resumes and does not restart")
         #expect(requests.count { $0.method == "OPTIONS" } == 1)
         let patches = requests.filter { $0.method == "PATCH" }
-        // The server may still process bytes from before the cut, and then report a larger offset.
+        // After the connection breaks, the server may still process bytes that it received. If its offset grows after a HEAD, it rejects
+        // the next PATCH with 409.
         let conflicts = patches.count { $0.status == 409 }
         #expect(patches.count { $0.status != 204 } == 2 + conflicts)
-        // One after each of these, and one at the start of each further attempt.
+        // One HEAD follows each failed PATCH: the two that were interrupted, and the conflicts. One HEAD starts each attempt after a failed
+        // one.
         #expect(requests.count { $0.method == "HEAD" } == 2 + conflicts + failures)
-        // Includes the overhead of HTTP/2.
+        // The limit is 1 MiB more than the file, to permit the overhead of HTTP/2.
         #expect(patches.filter { $0.status == 204 }.map(\.length).reduce(0, +) < 21 << 20, "acknowledged bytes are not sent again")
         await transport.shutdown()
     }
@@ -81,12 +86,13 @@ import TransportTUS
         let site = try await open(kind, largestBody: "1m")
         let path = try workshop.file("large", size: 10 << 20 + 1)
         let (receipt, failures) = try await site.upload.complete(path)
-        #expect(failures == 0, "one attempt finds the limit")
+        #expect(failures == 0, "the first attempt finds the limit and completes")
         try site.checkContent(receipt, path, workshop)
         checkOffsets(try site.server.requests)
         let patches = try await site.proxy.requests.filter { $0.method == "PATCH" }
-        // Halved each time, from 10 MiB to 640 KiB.
+        // Each 413 halves the body size, from 10 MiB down to 640 KiB.
         #expect(patches.count { $0.status == 413 } == 4)
+        // 10 MiB take 16 requests of 640 KiB. The additional byte takes one more request.
         #expect(patches.count { $0.status == 204 } == 17)
         #expect(patches.filter { $0.status == 204 }.allSatisfy { $0.length < 1 << 20 })
         await transport.shutdown()
@@ -96,7 +102,7 @@ import TransportTUS
     @Test func tunnelsThroughProxy() async throws {
         let site = try await open()
         let port = site.proxy.port
-        let started = try await PythonProcess.start { try PythonProcess("connect_proxy.py", ["\(port)"]) }
+        let started = try await PythonProcess.runBlocking { try PythonProcess("connect_proxy.py", ["\(port)"]) }
         var upload = site.upload
         upload.endpoint.settings["proxy"] = "http://127.0.0.1:\(started.port)"
         let path = try workshop.file("large", size: 3 << 20)
@@ -105,13 +111,13 @@ import TransportTUS
         let requests = try await site.proxy.requests
         #expect(requests.map(\.method) == ["OPTIONS", "POST", "PATCH"])
         #expect(requests.allSatisfy { $0.version == "HTTP/2.0" })
-        // All traffic used the proxy.
+        // After the proxy has ended, the upload fails. This shows that all earlier traffic used the proxy.
         started.kill()
         await #expect(throws: TransferError.self) { try await upload.run(path) }
         await transport.shutdown()
     }
 
-    /// One connection carries all uploads. A cancelled upload does not close it.
+    /// All uploads share one connection. The cancellation of one upload does not close this connection.
     @Test(arguments: [RealServer.Kind.resumableUpload, .aiohttpTUS], [true, false])
     func cancelsOneOfSeveralUploads(kind: RealServer.Kind, streams: Bool) async throws {
         let site = try await open(kind, streams: streams)
@@ -162,7 +168,7 @@ import TransportTUS
             return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
         }
         for path in others { try site.checkContent(try #require(receipts[path]), path, workshop) }
-        // The connection remains usable, also for the cancelled file.
+        // The connection remains usable, even for the file whose upload was cancelled.
         let (receipt, failures) = try await site.upload.complete(first)
         #expect(failures == 0)
         try site.checkContent(receipt, first, workshop)
@@ -176,7 +182,7 @@ import TransportTUS
     @Test func removesUploadOfCancelledSession() async throws {
         let site = try await open(settings: ["chunkSize": "1000000"])
         let queue = try await workshop.openQueue(Account("real", endpoints: [site.upload.endpoint]))
-        // So slow that it is cancelled before it is complete.
+        // The session is so slow that it is cancelled before it completes.
         let session = try await queue.enqueue(
             try .upload([workshop.file("large", size: 20 << 20)], to: "real", options: SessionOptions(rateLimit: 2_000_000)))
         try await queue.start()
@@ -213,9 +219,9 @@ import TransportTUS
         var parts: [Part]
     }
 
-    /// All segments break off together with their shared connection, and each resumes separately.
+    /// All segments are interrupted when their shared connection breaks. Each segment resumes separately.
     @Test(arguments: [RealServer.Kind.resumableUpload, .tuspyserver])
-    func resumesSegmentsAfterSharedCut(kind: RealServer.Kind) async throws {
+    func resumesSegmentsAfterLostSharedConnection(kind: RealServer.Kind) async throws {
         let cuts = Locked<CuttingRelay?>(nil)
         let site = try await open(
             kind, streams: true, settings: ["parallelThreshold": "1000000"], AttemptOptions(parallel: 4)
@@ -229,11 +235,12 @@ import TransportTUS
         relay.cut(.fromClient, inAllAfter: 5 << 20)
         let path = try workshop.file("large", size: 16 << 20 + 3)
         var upload = site.upload
-        // Not before all segments are known to exist: one whose creation is cut is created again.
+        // Sends no content until the checkpoint has the URLs of all four segments. If the connection broke during the creation of a
+        // segment, that segment would be created again, and the count below would be wrong.
         upload.allowance = { [upload] limit in
             let kept = upload.checkpoint(of: path).flatMap { try? JSONDecoder().decode(Parts.self, from: $0.data) }
-            let areThere = kept?.parts.count == 4 && kept?.parts.allSatisfy { $0.url != nil } == true
-            return Allowance(bytes: areThere ? limit : 0, retryAfter: areThere ? .zero : .milliseconds(5))
+            let allExist = kept?.parts.count == 4 && kept?.parts.allSatisfy { $0.url != nil } == true
+            return Allowance(bytes: allExist ? limit : 0, retryAfter: allExist ? .zero : .milliseconds(5))
         }
         let (receipt, _) = try await upload.complete(path)
         #expect(relay.connectionCount > 1)
@@ -244,7 +251,8 @@ import TransportTUS
         await transport.shutdown()
     }
 
-    /// Trailers require HTTP/1.1, and nginx drops them, so each request has its checksum before its content.
+    /// Trailers are tried only over HTTP/1.1. nginx drops them, so the transport then sends each request's checksum in a header before the
+    /// content.
     @Test(arguments: [true, false], ["1.1", "2"]) func verifiesChecksums(offersTrailers: Bool, httpVersion: String) async throws {
         let site = try await open(
             streams: offersTrailers, server: "{\"checksum_algorithms\": [\"sha256\"], \"supports_checksum_trailer\": \(offersTrailers)}",

@@ -7,7 +7,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Programs that are killed and restarted, with an nginx that buffers each request body until it is complete.
+/// Uploads by programs that are repeatedly killed and restarted, through an nginx that buffers each request body until it is complete.
 @Suite(.timeLimit(.minutes(5))) struct NginxRestartTests {
     private let workshop: Workshop
 
@@ -19,7 +19,7 @@ import TransportTUS
         func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }
     }
 
-    /// The part of a checkpoint about an unanswered request.
+    /// The part of a checkpoint that describes an unanswered request.
     private struct Stored: Decodable {
         struct Request: Decodable {
             var taken: Int
@@ -29,12 +29,11 @@ import TransportTUS
 
     private enum Event: Sendable {
         case stored(Checkpoint)
-        /// The program has sent all bytes that it may.
+        /// The program has sent all bytes that this run permits.
         case sent
     }
 
-    /// Runs a program that sends a limited number of bytes. Kills it once its checkpoint includes the bytes that the network took of the
-    /// request.
+    /// Simulates a program that is killed after it has sent `limit` bytes, as soon as its checkpoint describes the unanswered request.
     ///
     /// - Returns: The last checkpoint, and whether the upload completed.
     private func run(
@@ -69,7 +68,8 @@ import TransportTUS
                 taken = try JSONDecoder().decode(Stored.self, from: saved.data).unanswered?.taken ?? 0
             case .sent: hasSent = true
             }
-            // At least half of the sent bytes, or too few for a checkpoint.
+            // The program is killed once its checkpoint includes at least half of the sent bytes. If the sent bytes are 1 MiB or less, they
+            // may be too few for a checkpoint, so the program is killed immediately.
             let sent = limit - Int((checkpoint?.confirmed ?? 0) - (start?.confirmed ?? 0))
             guard hasSent, 2 * taken >= sent || sent <= 1 << 20 else { continue }
             program.cancel()
@@ -96,7 +96,7 @@ import TransportTUS
             confirmed.append(checkpoint?.confirmed ?? 0)
         }
         #expect(isComplete)
-        #expect(confirmed.first == 0, "nginx passed on no byte of the first request, which had the whole file")
+        #expect(confirmed.first == 0, "nginx forwarded no byte of the first request, which declared the whole file as its body")
         #expect(zip(confirmed.dropFirst(), confirmed).allSatisfy { $0 > $1 }, "\(confirmed)")
         #expect(server.statistics.bytesStored == size)
         await server.stop()

@@ -21,15 +21,18 @@ import TransportTUS
         let queue: TransferQueue
     }
 
+    /// Starts a server and nginx, and opens a queue.
+    ///
+    /// - Parameter startRelay: Starts a relay to the given port, and returns the relay's port. By default, there is no relay.
     private func open(
         _ version: String, largestBody: String = "100m", options: LoopbackOptions = LoopbackOptions(usesRelativeLocation: true),
-        by way: (Int) throws -> Int = { $0 }
+        startingRelay startRelay: (Int) throws -> Int = { $0 }
     ) async throws -> Site {
         let server = workshop.loopbackServer(options)
         let port = try #require(try await server.start().port)
         let proxy = try await NginxProxy.start(in: workshop.folder.appending(path: "proxy"), before: port, largestBody: largestBody)
         let queue = try await workshop.openQueue(
-            "https://127.0.0.1:\(try way(proxy.port))/files/", settings: ["caFile": proxy.certificate, "httpVersion": version])
+            "https://127.0.0.1:\(try startRelay(proxy.port))/files/", settings: ["caFile": proxy.certificate, "httpVersion": version])
         return Site(server: server, proxy: proxy, queue: queue)
     }
 
@@ -66,9 +69,10 @@ import TransportTUS
         #expect(try await session.value.state == .completed)
         try await workshop.checkContent(of: session, on: site.server)
         let requests = try await site.proxy.requests
-        // Halved each time, from 20 MiB to 640 KiB. The second file starts with the size that worked.
+        // Each 413 halves the body size, from 20 MiB down to 640 KiB. The second file starts with the size that worked.
         #expect(requests.count { $0.method == "PATCH" && $0.status == 413 } == 5)
         #expect(requests.count { $0.method == "HEAD" } == 5)
+        // 20 MiB take 32 requests of 640 KiB. The additional byte of the second file takes one more request.
         #expect(requests.count { $0.method == "PATCH" && $0.status == 204 } == 32 + 33)
         #expect(requests.filter { $0.method == "PATCH" && $0.status == 204 }.allSatisfy { $0.length < 1 << 20 })
         #expect(site.server.statistics.bytesStored == 40 << 20 + 1)
@@ -105,7 +109,7 @@ import TransportTUS
         #expect(relay.hasCutAll)
         try await workshop.checkContent(of: session, on: site.server)
         let requests = try #require(site.server.statistics.uploads.first).requests
-        // No byte of the cut requests arrived.
+        // No byte of the interrupted requests reached the server.
         #expect(site.server.statistics.bytesStored == 20 << 20)
         #expect(requests.filter { $0.method == "HEAD" }.map(\.offset).first == 0)
         let patches = requests.filter { $0.method == "PATCH" }
@@ -120,7 +124,7 @@ import TransportTUS
         let error = await #expect(throws: TransferError.self) { try await session.value }
         #expect(
             error?.message
-                == "The server https://127.0.0.1:\(site.proxy.port) requires the content to be sent to an http address, without TLS. For a server after a proxy, configure the proxy to pass on https (X-Forwarded-Proto). The new upload remains there until it expires."
+                == "The server https://127.0.0.1:\(site.proxy.port) requires the content to be sent to an http address, without TLS. For a server behind a proxy, configure the proxy to pass on https (X-Forwarded-Proto). The new upload remains there until it expires."
         )
         // No other request was sent, with or without TLS.
         #expect(site.server.statistics.requests == ["OPTIONS": 1, "POST": 1])
@@ -136,7 +140,7 @@ import TransportTUS
         try await site.queue.start()
         let error = await events.first { if case .accountBlocked("real", let error) = $0 { error } else { nil } }
         #expect(error?.failureClass == .trust)
-        // A pinned key does not make a certificate trusted. This certificate is its own issuer's.
+        // The certificate is self-signed, so the message suggests caFile. Pinning the key would not make the certificate trusted.
         #expect(
             error?.message
                 == "The certificate of https://127.0.0.1:\(site.proxy.port) is not trusted, or is for another name. If it is right, set caFile (transferq: --ca-file) to a file with the certificate of its issuer, or, if it is self-signed, with the certificate itself. A key in pinnedPublicKeys does not make a certificate trusted."

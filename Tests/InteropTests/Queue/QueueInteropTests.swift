@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The effects of the queue's operations on a server.
+/// The effects of queue operations on the requests that a server receives.
 @Suite struct QueueInteropTests {
     private let workshop: Workshop
     private let server: TUSLoopbackServer
@@ -15,9 +15,9 @@ import TransferKit
         server = workshop.loopbackServer()
     }
 
-    /// A session that takes a few seconds, so that a test can operate on it.
+    /// The size of a file whose upload takes a few seconds, so that a test can operate on its session.
     private static let large = 12 << 20
-    /// So slow that it is interrupted before it is complete. Afterwards it continues with ``atFullSpeed``.
+    /// Options for a session that is so slow that a test can interrupt it. The test then applies ``atFullSpeed``.
     private static let slowly = SessionOptions(rateLimit: 256 << 10)
     private static let atFullSpeed = SessionUpdate(rateLimit: .unlimited)
 
@@ -37,7 +37,7 @@ import TransferKit
         return try #require(uploads.first).requests
     }
 
-    /// Checks that a file was interrupted this many times and resumed at the server's offset.
+    /// Checks that the upload of a file was interrupted the given number of times, and resumed at the server's offset each time.
     private func checkResumed(_ name: String, times: Int) throws {
         let requests = try requests(name)
         #expect(requests.map(\.method) == ["POST", "PATCH"] + Array(repeating: ["HEAD", "PATCH"], count: times).joined())
@@ -45,7 +45,7 @@ import TransferKit
         #expect(requests.dropFirst(2).allSatisfy { $0.offset ?? 0 > 0 }, "the upload resumed and did not restart")
     }
 
-    @Test func runNowPreemptsAndOtherSessionResumes() async throws {
+    @Test func runNowPreemptsSessionWhichResumesLater() async throws {
         let queue = try await openQueue()
         let events = queue.events
         let large = try await queue.enqueue(try .upload([workshop.file("large", size: Self.large)], to: "real", options: Self.slowly))
@@ -93,7 +93,7 @@ import TransferKit
         try await queue.start()
         await large.waitUntilSent(1 << 20)
         #expect(try await large.pause() == .paused)
-        // Whatever happens to the next session, it does not get the slot.
+        // The next session does not get the slot, even after it is held and released.
         try await next.hold()
         try await next.release()
         #expect(try await next.status.state == .waiting)
@@ -131,7 +131,7 @@ import TransferKit
         #expect(server.statistics.requests == ["OPTIONS": 1, "POST": 60])
         let numbers = server.statistics.uploads.compactMap { $0.filename?.split(separator: "-").last.flatMap { Int($0) } }
         #expect(numbers.sorted() == Array(0..<60))
-        // Only files in flight at the same time may overtake each other.
+        // A file can overtake only files that are in flight at the same time, so it moves by fewer than `inFlight` places.
         for (place, number) in numbers.enumerated() { #expect(abs(place - number) < inFlight) }
         await close(queue)
     }
@@ -184,7 +184,7 @@ import TransferKit
         #expect(try await large.value.state == .completed)
         #expect(relay.hasCutAll)
         for session in [small, large] { try await workshop.checkContent(of: session, on: server) }
-        // One HEAD finds the offset after the cut PATCH, the other one starts the next attempt.
+        // The interrupted PATCH causes both HEAD requests: the failed attempt reads the offset, and so does the next attempt.
         #expect(server.statistics.requests == ["OPTIONS": 1, "POST": 13, "HEAD": 2, "PATCH": 2])
         #expect(server.statistics.bytesStored == 8 << 20 + 12 * 30_000)
         await close(queue)

@@ -13,7 +13,7 @@ import TransportTUS
         workshop = try Workshop()
     }
 
-    /// Some servers require the length when an upload is created.
+    /// Uploads a stream, although some of these servers require the length when an upload is created.
     @Test(arguments: RealServer.Kind.allCases) func uploadsStream(kind: RealServer.Kind) async throws {
         let options = kind == .aiohttpTUS ? "{\"client_max_size\": 100000000}" : "{}"
         let server = try await RealServer.start(kind, in: workshop.folder.appending(path: "server"), options: options)
@@ -33,7 +33,7 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    @Test func resumesDownloadsAfterCutAndRestart() async throws {
+    @Test func resumesDownloadsAfterLostConnectionAndRestart() async throws {
         let server = try await FilesFixture.startServer(in: workshop)
         let fixture = try FilesFixture(workshop, port: server.port)
         let account = Account("real", endpoints: [.tus(fixture.endpoint.address)])
@@ -46,7 +46,7 @@ import TransportTUS
         var queue = try await workshop.openQueue(account)
         let session = try await queue.enqueue(try .download(items: items, from: "real", to: fixture.folder))
         try await queue.start()
-        // More bytes have arrived than before the cut.
+        // More bytes have arrived than before the connection broke, so the download has resumed.
         await session.waitUntilSent(10 << 20)
         await queue.shutdown()
         queue = try await workshop.openQueue(account)

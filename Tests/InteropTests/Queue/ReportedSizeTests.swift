@@ -11,31 +11,32 @@ import TransportHTTP
 import TransportSFTP
 import TransportTUS
 
-/// Servers that report arbitrary file sizes to a whole queue. The queue never traps, quarantines no session, and gives each failed session
-/// an error.
+/// Servers that report arbitrary file sizes, tested with a real queue. The queue never traps, quarantines no session, and explains why each
+/// unfinished session has not completed.
 @Suite(.timeLimit(.minutes(10)))
 struct ReportedSizeTests {
-    /// The field with the size.
+    /// The protocol field that contains the size.
     enum Field: CaseIterable, Sendable {
         case contentLength
         case contentRange
-        /// `Content-Length` of a download, `Upload-Offset` of an upload.
+        /// The `Content-Length` of a download, or the `Upload-Offset` of an upload.
         case tus
         /// The attributes of a file.
         case sftp
     }
 
     private static let sizes: [Int64] = [0, 1 << 31, 1 << 32, (1 << 56) - 1, 1 << 56, 1 << 60, .max]
-    /// Later than the local files.
+    /// The remote modification time, which is later than that of the local files.
     private static let modified = (date: "Sat, 01 Jan 2050 00:00:00 GMT", seconds: 2_524_608_000)
 
-    /// The numbers of files per session. 200 only if no endpoint fails; otherwise each file waits for the endpoint's breaker.
+    /// The numbers of files per session. Includes 200 only if the endpoint does not fail. After a failure, each remaining file would wait
+    /// for the endpoint's circuit breaker.
     private static func counts(_ policy: OverwritePolicy, _ size: Int64) -> [Int] {
         policy == .skip && size <= FileSize.maximum ? [1, 17, 200] : [1, 17]
     }
 
     @Test(arguments: Field.allCases, OverwritePolicy.allCases)
-    func includesSizesOfDownloads(_ field: Field, _ policy: OverwritePolicy) async throws {
+    func toleratesAnyReportedDownloadSize(_ field: Field, _ policy: OverwritePolicy) async throws {
         try await transfer(field, policy) { queue, workshop, size, count, options in
             let target = workshop.folder.appending(path: "\(size) of \(count)")
             try FileManager.default.createDirectory(at: target, withIntermediateDirectories: false)
@@ -55,19 +56,19 @@ struct ReportedSizeTests {
         }
     }
 
-    /// Plain HTTP reports no size of an upload.
+    /// Excludes plain HTTP, whose servers do not report the size of an upload.
     @Test(arguments: [Field.tus, .sftp], OverwritePolicy.allCases)
-    func includesSizesOfUploads(_ field: Field, _ policy: OverwritePolicy) async throws {
+    func toleratesAnyReportedUploadSize(_ field: Field, _ policy: OverwritePolicy) async throws {
         try await transfer(field, policy) { queue, workshop, size, count, options in
             let files = try (0..<count).map { try workshop.file("\($0)", size: 3) }
             return try await queue.enqueue(.upload(files, to: "\(size)", options: options))
         } check: { status, size, count in
-            let isLeft = field == .sftp && (policy == .skip || policy == .newer) && size <= FileSize.maximum
-            #expect((status.state == .completed) == isLeft, "\(size) of \(count): \(status)")
+            let keepsExistingFile = field == .sftp && (policy == .skip || policy == .newer) && size <= FileSize.maximum
+            #expect((status.state == .completed) == keepsExistingFile, "\(size) of \(count): \(status)")
         }
     }
 
-    /// Runs a session of each size and number of files in one queue, and reopens the store.
+    /// Runs one session for each size and number of files in one queue, and then reopens the queue.
     private func transfer(
         _ field: Field, _ policy: OverwritePolicy,
         enqueue: (TransferQueue, Workshop, Int64, Int, SessionOptions) async throws -> TransferSession,
@@ -79,7 +80,8 @@ struct ReportedSizeTests {
         let accounts = Self.sizes.map { Account("\($0)", endpoints: [server.endpoint($0)]) }
         var queue = try await workshop.openQueue(accounts[0], transports: [server.transport], clock: clock.engineClock)
         for account in accounts.dropFirst() { try await queue.save(account) }
-        // All 17 files are in flight at the same time; later ones would each wait for the endpoint's breaker.
+        // If the endpoint may fail, a session has at most 17 files, so all its files are in flight at the same time. Each file that started
+        // later would wait for the endpoint's circuit breaker.
         let options = SessionOptions(
             retry: RetryPolicy(base: .zero, maximumAttempts: 1), filesInFlight: 17, parallel: field == .contentRange ? 4 : 1,
             overwrite: policy)
@@ -113,7 +115,7 @@ struct ReportedSizeTests {
         server.stop()
     }
 
-    /// Whether a session may still make progress. One that lacks space on this disk waits for the user.
+    /// Whether a session may still make progress. A session that lacks space on the local disk waits for the user.
     private static func mayProgress(_ status: SessionStatus) -> Bool {
         if case .noSpace? = status.why { return false }
         return status.state != .completed && status.state != .failed
@@ -141,7 +143,8 @@ struct ReportedSizeTests {
             stop = { server.stop() }
         }
 
-        /// Whether the server sends content. If this disk may have room for the file, the download would reserve all of it.
+        /// Whether the server sends content. It sends none if the local disk might have room for the file, because the download would then
+        /// reserve the whole size.
         static func sendsContent(_ size: Int64, _ policy: OverwritePolicy) -> Bool { policy == .skip || size >= (1 << 56) - 1 }
 
         private static func answer(_ request: ReceivedRequest, _ field: Field, _ policy: OverwritePolicy) -> [ServerStep] {
@@ -163,7 +166,7 @@ struct ReportedSizeTests {
         }
     }
 
-    /// Each connection leads to its own server.
+    /// Connects each time to a new server, which reports the size that the path names.
     private struct SizeConnector: SFTPConnector {
         let policy: OverwritePolicy
 

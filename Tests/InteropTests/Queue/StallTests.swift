@@ -7,9 +7,10 @@ import TransferCore
 import TransferKit
 import TransportHTTP
 
-/// The queue's stall watch and the tus transport together: the transfer leaves a silent server, reads the offset and resumes.
+/// The queue's stall watch together with the transports. After a server stops responding, the queue ends the attempt, and the next attempt
+/// completes the transfer.
 @Suite struct StallTests {
-    @Test func readsOffsetFromSilentServer() async throws {
+    @Test func readsOffsetAfterUnansweredPATCH() async throws {
         let workshop = try Workshop()
         let size = 1 << 20
         let hasBeenSilent = Locked(false)
@@ -29,7 +30,7 @@ import TransportHTTP
         defer { server.stop() }
         let queue = try await workshop.openQueue(server.url())
         let events = queue.events
-        // On a busy machine other requests may also seem to hang. They are repeated in the same way.
+        // On a busy machine, other requests may seem to hang, too. They are retried in the same way.
         let options = SessionOptions(
             retry: RetryPolicy(maximumAttempts: 1_000), stallTimeout: .milliseconds(500), responseTimeout: .milliseconds(500))
         let session = try await queue.enqueue(try .upload([workshop.file("large", size: size)], to: "real", options: options))
@@ -38,15 +39,15 @@ import TransportHTTP
         #expect(failure?.code == .stalled)
         #expect(try await session.value.state == .completed)
         let methods = server.requests.map(\.method)
-        #expect(methods.count { $0 == "PATCH" } >= 2, "the silent one and another one")
+        #expect(methods.count { $0 == "PATCH" } >= 2, "the unanswered PATCH and at least one other")
         for (earlier, later) in zip(methods, methods.dropFirst()) where later == "PATCH" {
             #expect(earlier != "PATCH", "a response precedes each PATCH: \(methods)")
         }
         await queue.shutdown()
     }
 
-    /// A form needs its length, so the request starts when the app has produced all data. Until then there is no progress, which is not a
-    /// stall.
+    /// A form must declare its length, so its request starts only when the app has produced all data. The lack of progress before that is
+    /// not a stall.
     @Test func toleratesSlowProducer() async throws {
         let workshop = try Workshop()
         let server = try ScriptedServer { _, _ in [.answer(201)] }
@@ -65,18 +66,18 @@ import TransportHTTP
         let (events, failures) = (queue.events, queue.events)
         try await queue.start()
         for await event in events where event.session == session.id { if case .didActivate = event.kind { break } }
-        // The queue checks for progress this many times, for much longer than the timeouts.
-        let looking = Task {
-            var looks = 0
+        // The queue checks for progress 1,000 times. This takes 100 s of the queue's time, which is longer than both timeouts.
+        let advancing = Task {
+            var checks = 0
             for await wait in waits where wait == .milliseconds(100) {
                 clock.jump(by: wait)
-                looks += 1
-                if looks == 1_000 { break }
+                checks += 1
+                if checks == 1_000 { break }
             }
-            return looks
+            return checks
         }
-        let failing = Task { if await failures.firstFailure() != nil { looking.cancel() } }
-        #expect(await looking.value == 1_000, "an attempt stalled")
+        let failing = Task { if await failures.firstFailure() != nil { advancing.cancel() } }
+        #expect(await advancing.value == 1_000, "no attempt stalls")
         continuation.yield(Data("and the rest".utf8))
         continuation.finish()
         #expect(try await session.value.state == .completed)
@@ -85,8 +86,8 @@ import TransportHTTP
         await failing.value
     }
 
-    /// No data for a while before, during or after a body: the next attempt completes the transfer.
-    @Test(arguments: ["put", "form", "get"]) func leavesSilentWebServer(mode: String) async throws {
+    /// The server stops responding before, during or after a body. A later attempt completes the transfer.
+    @Test(arguments: ["put", "form", "get"]) func retriesAfterWebServerStopsResponding(mode: String) async throws {
         let workshop = try Workshop()
         let server = try ScriptedServer { request, number in
             switch (mode, number) {

@@ -9,7 +9,7 @@ import TransportHTTP
 import TransportSFTP
 import TransportTUS
 
-/// Several queues open one after another with the same transport value.
+/// Several queues that use the same transport value, one after another and at the same time.
 @Suite struct TransportReuseTests {
     private let workshop: Workshop
 
@@ -17,6 +17,7 @@ import TransportTUS
         workshop = try Workshop()
     }
 
+    /// Checks that several queues can use a transport: two queues at the same time, and a third queue after both have shut down.
     private func checkReuse(of transport: any Transport, at endpoint: Endpoint) async throws {
         let first = try await open(transport, endpoint, store: "first")
         try await send("1", by: first)

@@ -3,7 +3,7 @@ import SSHFixture
 import Testing
 import TransferCore
 
-/// Times and permissions of files, with OpenSSH's server.
+/// Modification times and permissions of files that are transferred with OpenSSH's server.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPAttributeTests {
     private static let time = Date(timeIntervalSince1970: 1_234_567_890)
@@ -13,25 +13,25 @@ struct SFTPAttributeTests {
         return (found[.modificationDate] as? Date, found[.posixPermissions] as? Int)
     }
 
-    @Test(arguments: [true, false], [true, false]) func keepsAttributesIfConfigured(isUpload: Bool, areKept: Bool) async throws {
+    @Test(arguments: [true, false], [true, false]) func keepsAttributesIfConfigured(isUpload: Bool, keepsAttributes: Bool) async throws {
         let folder = try await SFTPServerFolder()
-        let endpoint = try folder.endpoint(["keepTimes": "\(areKept)", "keepModes": "\(areKept)"])
+        let endpoint = try folder.endpoint(["keepTimes": "\(keepsAttributes)", "keepModes": "\(keepsAttributes)"])
         let (from, to) = isUpload ? (folder.local, folder.files) : (folder.files, folder.local)
         for mode in [0o640, 0o400, 0o755] {
             let (source, target) = (from.appending(path: "file"), to.appending(path: "file"))
             try Data("abc".utf8).write(to: source)
             try FileManager.default.setAttributes([.modificationDate: Self.time, .posixPermissions: mode], ofItemAtPath: source.path)
-            let receipt = try await folder.move(
+            let receipt = try await folder.transfer(
                 isUpload ? .upload(try folder.source("file")) : .download(folder.destination("file")), "file", at: endpoint)
             #expect(receipt.warnings.isEmpty, "\(receipt.warnings)")
             let got = try Self.attributes(target)
-            // The permissions of any new file: the server and the tests run as the same user, with the same umask.
+            // `plain` has the permissions of any new file, because the server and the tests run as the same user, with the same umask.
             let plain = folder.local.appending(path: "plain")
             try Data().write(to: plain)
-            // Other users never get more permissions than those of the source. A downloaded file can be written by its owner.
+            // Other users never get more permissions than the source grants. The owner can always write a downloaded file.
             let usual = try Self.attributes(plain).mode.map { $0 & (isUpload ? mode : mode | 0o600) }
-            #expect(got.mode == (areKept ? mode : usual), "\(String(mode, radix: 8))")
-            #expect((got.time == Self.time) == (areKept || !isUpload), "a download always keeps the time")
+            #expect(got.mode == (keepsAttributes ? mode : usual), "\(String(mode, radix: 8))")
+            #expect((got.time == Self.time) == (keepsAttributes || !isUpload), "a download always keeps the time")
             for file in [source, target, plain] { try FileManager.default.removeItem(at: file) }
         }
         await folder.close()
@@ -40,7 +40,7 @@ struct SFTPAttributeTests {
     @Test func createsFolders() async throws {
         let folder = try await SFTPServerFolder()
         try Data("abc".utf8).write(to: folder.local.appending(path: "source"))
-        let receipt = try await folder.move(.upload(try folder.source("source")), "new/it's new/file")
+        let receipt = try await folder.transfer(.upload(try folder.source("source")), "new/it's new/file")
         #expect(try Data(contentsOf: folder.files.appending(path: "new/it's new/file")) == Data("abc".utf8))
         #expect(receipt.remoteURL?.hasSuffix("/new/it%27s%20new/file") == true, "\(receipt.remoteURL ?? "")")
         await folder.close()

@@ -8,33 +8,33 @@ import TransferCore
 import TransferKit
 import TransportSFTP
 
-/// Sessions of one account that share the connections to OpenSSH's server.
+/// Sessions of one account, which share its connections to an OpenSSH server.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPBusyConnectionTests {
-    /// A network path that holds up one connection and no others.
+    /// A network path that stalls one connection and no others.
     private final class Halt: Sendable {
-        /// Yields when a connection is held up.
+        /// Yields when the connection stalls.
         let begun: AsyncStream<Void>
         private let begin: AsyncStream<Void>.Continuation
         private let direction: RawServer.Direction
         private let isDue: @Sendable () -> Bool
-        private let isTaken = Locked(false)
+        private let hasStalled = Locked(false)
         private let end = DispatchSemaphore(value: 0)
 
         /// - Parameters:
-        ///   - direction: The direction that is held up.
-        ///   - isDue: Whether to hold up the connection that passes bytes now.
+        ///   - direction: The direction that stalls.
+        ///   - isDue: Whether to stall the connection that is passing bytes. Called for each block of bytes.
         init(_ direction: RawServer.Direction, when isDue: @escaping @Sendable () -> Bool) {
             (self.direction, self.isDue) = (direction, isDue)
             (begun, begin) = AsyncStream.makeStream()
         }
 
-        /// The `passes` of ``RawServer/relay(to:limit:clientLimit:bufferSize:greets:hears:passes:)``, whose threads may block.
+        /// The argument `passes` of ``RawServer/relay(to:limit:clientLimit:bufferSize:greets:hears:passes:)``, whose threads may block.
         func passes(_ way: RawServer.Direction, _: Int) -> Bool {
             guard way == direction, isDue() else { return true }
-            let isFirst = isTaken.withLock { isTaken in
-                defer { isTaken = true }
-                return !isTaken
+            let isFirst = hasStalled.withLock { hasStalled in
+                defer { hasStalled = true }
+                return !hasStalled
             }
             guard isFirst else { return true }
             begin.yield()
@@ -45,7 +45,7 @@ struct SFTPBusyConnectionTests {
         func release() { end.signal() }
     }
 
-    /// The large file's bytes wait on the path, and all later requests on the same connection wait after them.
+    /// The large file's connection stalls, so all later requests on that connection stall too. The small files use another connection.
     @Test(arguments: [true, false]) func smallFilesOvertakeLargeFile(isUpload: Bool) async throws {
         let workshop = try Workshop()
         let folder = try await SFTPServerFolder()

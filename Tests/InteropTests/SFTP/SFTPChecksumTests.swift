@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 import TransportSFTP
 
-/// Checksums on OpenSSH servers with and without a shell.
+/// Checksum verification with OpenSSH servers that do or do not offer a shell.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPChecksumTests {
     /// SHA-256 of `abc` (FIPS 180-4, examples).
@@ -14,7 +14,7 @@ struct SFTPChecksumTests {
         try await expect(warnings: 0)
     }
 
-    /// The server reports that it runs the command, and runs another one.
+    /// The server accepts the checksum command, but runs `internal-sftp` instead.
     @Test func readsFilesBackWithoutShell() async throws {
         try await expect(warnings: 1, options: ["ForceCommand internal-sftp"])
     }
@@ -28,17 +28,17 @@ struct SFTPChecksumTests {
         let report = try await folder.transport.check(try folder.endpoint(), credentials: ReferencedCredentials())
         let key = try #require(report.hostKeyFingerprint)
         #expect(key.hasPrefix("SHA256:"))
-        // Trusts only this key.
+        // An endpoint that trusts only this key can connect.
         _ = try await folder.transport.check(try folder.endpoint(["hostKey": key]), credentials: ReferencedCredentials())
         await folder.close()
     }
 
-    /// Uploads and downloads `abc`.
+    /// Uploads and downloads `abc`, and expects the given number of warnings in each receipt.
     private func expect(warnings: Int, options: [String] = []) async throws {
         let folder = try await SFTPServerFolder(options: options)
         try Data("abc".utf8).write(to: folder.local.appending(path: "source"))
         for payload in [FileAttempt.Payload.upload(try folder.source("source")), .download(folder.destination("received"))] {
-            let receipt = try await folder.move(payload, "-n it's\n", AttemptOptions(verification: .checksum))
+            let receipt = try await folder.transfer(payload, "-n it's\n", AttemptOptions(verification: .checksum))
             #expect(receipt.checksum == Self.digest)
             #expect(receipt.warnings.count == warnings, "\(receipt.warnings)")
         }

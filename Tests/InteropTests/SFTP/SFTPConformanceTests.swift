@@ -2,7 +2,7 @@ import Testing
 import TransferCore
 import TransportTesting
 
-/// The SFTP transport keeps the promises of every transport, with OpenSSH's server.
+/// Verifies with an OpenSSH server that the SFTP transport keeps the promises that every transport must keep.
 @Suite struct SFTPConformanceTests {
     @Test(arguments: TransportPromise.allCases, [1, 3])
     func keepsUploadPromise(_ promise: TransportPromise, parallel: Int) async throws {

@@ -7,17 +7,19 @@ import TransferCore
 import TransferKit
 import TransportSFTP
 
-/// The remains of a session on OpenSSH's server after a cancellation or a lost response.
+/// Files that remain on OpenSSH's server after a session is cancelled or a response is lost.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPDiscardTests {
     /// The queue's time limit for one removal. A clock jump of this duration would end the removal before the server responds.
     private static let removalTimeout = Duration.seconds(120)
 
+    /// The connection breaks after the cancellation. The queue removes the part file over a new connection.
+    ///
     /// - Parameter limit: The number of bytes in the part file when the upload is cancelled.
-    @Test(arguments: [0, 3 << 20]) func cancelledUploadLeavesNoPart(at limit: Int64) async throws {
+    @Test(arguments: [0, 3 << 20]) func cancelledUploadLeavesNoPartFile(at limit: Int64) async throws {
         let workshop = try Workshop()
         let folder = try await SFTPServerFolder()
-        // At 0, the server has created the part file, and its response is lost.
+        // With a limit of 0, the server has created the part file, but its response is lost.
         let gate = TransferGate(of: folder.files, at: limit)
         let relay = try RawServer.relay(to: folder.server.port, passes: gate.passes)
         let (discards, didDiscard) = AsyncStream.makeStream(of: Int64.self)
@@ -31,15 +33,15 @@ struct SFTPDiscardTests {
         for await _ in gate.holds { break }
         #expect(TransferGate.partSize(in: folder.files) != nil)
         try await queue.cancel(session.id)
-        // The bytes that were held up never arrive.
+        // The bytes that the gate held up never arrive.
         gate.open()
         relay.cut()
-        let impatience = Task {
+        let advancing = Task {
             for await wait in clock.waits where wait >= .seconds(1) && wait != Self.removalTimeout { clock.jump(by: wait) }
         }
         clock.jump(by: .seconds(100))
         for await _ in discards { break }
-        impatience.cancel()
+        advancing.cancel()
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.files.path) == [])
         await queue.shutdown()
         relay.stop()
@@ -47,13 +49,13 @@ struct SFTPDiscardTests {
     }
 
     /// The connection stays open, and the server handles the received bytes before the request to remove the part file.
-    @Test func cancelledUploadLeavesNoPartOnSameConnection() async throws {
+    @Test func cancelledUploadLeavesNoPartFileIfConnectionStaysOpen() async throws {
         let workshop = try Workshop()
         let folder = try await SFTPServerFolder()
         let (discards, didDiscard) = AsyncStream.makeStream(of: Int64.self)
         let transport = FallbackTransport(base: SFTPTransport(), didDiscard: { didDiscard.yield($0.confirmed) })
         let queue = try await workshop.openQueue(Account("real", endpoints: [try folder.endpoint()]), transports: [transport])
-        // So slow that it is cancelled before it is complete.
+        // The session is so slow that it is cancelled before it completes.
         try await queue.setRateLimit(1 << 20)
         let large = FilePath(folder.local.appending(path: "large").path)
         let file = try FileDescriptor.open(large, .writeOnly, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
@@ -68,8 +70,8 @@ struct SFTPDiscardTests {
         await folder.close()
     }
 
-    /// The server renamed the file, and the client does not receive the response.
-    @Test func settlesRenameAfterLostResponse() async throws {
+    /// The server renames the file, but the client does not receive the response. The next attempt recognizes the file as complete.
+    @Test func recognizesRenamedFileAfterLostResponse() async throws {
         let folder = try await SFTPServerFolder()
         let final = folder.files.appending(path: "file")
         let gate = TransferGate { !FileManager.default.fileExists(atPath: final.path) }
@@ -81,8 +83,8 @@ struct SFTPDiscardTests {
         for policy in [OverwritePolicy.never, .always] {
             let checkpoints = Locked<[Checkpoint]>([])
             let upload = Task {
-                try await folder.move(
-                    .upload(source), "file", at: endpoint, AttemptOptions(overwrite: policy), telling: checkpoints)
+                try await folder.transfer(
+                    .upload(source), "file", at: endpoint, AttemptOptions(overwrite: policy), recording: checkpoints)
             }
             for await _ in gate.holds { break }
             relay.cut()
@@ -90,8 +92,8 @@ struct SFTPDiscardTests {
             #expect(error?.failureClass == .transient && error?.code == .connectionLost, "\(error?.description ?? "")")
             _ = gate.takeCount(.fromClient)
             let checkpoint = try #require(checkpoints.withLock { $0.last })
-            // Not through the relay, which still holds up all bytes.
-            let receipt = try await folder.move(.upload(source), "file", from: checkpoint, AttemptOptions(overwrite: policy))
+            // This attempt connects directly, because the relay still holds up all bytes.
+            let receipt = try await folder.transfer(.upload(source), "file", from: checkpoint, AttemptOptions(overwrite: policy))
             #expect(receipt.bytes == Int64(content.count) && receipt.warnings.isEmpty)
             #expect(gate.takeCount(.fromClient) == 0)
             #expect(try Data(contentsOf: final) == content)

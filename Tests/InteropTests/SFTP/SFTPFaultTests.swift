@@ -6,10 +6,10 @@ import TransferCore
 import TransferKit
 import TransportSFTP
 
-/// Failures of the processes of OpenSSH's server.
+/// Failures of an OpenSSH server's processes.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPFaultTests {
-    /// As with a login shell whose start file waits for something.
+    /// The SFTP subsystem starts but never responds, for example because a login shell's startup file waits.
     @Test func timesOutSilentSubsystem() async throws {
         var policy = PoolPolicy()
         policy.beginTime = .milliseconds(200)
@@ -23,7 +23,7 @@ struct SFTPFaultTests {
         await folder.close()
     }
 
-    /// The connection and its SSH server stay alive.
+    /// Only the SFTP server process is killed. The connection and its SSH server process stay alive.
     @Test(arguments: [true, false]) func resumesAfterServerProcessIsKilled(isUpload: Bool) async throws {
         let folder = try await SFTPServerFolder()
         let content = Data((0..<(16 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) })
@@ -32,15 +32,15 @@ struct SFTPFaultTests {
         let checkpoints = Locked<[Checkpoint]>([])
         let killed = Locked(0)
         let error = await #expect(throws: TransferError.self) {
-            try await folder.move(payload, "file", telling: checkpoints) { sent in
-                // More than the bytes in flight, so that the process has started to work.
+            try await folder.transfer(payload, "file", recording: checkpoints) { sent in
+                // These are more bytes than can be in flight, so the server process has handled some of them.
                 guard sent > 6 << 20, killed.withLock({ $0 }) == 0 else { return }
                 killed.withLock { $0 = folder.server.kill(named: "sftp-server") }
             }
         }
         #expect(killed.withLock { $0 } == 1)
         #expect(error?.failureClass == .transient && error?.code == .connectionLost, "\(error?.description ?? "")")
-        _ = try await folder.move(payload, "file", from: checkpoints.withLock { $0.last })
+        _ = try await folder.transfer(payload, "file", from: checkpoints.withLock { $0.last })
         let moved = isUpload ? folder.files.appending(path: "file") : folder.local.appending(path: "received")
         #expect(try Data(contentsOf: moved) == content)
         await folder.close()

@@ -16,7 +16,7 @@ extension SSHFilesFixture: ListingFixture {
     }
 }
 
-/// Folders on OpenSSH's server, with the whole queue.
+/// Downloads of folders from an OpenSSH server through a real queue.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPFolderTests {
     @Test(arguments: ListingPromise.allCases)
@@ -31,7 +31,7 @@ struct SFTPFolderTests {
         await fixture.close()
     }
 
-    /// All files in a folder, with arbitrary names, by the paths that `find` prints.
+    /// The contents of all files in a folder and its subfolders, by relative path. Names may be arbitrary bytes.
     private static func tree(_ folder: URL) throws -> [Data: Data] {
         var files: [Data: Data] = [:]
         let root = FilePath(folder.path)
@@ -114,7 +114,7 @@ struct SFTPFolderTests {
         await folder.close()
     }
 
-    /// The server's process may end at any time while it lists or sends.
+    /// The connection breaks while the server lists folders or sends files.
     @Test(arguments: [2_000, 10_000, 60_000]) func losesNoFileWhenConnectionBreaks(after bytes: Int) async throws {
         let folder = try await SFTPServerFolder()
         for number in 0..<120 {
@@ -162,7 +162,7 @@ struct SFTPFolderTests {
             messages == [
                 "file is a file at \(server), not a folder.", "\(server) has no folder gone.",
             ])
-        // A folder that is named as a file is received as a folder.
+        // The third item requests a folder as if it were a file. The queue downloads the folder anyway.
         #expect(try Self.tree(target) == [Data("folder/inside".utf8): Data("inside".utf8)])
         await queue.shutdown()
         await folder.close()

@@ -4,10 +4,10 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// Transfers to OpenSSH's server, and from it, when the target name is taken.
+/// Transfers to and from OpenSSH's server whose target name may already exist.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPOverwriteTests {
-    /// The existing file, compared with the transferred one.
+    /// The existing file at the target name, compared with the transferred file.
     enum Found: CaseIterable {
         case nothing
         case same
@@ -60,7 +60,7 @@ struct SFTPOverwriteTests {
                 : .download(
                     DownloadDestination(
                         root: FilePath(folder.local.path), name: FilePath(name), partName: FilePath(".\(name).part"), overwrite: policy))
-            let moving = { try await folder.move(payload, name, AttemptOptions(overwrite: policy)) }
+            let moving = { try await folder.transfer(payload, name, AttemptOptions(overwrite: policy)) }
             if policy == .never && found != .nothing {
                 let error = await #expect(throws: TransferError.self) { try await moving() }
                 #expect(error?.failureClass == .permanent, "\(found): \(error?.description ?? "")")
@@ -76,7 +76,7 @@ struct SFTPOverwriteTests {
             let isReplaced = found == .nothing || Self.replaces(policy, found)
             #expect(try Data(contentsOf: target) == (isReplaced ? Self.content : before), "\(found)")
             let numbered = policy == .rename && found != .nothing ? ["\(found) (1).bin"] : []
-            // The queue removes the part files of downloads.
+            // Ignores the part files of downloads, which the queue would remove.
             let names = try FileManager.default.contentsOfDirectory(atPath: to.path).filter { isUpload || !$0.hasSuffix(".part") }
             #expect(names.sorted() == ([name] + numbered).sorted(), "\(found)")
             for name in [name] + numbered { try FileManager.default.removeItem(at: to.appending(path: name)) }

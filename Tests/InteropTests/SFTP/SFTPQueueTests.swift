@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportSFTP
 
-/// Sessions of the whole queue with OpenSSH's server.
+/// Sessions of a real queue with an OpenSSH server.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPQueueTests {
     private func openQueue(_ workshop: Workshop, _ folder: SFTPServerFolder, port: UInt16? = nil) async throws -> TransferQueue {
@@ -37,14 +37,14 @@ struct SFTPQueueTests {
             #expect(try Set(FileManager.default.contentsOfDirectory(atPath: place.path)) == Set(contents.keys))
             for (name, content) in contents { #expect(try Data(contentsOf: place.appending(path: name)) == content, "\(name)") }
         }
-        // They share the permitted number of connections.
+        // All files share the permitted number of connections.
         let logins = folder.server.log.components(separatedBy: "Accepted publickey").count - 1
         #expect((1...2).contains(logins), "\(logins)")
         await queue.shutdown()
         await folder.close()
     }
 
-    /// The length is unknown until the end. The connection breaks in the middle.
+    /// The length of the stream is unknown until its end. The connection breaks in the middle.
     @Test func uploadsStream() async throws {
         let workshop = try Workshop()
         let folder = try await SFTPServerFolder()
@@ -53,7 +53,7 @@ struct SFTPQueueTests {
         let queue = try await openQueue(workshop, folder, port: relay.port)
         let events = queue.events
         let content = Data.nonRepeating(5_000_000)
-        // The buffer drops the bytes that the server confirmed, so the upload can only resume after them.
+        // The stream's buffer drops bytes once the server has confirmed them, so the upload can only resume after the confirmed bytes.
         let (stream, writer) = TransferItem.stream(as: try RemotePath("stream.bin"), ahead: 400_000)
         let session = try await queue.enqueue(try .upload(items: [stream], to: "real"))
         try await queue.start()
@@ -71,8 +71,8 @@ struct SFTPQueueTests {
         await folder.close()
     }
 
-    /// The existing file is kept, whatever its size, and the session completes.
-    @Test(arguments: [OverwritePolicy.skip, .newer]) func completesWithKeptFile(policy: OverwritePolicy) async throws {
+    /// The session completes although an existing file of a different size is kept.
+    @Test(arguments: [OverwritePolicy.skip, .newer]) func completesIfExistingFileIsKept(policy: OverwritePolicy) async throws {
         let workshop = try Workshop()
         let folder = try await SFTPServerFolder()
         let queue = try await openQueue(workshop, folder)
@@ -90,7 +90,7 @@ struct SFTPQueueTests {
         await folder.close()
     }
 
-    /// The checksum can't be compared, so the session fails before it sends anything.
+    /// The transport can't verify the checksum of a stream, so the session fails before it sends any byte.
     @Test func rejectsChecksumOfStreamBeforeFirstByte() async throws {
         let workshop = try Workshop()
         let folder = try await SFTPServerFolder()
@@ -128,7 +128,7 @@ struct SFTPQueueTests {
             let error = await #expect(throws: TransferError.self) { try await session.value }
             #expect(error?.code == .checksumMismatch, "\(error?.description ?? "")")
         }
-        // A mismatch leaves a part file, which is removed afterwards.
+        // Ignores the part file that a mismatch leaves, because the queue removes it later.
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.local.path).filter { !$0.hasSuffix(".part") }
         #expect(names == (isRight ? ["file"] : []))
         await queue.shutdown()

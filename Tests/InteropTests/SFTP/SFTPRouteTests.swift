@@ -19,12 +19,12 @@ struct SFTPRouteTests {
         endpoint.address = endpoint.address.replacing("127.0.0.1", with: "sshd.invalid")
         let content = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
         try content.write(to: folder.local.appending(path: "source"))
-        _ = try await folder.move(.upload(try folder.source("source")), "received", at: endpoint)
+        _ = try await folder.transfer(.upload(try folder.source("source")), "received", at: endpoint)
         #expect(try Data(contentsOf: folder.files.appending(path: "received")) == content)
         await folder.close()
     }
 
-    /// A command that connects its input and output with a port of this machine.
+    /// A command that connects its standard input and output to a local port.
     private static func relay(_ arguments: String) -> String {
         let script = """
             import os, socket, sys, threading
@@ -74,7 +74,7 @@ struct SFTPRouteTests {
         var proxy: PythonProcess?
         try await send { folder in
             let port = folder.server.port
-            let started = try await PythonProcess.start { try PythonProcess("connect_proxy.py", ["\(port)"]) }
+            let started = try await PythonProcess.runBlocking { try PythonProcess("connect_proxy.py", ["\(port)"]) }
             proxy = started
             return ["proxy": "http://127.0.0.1:\(started.port)"]
         }
@@ -95,7 +95,7 @@ struct SFTPRouteTests {
         await folder.close()
     }
 
-    /// Through OpenSSH's client and another of its servers (ssh(1), `-W`).
+    /// Connects through OpenSSH's client and a second OpenSSH server (ssh(1), option `-W`).
     @Test func connectsThroughJumpHost() async throws {
         let jump = try await SSHServerProcess.start(options: ["LogLevel DEBUG1"])
         let folder = try await SFTPServerFolder()
@@ -105,8 +105,8 @@ struct SFTPRouteTests {
         let endpoint = try folder.endpoint(["proxyCommand": command])
         let content = Data.nonRepeating(3_000_000)
         try content.write(to: folder.local.appending(path: "source"))
-        _ = try await folder.move(.upload(try folder.source("source")), "file", at: endpoint)
-        _ = try await folder.move(.download(folder.destination("received")), "file", at: endpoint)
+        _ = try await folder.transfer(.upload(try folder.source("source")), "file", at: endpoint)
+        _ = try await folder.transfer(.download(folder.destination("received")), "file", at: endpoint)
         #expect(try Data(contentsOf: folder.files.appending(path: "file")) == content)
         #expect(try Data(contentsOf: folder.local.appending(path: "received")) == content)
         #expect(jump.log.contains("direct-tcpip"), "\(jump.log)")
@@ -118,9 +118,9 @@ struct SFTPRouteTests {
         await folder.close()
     }
 
-    /// The proxy receives the name and resolves it.
+    /// The client does not resolve the host name. It sends the name to the proxy, which must resolve it.
     @Test func connectsThroughSOCKSProxy() async throws {
-        let asked = Locked<[String]>([])
+        let requestedHosts = Locked<[String]>([])
         var proxy: RawServer?
         try await send { folder in
             // RFC 1928, sections 3 to 6.
@@ -128,13 +128,13 @@ struct SFTPRouteTests {
                 guard client.receive().first == 5, client.send([5, 0]) else { return false }
                 let request = client.receive()
                 guard request.starts(with: [5, 1, 0, 3]), request.count > 5 else { return false }
-                asked.withLock { $0.append(String(decoding: request[5...].prefix(Int(request[4])), as: UTF8.self)) }
+                requestedHosts.withLock { $0.append(String(decoding: request[5...].prefix(Int(request[4])), as: UTF8.self)) }
                 return client.send([5, 0, 0, 1, 0, 0, 0, 0, 0, 0])
             }
             proxy = started
             return ["proxy": "socks5h://127.0.0.1:\(started.port)"]
         }
-        #expect(asked.withLock { $0 } == ["sshd.invalid"])
+        #expect(requestedHosts.withLock { $0 } == ["sshd.invalid"])
         proxy?.stop()
     }
 
@@ -151,7 +151,7 @@ struct SFTPRouteTests {
         #expect(folder.server.log.contains("Connection from 127.0.0.2"), "\(folder.server.log)")
         let known = ["hostKey": "accept-new", "knownHosts": folder.local.appending(path: "known").path]
         try await check(known.merging(["addressFamily": "ipv4"]) { $1 }, host: "localhost")
-        // localhost is also ::1, where no process listens on this port.
+        // localhost also resolves to ::1, where no process listens on this port.
         let error = await #expect(throws: TransferError.self) {
             try await check(known.merging(["addressFamily": "ipv6"]) { $1 }, host: "localhost")
         }

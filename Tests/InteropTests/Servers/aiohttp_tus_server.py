@@ -1,4 +1,4 @@
-"""Runs the tus server of the package aiohttp-tus. Prints its port when it listens.
+"""Runs the tus server of the package aiohttp-tus. Prints its port once it accepts connections.
 
 Usage: aiohttp_tus_server.py FOLDER PORT [OPTIONS]
 
@@ -36,7 +36,7 @@ async def logged(request, handler):
     return response
 
 
-# The default limit of aiohttp is 1 MiB.
+# 1 MiB is aiohttp's default limit.
 app = web.Application(middlewares=[logged], client_max_size=options.pop("client_max_size", 1024**2))
 setup_tus(app, upload_path=folder / "uploads", upload_url="/files", **options)
 

@@ -1,8 +1,8 @@
-"""Runs an HTTP proxy with CONNECT (RFC 9110, section 9.3.6). Prints its port when it listens.
+"""Runs an HTTP proxy with CONNECT (RFC 9110, section 9.3.6). Prints its port once it accepts connections.
 
 Usage: connect_proxy.py PORT
 
-All connections go to PORT of this machine, whatever host is requested.
+All connections go to the local port PORT, regardless of the requested host.
 """
 
 import socket

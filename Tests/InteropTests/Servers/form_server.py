@@ -1,11 +1,11 @@
-"""Runs a Flask application that receives files in forms. Prints its port when it listens.
+"""Runs a Flask application that receives files in forms. Prints its port once it accepts connections.
 
 Usage: form_server.py FOLDER LARGEST_BODY
 
 POST /upload?path=NAME stores the form's last file as FOLDER/files/HEX, where HEX is NAME in hexadecimal with a slash
-after each 100 bytes, and responds with a JSON description of the form.
+after every 100 bytes, and responds with a JSON description of the form.
 POST /page does the same, and redirects to /page/done.
-POST /slow reads a MiB in each tenth of a second, and responds three seconds after the last one.
+POST /slow reads 1 MiB every tenth of a second, and responds three seconds after the end of the body.
 POST /refused responds with an error before it reads the form.
 POST /hasty responds with success before it reads the form.
 """
@@ -39,7 +39,7 @@ def stored():
     answer = {"fields": request.form.to_dict(), "length": request.content_length, "files": []}
     for field, file in files:
         content = file.stream.read()
-        # Rename it when it is complete, so that incomplete files are never visible.
+        # Rename each file when it is complete, so that incomplete files are never visible.
         part = folder.parent / str(uuid.uuid4())
         part.write_bytes(content)
         place = folder.joinpath(*textwrap.wrap(name.hex() or "none", 200))

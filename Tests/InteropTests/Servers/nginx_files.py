@@ -1,10 +1,10 @@
-"""Runs nginx, which serves the files of a folder. Prints its port when it listens.
+"""Runs nginx, which serves the files of a folder. Prints the port once nginx accepts connections.
 
 Usage: nginx_files.py FOLDER [CONNECTIONS [RATE]]
 
-The files are in FOLDER/files. FOLDER/access.log has a line for each request: its method, status, range, the number of content bytes that were sent,
-and the number of its connection.
-With CONNECTIONS, nginx serves at most this many requests in parallel and refuses others. RATE limits each response, in bytes per second.
+The files are in FOLDER/files. FOLDER/access.log has one line per request: method, status, range, number of content bytes sent, and connection number.
+CONNECTIONS is the maximum number of requests that nginx serves in parallel; nginx refuses further requests. RATE limits each response, in bytes per
+second.
 """
 
 import pathlib

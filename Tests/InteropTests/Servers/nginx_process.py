@@ -1,4 +1,4 @@
-"""Runs Debian's nginx on a free port. It ends with this program."""
+"""Runs Debian's nginx on a free port. nginx ends when this program ends."""
 
 import ctypes
 import signal
@@ -10,11 +10,11 @@ libc = ctypes.CDLL(None)
 
 
 def serve(folder, http):
-    """Prints the port when nginx listens, and returns when it ends.
+    """Prints the port once nginx accepts connections, and returns when nginx ends.
 
-    http: Returns the content of the block "http" for a port.
+    http: A function that returns the content of the block "http" for a port.
     """
-    # nginx can't report a port that the system chose, so try free ports until no other program has taken one first.
+    # nginx can't report a port that the system chose. Try free ports until nginx gets one before another program does.
     while not (nginx := run(folder, http, port := free_port())):
         pass
     print(port, flush=True)
@@ -22,8 +22,8 @@ def serve(folder, http):
 
 
 def run(folder, http, port):
-    """Starts nginx, which ends with this program. Returns None if the port is taken."""
-    # nginx writes this file when it listens. A connection to the port would prove nothing, because another program may use it.
+    """Starts nginx, and returns its process once nginx accepts connections. Returns None if another program uses the port."""
+    # nginx writes this file once it accepts connections. A successful connection would prove nothing, because another program may use the port.
     listens = folder / "nginx.pid"
     listens.unlink(missing_ok=True)
     (folder / "nginx.conf").write_text(f"""

@@ -1,16 +1,16 @@
-"""Runs nginx in front of a server, with TLS, HTTP/2 and buffered request bodies. Prints its port when it listens.
+"""Runs nginx in front of a server, with TLS, HTTP/2 and buffered request bodies. Prints the port once nginx accepts connections.
 
 Usage: nginx_proxy.py FOLDER UPSTREAM_PORT LARGEST_BODY [OPTIONS]
 
 OPTIONS is a JSON object:
-  "streams": true passes on bodies as they arrive;
-  "clients": a file with the accepted client certificates; "asks": nginx's ssl_verify_client (on);
-  "location": the origin that replaces the server's in Location;
-  "secures": true replaces http with https in Location;
-  "redirect": the target origin of a redirect of all requests.
+  "streams": true forwards request bodies as they arrive;
+  "clients": a file with the accepted client certificates; "asks": the value of nginx's ssl_verify_client (default: on);
+  "location": the origin that replaces the server's in Location headers;
+  "secures": true replaces http with https in Location headers;
+  "redirect": the origin to which all requests are redirected.
 
-The certificate is FOLDER/certificate.pem, for 127.0.0.1. FOLDER/access.log has a line for each request: its protocol, method, status, number of
-bytes, the number of its connection, and the result of the check of the client certificate.
+The certificate is FOLDER/certificate.pem, for 127.0.0.1. FOLDER/access.log has one line per request: protocol, method, status, number of received
+bytes, connection number, and the result of the client certificate verification.
 """
 
 import json

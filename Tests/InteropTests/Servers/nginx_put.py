@@ -1,8 +1,8 @@
-"""Runs nginx, which receives files by PUT and serves them. Prints its port when it listens.
+"""Runs nginx, which receives files by PUT and serves them. Prints the port once nginx accepts connections.
 
 Usage: nginx_put.py FOLDER LARGEST_BODY
 
-The files are in FOLDER/files. FOLDER/access.log has a line for each request: its method, status and number of bytes.
+The files are in FOLDER/files. FOLDER/access.log has one line per request: method, status and number of received bytes.
 """
 
 import pathlib

@@ -1,5 +1,5 @@
-"""Records the requests of a server in FOLDER/requests.jsonl: a JSON object when the head of a request has arrived, and another one with the same
-number before its response is sent."""
+"""Records the requests of a server in FOLDER/requests.jsonl. The file gets one JSON object when the head of a request arrives, and another with
+the same number before the response is sent."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""Runs the tus server of the package resumable-upload. Prints its port when it listens.
+"""Runs the tus server of the package resumable-upload. Prints its port once it accepts connections.
 
 Usage: resumable_upload_server.py FOLDER PORT [OPTIONS]
 

@@ -1,4 +1,4 @@
-"""The end of programs that the tests start."""
+"""Ends the programs that the tests start."""
 
 import os
 import sys
@@ -6,5 +6,5 @@ import threading
 
 
 def end_with_tests():
-    """Ends this program with the process that started it, however that ends: the standard input then closes."""
+    """Ends this program when standard input closes, which happens when the process that started it ends, even by a crash."""
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()

@@ -1,4 +1,4 @@
-"""Runs the tus server of the package tuspyserver. Prints its port when it listens.
+"""Runs the tus server of the package tuspyserver. Prints its port once it accepts connections.
 
 Usage: tuspyserver_server.py FOLDER PORT [OPTIONS]
 
@@ -52,7 +52,7 @@ listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 listener.bind(("127.0.0.1", int(sys.argv[2])))
 listener.listen(64)
 print(listener.getsockname()[1], flush=True)
-# By default, uvicorn closes a connection that is idle for 5 s, even if a request is just arriving. The queue would retry such an attempt, but some
-# tests make only one.
+# By default, uvicorn closes a connection that was idle for 5 s, even if a request is just arriving. The queue would retry after such a failure, but
+# some tests make only one attempt.
 config = uvicorn.Config(Logged(app), log_level="critical", lifespan="off", timeout_keep_alive=600)
 uvicorn.Server(config).run(sockets=[listener])

@@ -20,7 +20,7 @@ struct ClientIdentity: Sendable {
         return identity
     }
 
-    /// The settings with which an endpoint uses this identity.
+    /// The endpoint settings that select this identity.
     var settings: [String: String] { ["clientCertificate": certificate, "clientKey": key] }
 }
 
@@ -35,7 +35,7 @@ private func openssl(_ arguments: [String], input: Data = Data()) async throws -
     struct Failed: Error {
         let arguments: [String]
     }
-    return try await PythonProcess.start {
+    return try await PythonProcess.runBlocking {
         let (status, output) = try StartedProgram.run("openssl", arguments, input: input)
         guard status == 0 else { throw Failed(arguments: arguments) }
         return output

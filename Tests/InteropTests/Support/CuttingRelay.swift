@@ -4,21 +4,22 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// A relay between a client and a server. It can delay bytes and break connections.
+/// A relay between a client and a server that can delay bytes and break connections.
 final class CuttingRelay: Sendable {
     private struct State {
-        /// The number of bytes from the client after which a connection breaks. The first cut applies to the next connection with that many
-        /// bytes.
+        /// Numbers of bytes from the client after which one connection breaks. The next connection that passes the first number of bytes
+        /// breaks, and that number is then removed.
         var cuts: [Int] = []
-        /// The number of bytes until the next break in each direction. The connection that passes the last of them breaks.
+        /// For each direction, the number of bytes that all connections together may still pass before a break. The connection that passes
+        /// the last byte breaks.
         var remaining: [Direction: Int] = [:]
-        /// The open descriptors. A descriptor is removed before it is closed, because another file may get its number immediately.
+        /// The open descriptors. A descriptor is removed from this set before it is closed, because its number may be reused immediately.
         var connections: Set<CInt> = []
         var isListenerOpen = true
         var accepted = 0
         var target: UInt16
-        /// Applied when the last of the remaining bytes passes.
-        var turn: Turn?
+        /// If set, the last of the `remaining` bytes breaks all connections, and new connections get this treatment.
+        var treatment: Treatment?
     }
 
     enum Direction {
@@ -26,10 +27,12 @@ final class CuttingRelay: Sendable {
         case fromServer
     }
 
-    /// What happens to new connections.
-    enum Turn {
+    /// The treatment of new connections after all existing connections have broken.
+    enum Treatment {
+        /// New connections are refused.
         case refused
-        case led(to: UInt16)
+        /// New connections are relayed to another port.
+        case redirected(to: UInt16)
     }
 
     struct CannotListen: Error {}
@@ -58,28 +61,29 @@ final class CuttingRelay: Sendable {
         try startThread { relay.accept() }
     }
 
-    /// Breaks a connection after this many bytes from the client.
+    /// Breaks the next connection that passes `bytes` bytes from the client.
     func cut(afterBytes bytes: Int) {
         state.withLock { $0.cuts.append(bytes) }
     }
 
-    /// Breaks a connection once this many bytes have passed from now on, in total. With a turn, breaks all connections.
-    func cut(_ direction: Direction, inAllAfter bytes: Int, then turn: Turn? = nil) {
+    /// Breaks a connection after all connections together have passed `bytes` more bytes in a direction. With a treatment, breaks all
+    /// connections instead, and applies the treatment to new connections.
+    func cut(_ direction: Direction, inAllAfter bytes: Int, then treatment: Treatment? = nil) {
         state.withLock { state in
             state.remaining[direction] = bytes
-            state.turn = turn
+            state.treatment = treatment
         }
     }
 
     /// Breaks all connections, and refuses new ones or directs them to another port.
-    func turn(_ turn: Turn) {
-        state.withLock { take(turn, &$0) }
+    func breakAll(then treatment: Treatment) {
+        state.withLock { breakAll(then: treatment, &$0) }
     }
 
-    private func take(_ turn: Turn, _ state: inout State) {
-        switch turn {
+    private func breakAll(then treatment: Treatment, _ state: inout State) {
+        switch treatment {
         case .refused: if state.isListenerOpen { shutdown(listener, CInt(SHUT_RDWR)) }
-        case .led(let target): state.target = target
+        case .redirected(let target): state.target = target
         }
         for connection in state.connections { shutdown(connection, CInt(SHUT_RDWR)) }
     }
@@ -87,7 +91,7 @@ final class CuttingRelay: Sendable {
     /// The number of accepted connections.
     var connectionCount: Int { state.withLock { $0.accepted } }
 
-    /// Whether all cuts have happened.
+    /// Whether all breaks that ``cut(afterBytes:)`` requested have happened.
     var hasCutAll: Bool { state.withLock { $0.cuts.isEmpty } }
 
     func stop() {
@@ -149,8 +153,8 @@ final class CuttingRelay: Sendable {
     private func pass(from source: CInt, to sink: CInt, isUpstream: Bool) {
         var passed = 0
         var buffer = [UInt8](repeating: 0, count: 64 * 1024)
-        let way = Way(to: sink, delay: delay)
-        defer { way.finish() }
+        let oneWay = OneWay(to: sink, delay: delay)
+        defer { oneWay.finish() }
         while true {
             let count = unsafe buffer.withUnsafeMutableBytes { unsafe recv(source, $0.baseAddress, $0.count, 0) }
             guard count > 0 else { return }
@@ -159,7 +163,7 @@ final class CuttingRelay: Sendable {
                 if let remaining = state.remaining[direction] {
                     state.remaining[direction] = remaining > count ? remaining - count : nil
                     if remaining <= count {
-                        if let turn = state.turn { take(turn, &state) }
+                        if let treatment = state.treatment { breakAll(then: treatment, &state) }
                         return (remaining, true)
                     }
                 }
@@ -167,7 +171,7 @@ final class CuttingRelay: Sendable {
                 state.cuts.removeFirst()
                 return (max(0, cut - passed), true)
             }
-            guard way.send(buffer.prefix(allowed)) else { return }
+            guard oneWay.send(buffer.prefix(allowed)) else { return }
             passed += allowed
             if isCut { return }
         }
@@ -175,7 +179,7 @@ final class CuttingRelay: Sendable {
 }
 
 /// One direction of a relayed connection.
-private final class Way {
+private final class OneWay {
     private let sink: CInt
     private let delay: DispatchTimeInterval?
     private let isBroken = Locked(false)
@@ -195,14 +199,14 @@ private final class Way {
         group.enter()
         queue.asyncAfter(deadline: .now() + delay) { [sink, pieces, isBroken, group] in
             defer { group.leave() }
-            // Timers may fire in another order, but the first piece goes first.
+            // Timers may fire out of order, but the bytes must be sent in order.
             let piece = pieces.withLock { $0.removeFirst() }
             if !Self.write(piece, to: sink) { isBroken.withLock { $0 = true } }
         }
         return !isBroken.withLock { $0 }
     }
 
-    /// Returns when all bytes are sent.
+    /// Waits until all bytes are sent.
     func finish() { group.wait() }
 
     private static func write(_ bytes: ArraySlice<UInt8>, to sink: CInt) -> Bool {

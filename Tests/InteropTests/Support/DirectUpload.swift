@@ -23,7 +23,7 @@ struct DirectUpload: Sendable {
         endpoint = Endpoint(transport: .tus, address: address, settings: settings)
     }
 
-    /// The last stored checkpoint of each file.
+    /// The last saved checkpoint of a file.
     func checkpoint(of path: FilePath) -> Checkpoint? { checkpoints.withLock { $0[path] } }
 
     /// Performs one attempt, which resumes from the last checkpoint.
@@ -40,7 +40,7 @@ struct DirectUpload: Sendable {
                 allowance: allowance))
     }
 
-    /// Repeats the attempt as long as it fails with a transient error.
+    /// Performs attempts until one succeeds. Throws the first error that is not transient, or that follows 20 failed attempts.
     ///
     /// - Returns: The receipt, and the number of failed attempts.
     func complete(_ path: FilePath) async throws -> (receipt: TransferReceipt, failures: Int) {

@@ -5,7 +5,7 @@ import TransferCore
 import TransportTUS
 import TransportTesting
 
-/// Debian's nginx with a folder of files to download, behind a relay that breaks connections.
+/// A fixture for downloads from Debian's nginx, reached through a relay that breaks connections.
 final class FilesFixture: DownloadingFixture {
     private struct Credentials: CredentialProvider {
         func secret(for reference: CredentialReference) async throws -> Secret { Secret("hunter2-correct-horse") }
@@ -27,7 +27,7 @@ final class FilesFixture: DownloadingFixture {
     /// Starts nginx in the folder of a workshop.
     static func startServer(in workshop: Workshop) async throws -> PythonProcess {
         let folder = workshop.folder.appending(path: "server").path
-        return try await PythonProcess.start { try PythonProcess("nginx_files.py", [folder]) }
+        return try await PythonProcess.runBlocking { try PythonProcess("nginx_files.py", [folder]) }
     }
 
     /// - Parameter port: The port of the server that was started in the workshop. The server must outlive the fixture.
@@ -65,7 +65,7 @@ final class FilesFixture: DownloadingFixture {
         let file = server.appending(path: "files").appending(path: path.description)
         try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
         try content.write(to: file)
-        // nginx identifies versions by size and second.
+        // nginx derives ETags from the size and the modification time in whole seconds, so each version gets a different time.
         let version = versions.withLock { version in
             version += 1
             return version
@@ -76,7 +76,7 @@ final class FilesFixture: DownloadingFixture {
 
     func cut(afterBytes bytes: Int64) async throws { relay.cut(.fromServer, inAllAfter: Int(bytes)) }
 
-    // Not used for uploads.
+    // This fixture is not used for uploads.
     func storedContent(of path: RemotePath) async throws -> Data? { nil }
     func isComplete(_ path: RemotePath) async throws -> Bool { false }
 }

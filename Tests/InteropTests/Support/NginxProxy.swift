@@ -1,21 +1,21 @@
 import Foundation
 import Glibc
 
-/// Debian's nginx in front of a server, with TLS, HTTP/1.1 and HTTP/2. By default it buffers each request body until it is complete.
+/// Debian's nginx in front of a server, with TLS, HTTP/1.1 and HTTP/2. By default, nginx buffers each request body until it is complete.
 final class NginxProxy {
     /// Differences from the default configuration.
     struct Options: Encodable {
-        /// Whether nginx passes on bodies as they arrive.
+        /// Whether nginx forwards request bodies as they arrive.
         var streams = false
         /// A file with the accepted client certificates.
         var clients: String?
         /// nginx's `ssl_verify_client`: `optional` also admits clients without a certificate.
         var asks = "on"
-        /// The origin that replaces the server's in `Location`.
+        /// The origin that replaces the server's in `Location` headers.
         var location: String?
-        /// Whether to replace `http` with `https` in `Location`, for servers that do not know their public address.
+        /// Whether to replace `http` with `https` in `Location` headers, for servers that do not know their public address.
         var secures = false
-        /// The target origin of a redirect of all requests.
+        /// The origin to which all requests are redirected; nil for no redirect.
         var redirect: String?
     }
 
@@ -23,24 +23,24 @@ final class NginxProxy {
         var version: String
         var method: String
         var status: Int
-        /// Includes the headers.
+        /// The number of received bytes, including the headers.
         var length: Int
         /// The same value for all requests of one connection.
         var connection: String
-        /// `SUCCESS` for a client with a trusted certificate, `NONE` for one without.
+        /// `SUCCESS` for a client with a trusted certificate, `NONE` for a client without a certificate.
         var client: String
     }
 
     private let folder: URL
     private let process: PythonProcess
 
-    /// Starts nginx, and returns when it listens.
+    /// Starts nginx, and returns once it accepts connections.
     ///
-    /// - Parameter largestBody: A size in nginx's notation, for example `1m`.
+    /// - Parameter largestBody: The maximum size of a request body in nginx's notation, for example `1m`.
     static func start(
         in folder: URL, before port: Int, largestBody: String = "100m", options: Options = Options()
     ) async throws -> NginxProxy {
-        try await PythonProcess.start { try NginxProxy(folder, port, largestBody, options) }
+        try await PythonProcess.runBlocking { try NginxProxy(folder, port, largestBody, options) }
     }
 
     private init(_ folder: URL, _ port: Int, _ largestBody: String, _ options: Options) throws {
@@ -57,7 +57,7 @@ final class NginxProxy {
     var requests: [Request] {
         get async throws {
             let port = UInt16(port)
-            try await PythonProcess.start { try Self.awaitLog(port) }
+            try await PythonProcess.runBlocking { try Self.awaitLog(port) }
             return try String(contentsOf: folder.appending(path: "access.log"), encoding: .utf8).split(separator: "\n").compactMap { line in
                 let words = line.split(separator: " ").map(String.init)
                 guard words[1] != Self.marker else { return nil }
@@ -70,8 +70,9 @@ final class NginxProxy {
 
     private static let marker = "MARK"
 
-    /// Waits for a response to one more request, which nginx rejects because it lacks TLS. nginx has one thread, so its log then contains
-    /// all earlier requests; nginx logs a request after it has sent the response.
+    /// Waits until nginx has logged all answered requests. nginx logs a request only after it has sent the response. This method waits for
+    /// the response to one more request, which nginx rejects because it lacks TLS. nginx has one thread, so its log then contains all
+    /// earlier requests.
     private static func awaitLog(_ port: UInt16) throws {
         struct NoAnswer: Error {}
         let connection = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)

@@ -2,22 +2,22 @@ import Foundation
 import SystemPackage
 import TransferCore
 
-/// An independent plain HTTP server in its own process: Debian's nginx, which receives files by PUT, or a form handler in Flask.
+/// An independent plain HTTP server in a separate process: Debian's nginx, which receives files by PUT, or a form handler in Flask.
 final class PlainServer {
     enum Kind: String, CaseIterable, Sendable {
         case put
         case form
     }
 
-    /// Valid while this object exists.
+    /// The server's address and files. Valid while this object exists.
     let site: PlainSite
     private let process: PythonProcess
 
-    /// Starts the server, and returns when it listens.
+    /// Starts the server, and returns once it accepts connections.
     ///
     /// - Parameter largestBody: The maximum number of bytes in a request body.
     static func start(_ kind: Kind, in folder: URL, largestBody: Int = 1 << 30) async throws -> PlainServer {
-        try await PythonProcess.start { try PlainServer(kind, folder, largestBody) }
+        try await PythonProcess.runBlocking { try PlainServer(kind, folder, largestBody) }
     }
 
     private init(_ kind: Kind, _ folder: URL, _ largestBody: Int) throws {
@@ -38,7 +38,7 @@ struct PlainSite: Sendable {
     let port: Int
     let folder: URL
 
-    /// The address for uploads, through the given port.
+    /// The address for uploads through the given port, such as a relay's.
     func address(port: Int) -> String {
         switch kind {
         case .put: "http+put://127.0.0.1:\(port)/"
@@ -46,14 +46,15 @@ struct PlainSite: Sendable {
         }
     }
 
-    /// The form handler's name for a file. It has a slash after each 100 bytes, because file systems limit names.
+    /// The form handler's name for a file: its path in hexadecimal. A slash follows every 100 bytes, because file systems limit the length
+    /// of names.
     private static func hexadecimal(_ bytes: [UInt8]) -> [UInt8] {
         bytes.enumerated().flatMap { index, byte in
             Array(((index > 0 && index.isMultiple(of: 100) ? "/" : "") + (byte < 16 ? "0" : "") + String(byte, radix: 16)).utf8)
         }
     }
 
-    /// The content of a file. The server stores only complete files.
+    /// The content of a file, or nil if the server has not received it completely.
     func content(of path: RemotePath) throws -> Data? {
         let root = FilePath(folder.appending(path: "files").path)
         let name = kind == .put ? path.bytes : Self.hexadecimal(path.bytes)

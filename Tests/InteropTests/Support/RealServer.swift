@@ -5,11 +5,11 @@ import ScriptedHTTP
 final class RealServer {
     /// The Python package of the server.
     enum Kind: String, CaseIterable, Sendable {
-        /// Supports all extensions. Buffers a PATCH, and stores nothing of a cut one.
+        /// Supports all extensions. Buffers each PATCH, and stores no bytes of an interrupted PATCH.
         case resumableUpload = "resumable_upload"
-        /// Keeps the received bytes of a cut PATCH. Reports its features only if the address ends with a slash.
+        /// Keeps the received bytes of an interrupted PATCH. Reports its features only if the address ends with a slash.
         case tuspyserver
-        /// Does not report its features, stores files by the name in the metadata, and forgets an upload once it is complete.
+        /// Does not report its features, names files by the metadata, and forgets an upload as soon as it is complete.
         case aiohttpTUS = "aiohttp_tus"
 
         var hasConcatenation: Bool { self != .aiohttpTUS }
@@ -30,19 +30,19 @@ final class RealServer {
 
     let kind: Kind
     let folder: URL
-    /// Stays reserved after the server is killed, so that another one can take it.
+    /// The server's port. The port stays reserved after the server is killed, so that the restarted server can use it.
     let reservedPort: ReservedPort
     private let process: PythonProcess
 
-    /// Starts the server, and returns when it listens.
+    /// Starts the server, and returns once it accepts connections.
     ///
     /// - Parameters:
-    ///   - port: The port of a killed server to start on, or nil for a free one.
-    ///   - options: Further arguments for the server, as a JSON object.
+    ///   - port: The port of a killed server, to be reused, or nil for a free port.
+    ///   - options: Additional arguments for the server, as a JSON object.
     static func start(
         _ kind: Kind = .resumableUpload, in folder: URL, port: ReservedPort? = nil, options: String = "{}"
     ) async throws -> RealServer {
-        try await PythonProcess.start { try RealServer(kind, folder, port, options) }
+        try await PythonProcess.runBlocking { try RealServer(kind, folder, port, options) }
     }
 
     private init(_ kind: Kind, _ folder: URL, _ port: ReservedPort?, _ options: String) throws {
@@ -97,9 +97,9 @@ final class RealServer {
         }
     }
 
-    /// Suspends the process: it sees no further events.
+    /// Suspends the process, so that it stops responding.
     func suspend() { process.suspend() }
 
-    /// Kills the process, like a crash.
+    /// Kills the process, which simulates a crash.
     func kill() { process.kill() }
 }

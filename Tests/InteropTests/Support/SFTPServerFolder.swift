@@ -6,7 +6,7 @@ import SystemPackage
 import TransferCore
 import TransportSFTP
 
-/// OpenSSH's server with its own folder, for tests that inspect its files.
+/// An OpenSSH server with a folder for its files and a folder for local files. Tests can inspect both folders.
 final class SFTPServerFolder: Sendable {
     let server: SSHServerProcess
     let transport: SFTPTransport
@@ -17,7 +17,8 @@ final class SFTPServerFolder: Sendable {
 
     /// - Parameters:
     ///   - options: Lines for the server's configuration (sshd_config(5)).
-    ///   - subsystems: The subsystems of ``SSHServerProcess``.
+    ///   - subsystems: The argument of the same name of ``SSHServerProcess``.
+    ///   - policy: The connection pool policy of the transport.
     init(options: [String] = [], subsystems: [String: String] = [:], policy: PoolPolicy = PoolPolicy()) async throws {
         transport = SFTPTransport(policy: policy)
         server = try await SSHServerProcess.start(options: options, subsystems: subsystems)
@@ -32,7 +33,7 @@ final class SFTPServerFolder: Sendable {
     }
 
     /// - Parameters:
-    ///   - port: The port of a relay, or nil for the server's own.
+    ///   - port: The port of a relay, or nil for the server's port.
     func endpoint(port: UInt16? = nil, _ settings: [String: String] = [:]) throws -> Endpoint {
         Endpoint(
             transport: .sftp, address: "sftp://\(server.user)@127.0.0.1:\(port ?? server.port)\(files.path)/",
@@ -49,10 +50,15 @@ final class SFTPServerFolder: Sendable {
         DownloadDestination(root: FilePath(local.path), name: FilePath(name), partName: FilePath(".\(name).part"))
     }
 
-    /// - Parameter name: The name on the server.
-    func move(
+    /// Performs one attempt to upload or download a file.
+    ///
+    /// - Parameters:
+    ///   - name: The file's name on the server.
+    ///   - checkpoints: Receives the checkpoints that the transport saves.
+    ///   - progress: Called with the number of sent bytes.
+    func transfer(
         _ payload: FileAttempt.Payload, _ name: String, at endpoint: Endpoint? = nil, from checkpoint: Checkpoint? = nil,
-        _ options: AttemptOptions = AttemptOptions(), telling checkpoints: Locked<[Checkpoint]> = Locked([]),
+        _ options: AttemptOptions = AttemptOptions(), recording checkpoints: Locked<[Checkpoint]> = Locked([]),
         progress: @escaping @Sendable (Int64) -> Void = { _ in }
     ) async throws -> TransferReceipt {
         let attempt = FileAttempt(
@@ -70,7 +76,7 @@ private struct NoSecrets: CredentialProvider {
 }
 
 extension Data {
-    /// Content that does not repeat.
+    /// Returns content that contains its own positions as numbers, so that tests detect repeated or misplaced parts.
     static func nonRepeating(_ size: Int) -> Data {
         var data = Data(capacity: size + 1000)
         while data.count < size { data += Data("\(data.count),".utf8) + Data(repeating: UInt8(ascii: "."), count: 900) }

@@ -7,7 +7,7 @@ import TransferCore
 import TransportSFTP
 import TransportTesting
 
-/// OpenSSH's server with a folder of files, behind a relay that breaks connections.
+/// A fixture for a folder on an OpenSSH server, reached through a relay that breaks connections.
 final class SSHFilesFixture: DownloadingFixture {
     private struct Credentials: CredentialProvider {
         func secret(for reference: CredentialReference) async throws -> Secret { Secret("hunter2-correct-horse") }
@@ -22,7 +22,7 @@ final class SSHFilesFixture: DownloadingFixture {
     let options: AttemptOptions
     let relay: CuttingRelay
 
-    /// One server for all tests, which differ only in their relays. It ends with the test process.
+    /// The server that all tests share; each test has its own relay. The server ends with the test process.
     private static let server = Task { try await SSHServerProcess.start() }
 
     private let workshop: Workshop
@@ -31,7 +31,7 @@ final class SSHFilesFixture: DownloadingFixture {
     private let versions = Locked(0)
     private let wasCut = Locked(false)
 
-    /// - Parameter direction: The direction whose bytes count toward a cut.
+    /// - Parameter direction: The direction whose bytes ``cut(afterBytes:)`` counts.
     init(cutting direction: CuttingRelay.Direction, options: AttemptOptions = AttemptOptions()) async throws {
         self.direction = direction
         self.options = options
@@ -63,7 +63,7 @@ final class SSHFilesFixture: DownloadingFixture {
 
     // MARK: Requirements of the conformance suite
 
-    /// The complete file, or else its part file.
+    /// The path of the complete file, or of its part file if the upload is incomplete; nil if neither exists.
     private func file(_ path: RemotePath) async throws -> FilePath? {
         let final = FilePath(bytes: FilePath(files.path).bytes + [UInt8(ascii: "/")] + path.bytes)
         if Self.exists(final) { return final }
@@ -73,7 +73,7 @@ final class SSHFilesFixture: DownloadingFixture {
         return Self.exists(part) ? part : nil
     }
 
-    /// After a connection breaks, the server still processes the received bytes. Returns when it has closed the file.
+    /// Waits until the server has closed the file. After a connection breaks, the server continues to process the bytes that it received.
     private func waitUntilClosed(_ file: FilePath) async throws {
         guard wasCut.withLock({ $0 }) else { return }
         try await SSHServerProcess.runBlocking {
@@ -82,12 +82,13 @@ final class SSHFilesFixture: DownloadingFixture {
         wasCut.withLock { $0 = false }
     }
 
-    /// Whether another process has a file open. The file's owner can find out with a lease (fcntl(2), "Leases"). Only root sees the open
-    /// files of processes of other users or of processes that can't be traced, such as OpenSSH's server.
+    /// Whether another process has a file open. Tries to take a lease (fcntl(2), "Leases"), which a file's owner is allowed to do. The
+    /// alternative, a search in `/proc`, would require root, because the process of an OpenSSH server is not dumpable.
     private static func isOpenElsewhere(_ path: FilePath) -> Bool {
         guard let file = try? FileDescriptor.open(path, .readOnly, options: .closeOnExec) else { return false }
         defer { try? file.close() }
-        // Otherwise SIGIO would end the tests if a process opened the file at this moment.
+        // If another process opens the file during the lease, the kernel sends a signal. This replaces the default signal SIGIO, which
+        // would end the test process.
         _ = fcntl(file.rawValue, Self.setSignal, SIGURG)
         return fcntl(file.rawValue, Self.setLease, CInt(F_WRLCK)) != 0 && errno == EAGAIN
     }
@@ -120,7 +121,7 @@ final class SSHFilesFixture: DownloadingFixture {
         let file = files.appending(path: path.description)
         try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
         try content.write(to: file)
-        // SFTP identifies versions by size and second.
+        // The transport identifies versions by the size and the modification time in whole seconds, so each version gets a different time.
         let version = versions.withLock { version in
             version += 1
             return version

@@ -6,7 +6,7 @@ import TransferCore
 import TransportTUS
 import TransportTesting
 
-/// The tus transport keeps the promises of every transport.
+/// Verifies that the tus transport keeps the promises that every transport must keep.
 @Suite struct ConformanceTests {
     @Test(arguments: TransportPromise.allCases)
     func keepsUploadPromise(_ promise: TransportPromise) async throws {
@@ -32,7 +32,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// With a server that requires the length when an upload is created.
+    /// Uses a server that requires the length when an upload is created.
     @Test(arguments: StreamPromise.allCases)
     func keepsStreamPromiseWithoutDeferredLength(_ promise: StreamPromise) async throws {
         let fixture = try await LoopbackFixture(LoopbackOptions(extensions: [.termination]), isRelayed: true)
@@ -75,7 +75,8 @@ private struct LoopbackFixture: TransportFixture {
     let secrets = ["hunter2-correct-horse"]
     let folder: FilePath
 
-    /// Breaks connections for streams, whose uploads consist of many requests.
+    /// Breaks connections in tests of streams, because the upload of a stream consists of many requests. Other tests inject faults into the
+    /// server.
     private let relay: CuttingRelay?
 
     init(_ options: LoopbackOptions = LoopbackOptions(), isRelayed: Bool = false) async throws {

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// The extensions of tus, with an independent server.
+/// The extensions of the tus protocol, with independent servers.
 @Suite struct ExtensionTests {
     private struct NoCredentials: CredentialProvider {
         func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }
@@ -53,7 +53,7 @@ import TransportTUS
         let receipt = try await upload(path, to: server, AttemptOptions(verification: .checksum))
         #expect(receipt.checksum?.hasPrefix("sha256:") == true)
         try check(receipt, path, on: server)
-        #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "PATCH", "PATCH"], "the first one tries whether checksums arrive")
+        #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "PATCH", "PATCH"], "the first PATCH tests trailers")
         await transport.shutdown()
     }
 
@@ -73,8 +73,8 @@ import TransportTUS
             try await upload(path, to: server, AttemptOptions(verification: .checksum))
         }
         #expect(error?.failureClass == .unsupported)
-        // The server responds to an empty upload in the same way as to one that it does not offer for download, so the transport tries an
-        // empty one.
+        // The first GET does not show whether the server offers downloads, because the upload is still incomplete. The transport therefore
+        // creates a second upload, which is empty and complete, and sends a GET for it.
         #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "GET", "POST", "GET", "DELETE", "DELETE"])
         await transport.shutdown()
     }

@@ -7,7 +7,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// Servers that die during a transfer, and restart.
+/// Servers that are killed during a transfer, and then restarted.
 @Suite struct OutageTests {
     private let workshop: Workshop
 
@@ -23,7 +23,8 @@ import TransportTUS
         return try await RealServer.start(kind, in: workshop.folder.appending(path: name), port: port, options: options)
     }
 
-    /// Uploads 48 MiB so slowly that the server is killed before the file is complete.
+    /// Starts to upload 48 MiB, and waits until the session has sent a million bytes. The upload is slow, so that a test can kill the
+    /// server before the file is complete.
     private func beginSlowly(_ queue: TransferQueue) async throws -> TransferSession {
         try await queue.setRateLimit(1 << 20)
         let session = try await queue.enqueue(
@@ -35,16 +36,16 @@ import TransportTUS
         return session
     }
 
-    /// Ends the first request with a pause, and waits until the next one has sent two million bytes.
+    /// Ends the first request by pausing the session, and waits until the next request has sent two million bytes.
     private func sendInTwoRequests(_ session: TransferSession) async throws {
-        // The first request ends normally: the server stores the received bytes and reports the offset.
+        // The pause ends the first request normally: the server stores the received bytes and reports the offset.
         #expect(try await session.pause() == .paused)
         let sent = try await session.status.statistics.bytesSent
         try await session.resume()
         await session.waitUntilSent(sent + 2_000_000)
     }
 
-    /// Restarts a killed server, without a rate limit.
+    /// Restarts a killed server, and removes the rate limit.
     ///
     /// - Parameter restarts: Whether to reopen the queue first.
     private func startAgain(
@@ -61,13 +62,14 @@ import TransportTUS
         try await queue.setRateLimit(nil)
     }
 
-    /// After its restart, `tuspyserver` has bytes that it does not count, and appends new ones to them.
+    /// After its restart, `tuspyserver` has stored bytes that its offset does not include, and it appends new bytes to them. A resumed file
+    /// would be corrupt, so the upload must restart.
     @Test(arguments: RealServer.Kind.allCases)
     func restartsAfterServerDiesInFirstPatch(kind: RealServer.Kind) async throws {
         var server = try await startServer("server", kind)
         let queue = try await workshop.openQueue(server.endpoint)
         let events = queue.events
-        // So slow that the server is killed before the file is complete.
+        // The upload is so slow that the server is killed before the file is complete.
         try await queue.setRateLimit(256 << 10)
         let session = try await queue.enqueue(
             try .upload(
@@ -85,8 +87,8 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    /// Bytes that a response confirmed are not sent again, because correct servers keep them. The file gets a warning about servers that do
-    /// not.
+    /// The client does not resend bytes that a response confirmed, because a correct server keeps them. The file gets a warning, because
+    /// the content is damaged if the server did not keep these bytes.
     @Test(arguments: [false, true]) func warnsAfterServerDiesInLaterPatch(restarts: Bool) async throws {
         var server = try await startServer("server", .tuspyserver)
         var queue = try await workshop.openQueue(server.endpoint)
@@ -100,15 +102,16 @@ import TransportTUS
         #expect(try server.requests.count { $0.method == "POST" } == 1)
         let item = try #require(try await queue.items(of: session.id).first)
         #expect(item.warnings.count == 1 && item.warnings.first?.contains("may have failed") == true, "\(item.warnings.joined())")
-        // The damage that the warning describes. A version of tuspyserver without it needs no warning.
+        // tuspyserver has stored some bytes twice. This is the damage that the warning describes.
         #expect(try server.content(of: try #require(item.remoteURL), named: "large").count > 48 << 20)
         await queue.shutdown()
     }
 
-    /// The server is killed before it sees the pause, and restarts before the session resumes, so that no request fails. `tuspyserver` then
-    /// has bytes that it does not count. A first request restarts the file; after a later one, the file is reported as unverified.
+    /// The client ends a request by pausing the session. The server is killed before it notices this, and restarts before the session
+    /// resumes, so no request fails. `tuspyserver` then has stored bytes that its offset does not include. If this happens in the first
+    /// request, the file restarts. If it happens in a later request, the file gets a warning that it is unverified.
     @Test(arguments: [false, true], [false, true])
-    func distrustsServerThatDiesDuringPause(isLater: Bool, restarts: Bool) async throws {
+    func detectsServerThatDiesDuringPause(isLater: Bool, restarts: Bool) async throws {
         var server = try await startServer("server", .tuspyserver)
         var queue = try await workshop.openQueue(server.endpoint)
         var session = try await beginSlowly(queue)
@@ -131,7 +134,7 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    /// A stream, whose bytes are kept until the server confirms them.
+    /// The queue keeps the bytes of a stream until the server confirms them, so the stream can restart.
     @Test func restartsStreamAfterServerDiesInFirstPatch() async throws {
         var server = try await startServer("server", .tuspyserver)
         let queue = try await workshop.openQueue(server.endpoint)
@@ -178,7 +181,7 @@ import TransportTUS
         #expect(requests.count { $0.method == "POST" } == 1, "the upload resumes and does not restart")
         let first = try #require(requests.dropFirst(before).first)
         #expect(first.method == "HEAD")
-        // At least three chunks were confirmed before.
+        // At least three chunks were confirmed before the server was killed.
         let offset = try #require(first.answeredOffset.flatMap { Int($0) })
         #expect(offset >= 3_000_000 && offset % 1_000_000 == 0)
         await queue.shutdown()
@@ -187,7 +190,7 @@ import TransportTUS
     @Test func fallsBackAndReturnsToFirstEndpoint() async throws {
         var first = try await startServer("first")
         let second = try await startServer("second")
-        // A breaker blocks a dead server for 30 s, and longer after each failed probe.
+        // If a server does not respond, the circuit breaker blocks it for 30 s, and for longer after each failed probe.
         let passed = Locked(Duration.zero)
         var clock = EngineClock.system
         clock.now = { EngineClock.system.now() + passed.withLock { $0 } }
@@ -196,11 +199,11 @@ import TransportTUS
         let events = queue.events
         let retry = RetryPolicy(maximumAttempts: 100_000)
         let size = 300_000
-        func batch(_ name: String) throws -> SessionRequest {
+        func request(_ name: String) throws -> SessionRequest {
             try .upload(
                 (0..<50).map { try workshop.file("\(name)-\($0)", size: size + $0) }, to: "real", options: SessionOptions(retry: retry))
         }
-        let session = try await queue.enqueue(try batch("file"))
+        let session = try await queue.enqueue(try request("file"))
         try await queue.start()
         var done: Set<Int64> = []
         for await event in events {
@@ -211,14 +214,14 @@ import TransportTUS
         #expect(try await session.value.statistics.filesDone == 50)
         let items = try await queue.items(of: session.id)
         let atFirst = Set(items.filter { $0.remoteURL?.hasPrefix(first.endpoint) == true }.map(\.position))
-        #expect(done.isSubset(of: atFirst), "complete files stay where they are")
+        #expect(done.isSubset(of: atFirst), "complete files stay on the first server")
         #expect(atFirst.count < 50)
         for item in items {
             let server = atFirst.contains(item.position) ? first : second
             let url = try #require(item.remoteURL)
             #expect(try server.content(of: url, named: "") == (try workshop.content(item.source)))
         }
-        // Each file is created once, except those that were in flight.
+        // Each file is created once. Only the files that were in flight when the server was killed (at most 6) are created on both servers.
         let atBoth = try first.requests.count { $0.method == "POST" } + second.requests.count { $0.method == "POST" }
         #expect(atBoth <= 50 + 6)
         #expect(try second.requests.count { $0.method == "POST" } == 50 - atFirst.count)
@@ -226,7 +229,7 @@ import TransportTUS
         first = try await startServer("first", port: first.reservedPort)
         passed.withLock { $0 = .seconds(3_600) }
         let before = try (first.requests.count, second.requests.count)
-        let later = try await queue.enqueue(try batch("later"))
+        let later = try await queue.enqueue(try request("later"))
         #expect(try await later.value.statistics.filesDone == 50)
         try await workshop.checkContent(of: later, on: first)
         #expect(try second.requests.count == before.1, "the first endpoint is preferred again")

@@ -17,12 +17,14 @@ import TransportTUS
         try await RealServer.start(kind, in: workshop.folder.appending(path: "server"), options: options)
     }
 
-    /// Lets aiohttp accept requests of more than 1 MiB.
-    private func large(_ kind: RealServer.Kind) -> String { kind == .aiohttpTUS ? "{\"client_max_size\": 100000000}" : "{}" }
+    /// Server options for large files. By default, aiohttp accepts requests of up to 1 MiB.
+    private func largeFileOptions(_ kind: RealServer.Kind) -> String {
+        kind == .aiohttpTUS ? "{\"client_max_size\": 100000000}" : "{}"
+    }
 
     @Test(arguments: RealServer.Kind.allCases)
     func uploadsFilesOfManySizes(kind: RealServer.Kind) async throws {
-        let server = try await startServer(kind, large(kind))
+        let server = try await startServer(kind, largeFileOptions(kind))
         let queue = try await workshop.openQueue(server.endpoint)
         let sizes = [1, 5_000, 65_536, 1 << 20, 20 << 20]
         let session = try await queue.enqueue(
@@ -32,7 +34,7 @@ import TransportTUS
         #expect(try await session.value.statistics.filesDone == sizes.count)
         try await workshop.checkContent(of: session, on: server)
         let requests = try server.requests
-        // One request for each file up to the size that is sent with the creation.
+        // Servers that accept content in the creation get one request for each file up to a certain size.
         let small = kind.takesContentInCreation ? ["POST"] : ["POST", "PATCH"]
         #expect(requests.map(\.method) == ["OPTIONS"] + small + small + small + small + ["POST", "PATCH"])
         let metadata = try #require(requests.dropFirst().first?.metadata)
@@ -60,7 +62,7 @@ import TransportTUS
         #expect(try await session.value.state == .completed)
         #expect(try server.requests.map(\.method) == ["OPTIONS", "POST"])
         if kind == .aiohttpTUS {
-            // It completes uploads only with PATCH, and keeps its own record of this one; no client can change that.
+            // aiohttp-tus completes uploads only with PATCH. For this upload, it keeps only its own record, which a client can't change.
             #expect(try server.storedFiles.map { $0.hasPrefix(".resources/") } == [true])
         } else {
             try await workshop.checkContent(of: session, on: server)
@@ -69,13 +71,13 @@ import TransportTUS
     }
 
     @Test(arguments: RealServer.Kind.allCases)
-    func resumesAfterCuts(kind: RealServer.Kind) async throws {
-        let server = try await startServer(kind, large(kind))
+    func resumesAfterLostConnections(kind: RealServer.Kind) async throws {
+        let server = try await startServer(kind, largeFileOptions(kind))
         let relay = try CuttingRelay(to: server.port)
         defer { relay.stop() }
         let queue = try await workshop.openQueue(server.endpoint(port: Int(relay.port)))
         let events = queue.events
-        // During a PATCH, during the HEAD after it, and during another PATCH.
+        // The connection breaks during a PATCH, during the HEAD after it, and during another PATCH.
         for bytes in [2 << 20, 40, 3 << 20] { relay.cut(afterBytes: bytes) }
         let session = try await queue.enqueue(
             try .upload(
@@ -94,9 +96,11 @@ import TransportTUS
         checkOffsets(requests)
         #expect(requests.count { $0.method == "OPTIONS" } == 1)
         #expect(requests.count { $0.method == "POST" } == 2)
-        // The server may still process bytes from before the cut, and then report a larger offset.
+        // After the connection breaks, the server may still process bytes that it received. If its offset grows after a HEAD, it rejects
+        // the next PATCH with 409.
         let conflicts = requests.count { $0.status == 409 }
-        // One after each failed PATCH, and one at the start of each further attempt. One of them was cut.
+        // One HEAD follows each failed PATCH: the two that were interrupted, and the conflicts. One HEAD starts each attempt after a failed
+        // one. One HEAD was interrupted and did not arrive.
         #expect(requests.count { $0.method == "HEAD" } == 2 + conflicts + failures - 1, "\(failures) attempts failed")
         #expect(Set(requests.map(\.method)) == ["OPTIONS", "POST", "HEAD", "PATCH"])
         await queue.shutdown()
@@ -104,7 +108,7 @@ import TransportTUS
 
     /// Each segment resumes separately, and none restarts.
     @Test(arguments: RealServer.Kind.allCases.filter(\.hasConcatenation))
-    func resumesSegmentsAfterCuts(kind: RealServer.Kind) async throws {
+    func resumesSegmentsAfterLostConnections(kind: RealServer.Kind) async throws {
         let server = try await startServer(kind)
         let relay = try CuttingRelay(to: server.port)
         defer { relay.stop() }
@@ -120,7 +124,7 @@ import TransportTUS
         let requests = try server.requests
         #expect(requests.count { $0.concat == "partial" } == 4)
         #expect(requests.count { $0.concat?.hasPrefix("final;") == true } == 1)
-        // tuspyserver removes them automatically.
+        // tuspyserver has already removed the partial uploads, and responds with 404.
         #expect(requests.filter { $0.method == "DELETE" }.map(\.status) == Array(repeating: kind == .tuspyserver ? 404 : 204, count: 4))
         checkOffsets(requests.filter { $0.concat?.hasPrefix("final;") != true })
         await queue.shutdown()
@@ -130,7 +134,7 @@ import TransportTUS
     func removesUploadOfCancelledSession(kind: RealServer.Kind) async throws {
         let server = try await startServer(kind)
         let queue = try await workshop.openQueue(server.endpoint, settings: ["chunkSize": "1000000"])
-        // So slow that it is cancelled before it is complete.
+        // The session is so slow that it is cancelled before it completes.
         let session = try await queue.enqueue(
             try .upload([workshop.file("large", size: 20 << 20)], to: "real", options: SessionOptions(rateLimit: 2_000_000)))
         try await queue.start()
@@ -146,7 +150,7 @@ import TransportTUS
     }
 
     @Test func adaptsToFrameworkLimit() async throws {
-        // aiohttp accepts requests of up to 1 MiB, and reports that limit only by rejecting larger ones.
+        // By default, aiohttp accepts requests of up to 1 MiB. It does not report this limit; it only rejects larger requests.
         let server = try await startServer(.aiohttpTUS)
         let queue = try await workshop.openQueue(server.endpoint)
         let session = try await queue.enqueue(
@@ -164,10 +168,10 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    @Test func reportsTakenName() async throws {
+    @Test func reportsExistingName() async throws {
         let server = try await startServer(.aiohttpTUS)
         let queue = try await workshop.openQueue(server.endpoint)
-        // It compares names without their extension, and finds no match for a name without one.
+        // aiohttp-tus compares names without their extensions, and finds no match for a name without an extension.
         let path = try workshop.file("file.bin", size: 1_000)
         let first = try await queue.enqueue(try .upload([path], to: "real"))
         try await queue.start()

@@ -8,7 +8,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The queue and the tus transport, with servers that die and servers that lose uploads.
+/// The queue and the tus transport, with servers that are killed or that lose uploads.
 @Suite struct ResumableUploadTests {
     private let workshop: Workshop
 
@@ -79,14 +79,14 @@ import TransferKit
         try await workshop.checkContent(of: session, on: server)
         #expect(await events.restarts(until: session.id).map(\.code) == [.uploadGone])
         let requests = try server.requests
-        // The second DELETE is sent by the client, for a possible remainder.
+        // curl sends the first DELETE. The transport sends the second DELETE, in case the server still has a part of the lost upload.
         #expect(requests.prefix(5).map(\.method) == ["OPTIONS", "POST", "PATCH", "DELETE", "HEAD"])
         #expect(requests.dropFirst(5).compactMap(\.method).sorted() == ["DELETE", "PATCH", "POST"])
         #expect(requests.filter { $0.method == "HEAD" }.map(\.status) == [404])
         await queue.shutdown()
     }
 
-    /// By the server's clock, which differs from the client's.
+    /// The upload expires according to the server's clock, which differs from the client's.
     @Test func restartsExpiredUpload() async throws {
         let time = Locked(Date(timeIntervalSince1970: 784_111_777))
         let server = TUSLoopbackServer(
@@ -99,13 +99,13 @@ import TransferKit
         try await queue.start()
         await session.waitUntilSent(1 << 20)
         try await queue.stopAndWait()
-        // Not expired yet.
+        // The upload has not expired yet, so it resumes.
         time.withLock { $0 += 59 }
         let sent = try await session.status.statistics.bytesSent
         try await queue.start()
         await session.waitUntilSent(sent + (1 << 20))
         try await queue.stopAndWait()
-        // The server has handled the last bytes of the PATCH when it responds to this request.
+        // When the server responds to this request, it has handled the last bytes of the PATCH.
         let upload = try #require(server.statistics.uploads.first)
         try await curl("--head", address.appending(path: upload.id).absoluteString)
         time.withLock { $0 += 61 }
@@ -121,18 +121,18 @@ import TransferKit
 
     private func curl(_ request: String...) async throws {
         let arguments = ["--silent", "--fail", "--header", "Tus-Resumable: 1.0.0"] + request
-        let status = try await PythonProcess.start { try StartedProgram.run("curl", arguments).status }
+        let status = try await PythonProcess.runBlocking { try StartedProgram.run("curl", arguments).status }
         #expect(status == 0)
     }
 }
 
 extension SessionOptions {
-    /// So slow that it is interrupted before it is complete.
+    /// Options for a slow session, which a test interrupts before the session completes.
     fileprivate static let slowly = SessionOptions(rateLimit: 512 << 10)
 }
 
 extension QueueEvents {
-    /// The errors that made files of a session restart, until its completion.
+    /// Waits until a session completes. Returns the errors that caused its files to restart.
     fileprivate func restarts(until session: SessionID) async -> [TransferError] {
         var restarts: [TransferError] = []
         for await event in self {
@@ -145,7 +145,7 @@ extension QueueEvents {
 
 extension [FilePath] {
     fileprivate func upload(to account: String) throws -> SessionRequest {
-        // Enough attempts to continue as soon as the server is back.
+        // Permits so many attempts that the session does not fail while the server is down.
         try .upload(self, to: account, options: SessionOptions(retry: RetryPolicy(maximumAttempts: 100_000)))
     }
 }

@@ -5,7 +5,9 @@ import SystemPackage
 import TransferCore
 
 extension SSHServerProcess {
-    /// Settings with the key of the server's user and with the server's host key.
+    /// Returns settings that authenticate with the key of the server's user, and that trust the server's host key.
+    ///
+    /// - Parameter port: The port of a relay, or nil for the server's port.
     func settings(port: UInt16? = nil) throws -> SSHSettings {
         var settings = SSHSettings(host: "127.0.0.1", port: port ?? self.port, user: user)
         settings.authentication.agent = .none
@@ -22,8 +24,8 @@ extension SSHServerProcess {
     }
 
     /// The requested authentication methods, in order. Requires a server with `LogLevel DEBUG1`.
-    var methodsAsked: [String] {
-        // The log has the line endings of a terminal.
+    var requestedMethods: [String] {
+        // The log has the line endings of a terminal (CR LF).
         log.split(whereSeparator: \.isNewline).filter { $0.contains("userauth-request for user") }.compactMap { line in
             line.split(separator: " method ").last?.split(separator: " ").first.map(String.init)
         }
@@ -34,7 +36,7 @@ extension Logger {
     static let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 }
 
-/// Secrets by the names of their environment variables.
+/// Supplies secrets by the names of their environment variables.
 struct TestSecrets: CredentialProvider {
     var values: [String: String] = [:]
 

@@ -2,7 +2,7 @@ import Locking
 import SSHEngine
 import TransferCore
 
-/// A channel's handler for tests: sends given bytes, and records received ones.
+/// A channel handler for tests. It sends the given bytes, and records the received bytes.
 final class TestHandler: SSHChannelHandler {
     private struct State {
         var toSend: [[UInt8]] = []
@@ -12,7 +12,7 @@ final class TestHandler: SSHChannelHandler {
         var waiters: [@Sendable (borrowing Progress) -> Bool] = []
     }
 
-    /// The condition that a test waits for.
+    /// The state of the channel, which the conditions of waiting tests check.
     struct Progress {
         let received: Int
         let hasEnded: Bool
@@ -21,6 +21,7 @@ final class TestHandler: SSHChannelHandler {
     private let state = Locked(State())
     private let keeps: Bool
 
+    /// - Parameter keeps: Whether to store received bytes, rather than only count them.
     init(keeps: Bool = true) {
         self.keeps = keeps
     }
@@ -44,7 +45,7 @@ final class TestHandler: SSHChannelHandler {
         notifyWaiters()
     }
 
-    /// If the channel is open, it must be woken afterwards.
+    /// Queues bytes to send. If the channel is open, the caller must wake it afterwards.
     func send(_ chunk: [UInt8]) {
         state.withLock { $0.toSend.append(chunk) }
     }
@@ -52,7 +53,7 @@ final class TestHandler: SSHChannelHandler {
     var received: [UInt8] { state.withLock { $0.received } }
     var ends: [TransferError?] { state.withLock { $0.ends } }
 
-    /// Returns when this many bytes have arrived in total, or at the end of the channel.
+    /// Waits until `count` bytes have arrived in total, or until the channel ends.
     func waitFor(bytes count: Int) async {
         await wait { $0.received >= count || $0.hasEnded }
     }

@@ -30,14 +30,15 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Reports that each file arrived with a size, or existed, like a server with ``OverwritePolicy/skip``.
+    /// A transport that claims that each file is complete and has the given size. With ``OverwritePolicy/skip``, a real transport reports an
+    /// existing file in this way.
     private struct ClaimingTransport: Transport {
         let id = TransportID(rawValue: "memory")
         let size: Int64
-        let reportsIt: Bool
+        let reportsTotal: Bool
 
         func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
-            if reportsIt { reporter.report(total: size) }
+            if reportsTotal { reporter.report(total: size) }
             reporter.report(sent: size, confirmed: size)
             return TransferReceipt(bytes: size)
         }
@@ -46,11 +47,11 @@ import TransportTesting
     }
 
     @Test(arguments: [1, 17, 200] as [Int], [true, false])
-    func receiptsOfAnySizeDoNotTrap(_ count: Int, _ reportsIt: Bool) async throws {
+    func receiptsOfAnySizeDoNotTrap(_ count: Int, _ reportsTotal: Bool) async throws {
         let sizes: [Int64] = [0, 1 << 31, 1 << 32, (1 << 56) - 1, 1 << 56, 1 << 60, .max]
         for size in sizes {
             let fixture = try DownloadFixture()
-            let queue = try await fixture.queue.open(transports: [ClaimingTransport(size: size, reportsIt: reportsIt)])
+            let queue = try await fixture.queue.open(transports: [ClaimingTransport(size: size, reportsTotal: reportsTotal)])
             try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
             let names = try (0..<count).map { try RemotePath("\($0)") }
             let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 1))

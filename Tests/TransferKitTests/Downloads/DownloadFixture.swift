@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A queue with files on its server to download, and a target folder.
+/// A queue, a server with files to download, and a local target folder.
 struct DownloadFixture {
     let queue: QueueFixture
     let target: FilePath
@@ -20,13 +20,13 @@ struct DownloadFixture {
         Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8 &+ seed) })
     }
 
-    /// Creates files of this size on the server, and a request for them.
+    /// Creates files of `size` bytes each on the server, and returns a request to download them.
     func request(_ names: String..., size: Int = 10_000, options: SessionOptions = SessionOptions()) throws -> SessionRequest {
         for name in names { memory.provide(Self.content(size), as: name) }
         return try .download(names.map { try RemotePath($0) }, from: "a", to: target, options: options)
     }
 
-    /// The recursive contents of the folder.
+    /// The paths of all files and folders in the target folder.
     func names() throws -> [String] {
         try FileManager.default.subpathsOfDirectory(atPath: target.string).sorted()
     }

@@ -14,38 +14,38 @@ import TransportTesting
     import Darwin
 #endif
 
-/// The process is killed during a download: at the steps of the store, at each byte count and checkpoint of the transport, and between the
-/// file's last rename and the store's commit.
+/// The process is killed during a download: at a step of the store, when the transport reports progress or saves a checkpoint, or between
+/// the final rename of a file and the store's commit.
 @Suite(.oneProcessAtATime) struct DownloadKillTests {
     private static let samples = 25
 
-    @Test(arguments: [OverwritePolicy.never, .always]) func losesAndRepeatsNoByte(_ policy: OverwritePolicy) async throws {
+    @Test(arguments: [OverwritePolicy.never, .always]) func killDoesNotLoseOrRepeatBytes(_ policy: OverwritePolicy) async throws {
         let undisturbed = try TemporaryFolder()
-        let moments = Locked(0)
-        try await DownloadStage(undisturbed.path, policy) { moments.withLock { $0 += 1 } }.play()
-        let count = moments.withLock { $0 }
-        let isWhole = ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all"
-        let distance = isWhole ? 1 : max(1, count / Self.samples)
-        for moment in stride(from: isWhole ? 1 : Int.random(in: 1...distance), through: count, by: distance) {
+        let killPointCount = Locked(0)
+        try await DownloadStage(undisturbed.path, policy) { killPointCount.withLock { $0 += 1 } }.play()
+        let count = killPointCount.withLock { $0 }
+        let isExhaustive = ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all"
+        let distance = isExhaustive ? 1 : max(1, count / Self.samples)
+        for killPoint in stride(from: isExhaustive ? 1 : Int.random(in: 1...distance), through: count, by: distance) {
             let folder = try TemporaryFolder()
             await #expect(processExitsWith: .signal(SIGKILL)) {
-                [root = folder.path.string as String, policy = policy.rawValue as String, moment = moment as Int] in
-                let moments = Locked(0)
+                [root = folder.path.string as String, policy = policy.rawValue as String, killPoint = killPoint as Int] in
+                let killPointCount = Locked(0)
                 let stage = try DownloadStage(FilePath(root), try #require(OverwritePolicy(rawValue: policy))) {
-                    let now = moments.withLock { moments in
-                        moments += 1
-                        return moments
+                    let now = killPointCount.withLock { killPointCount in
+                        killPointCount += 1
+                        return killPointCount
                     }
-                    if now == moment { kill(getpid(), SIGKILL) }
+                    if now == killPoint { kill(getpid(), SIGKILL) }
                 }
                 try await stage.play()
                 kill(getpid(), SIGKILL)
             }
-            try await Self.check(folder.path, policy, "killed at moment \(moment)")
+            try await Self.check(folder.path, policy, "killed at kill point \(killPoint)")
         }
     }
 
-    /// The bytes that a checkpoint covers are on disk, and the download resumes after them and completes.
+    /// Checks that the bytes that each checkpoint covers are on disk, and that the download resumes after them and completes.
     private static func check(_ root: FilePath, _ policy: OverwritePolicy, _ comment: Comment) async throws {
         let stage = try DownloadStage(root, policy)
         let queue = try await stage.open()
@@ -86,28 +86,28 @@ private struct DownloadStage {
     let target: FilePath
     private let root: FilePath
     private let policy: OverwritePolicy
-    private let moment: @Sendable () -> Void
+    private let reachKillPoint: @Sendable () -> Void
 
-    /// - Parameter moment: Called at each moment at which the process may be killed.
-    init(_ root: FilePath, _ policy: OverwritePolicy, moment: @escaping @Sendable () -> Void = {}) throws {
+    /// - Parameter reachKillPoint: Called at each point at which a test may kill the process.
+    init(_ root: FilePath, _ policy: OverwritePolicy, reachKillPoint: @escaping @Sendable () -> Void = {}) throws {
         self.root = root
         self.policy = policy
-        self.moment = moment
+        self.reachKillPoint = reachKillPoint
         target = root.appending("target")
         try FileManager.default.createDirectory(atPath: target.string, withIntermediateDirectories: true)
-        // The same versions of the files in each process.
+        // With a fixed modification time, the files have the same versions in each process.
         for name in Self.names { memory.provide(content, as: name, modificationTime: 1_000_000_000) }
     }
 
     func open() async throws -> TransferQueue {
         var configuration = QueueConfiguration()
         configuration.logger.logLevel = .critical
-        configuration.storeObserver = { [moment] step in
+        configuration.storeObserver = { [reachKillPoint] step in
             if case .before(let sql) = step, sql.hasPrefix("SELECT") || sql.hasPrefix("PRAGMA") { return }
-            moment()
+            reachKillPoint()
         }
         let queue = try await TransferQueue(
-            storage: .folder(root.appending("store")), transports: [WatchedTransport(memory: memory, moment: moment)],
+            storage: .folder(root.appending("store")), transports: [WatchedTransport(memory: memory, reachKillPoint: reachKillPoint)],
             configuration: configuration)
         if await queue.account("a") == nil { try await queue.save(Account("a", endpoints: [memory.endpoint()])) }
         return queue
@@ -129,7 +129,7 @@ private struct DownloadStage {
         await queue.shutdown()
     }
 
-    /// The part files next to a final name.
+    /// The part files of a downloaded file, which are in the same folder as the file.
     func parts(of path: FilePath) throws -> [FilePath] {
         let folder = path.removingLastComponent()
         return try FileManager.default.contentsOfDirectory(atPath: folder.string)
@@ -137,31 +137,32 @@ private struct DownloadStage {
     }
 }
 
-/// Reports each moment around the calls of a transport.
+/// A transport that performs attempts with a memory transport. It calls `reachKillPoint` before and after each attempt, and whenever the attempt
+/// uses its reporter.
 private struct WatchedTransport: Transport {
     let id = TransportID(rawValue: "memory")
     let memory: MemoryTransport
-    let moment: @Sendable () -> Void
+    let reachKillPoint: @Sendable () -> Void
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
-        moment()
+        reachKillPoint()
         let watched = AttemptReporter(
             progress: { sent, confirmed in
-                moment()
+                reachKillPoint()
                 reporter.report(sent: sent, confirmed: confirmed)
             },
             checkpoint: { checkpoint in
-                moment()
+                reachKillPoint()
                 try await reporter.save(checkpoint)
-                moment()
+                reachKillPoint()
             },
             allowance: { reporter.allowance(upTo: $0) },
             total: { total in
-                moment()
+                reachKillPoint()
                 reporter.report(total: total)
             })
         let receipt = try await memory.perform(attempt, reporting: watched)
-        moment()
+        reachKillPoint()
         return receipt
     }
 

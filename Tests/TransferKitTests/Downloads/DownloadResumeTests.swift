@@ -14,7 +14,7 @@ import TransportTesting
         fixture = try DownloadFixture()
     }
 
-    /// Performs attempts like the memory transport, but loses the responses of the first ones.
+    /// A transport that performs attempts with the memory transport, but loses the responses to the first `losses` attempts.
     private struct LosingTransport: Transport {
         let id = TransportID(rawValue: "memory")
         let memory: MemoryTransport
@@ -35,12 +35,12 @@ import TransportTesting
 
     private var attempts: [MemoryAttempt] { fixture.memory.attempts }
 
-    @Test func resumesFromSyncedBytesAfterCut() async throws {
+    @Test func resumesFromSyncedBytesAfterLostConnection() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         fixture.memory.faults.append(.cut(afterBytes: 4_500))
         let session = try await queue.enqueue(fixture.request("file"))
         try await queue.start()
-        await fixture.queue.clock.sleeps(for: .seconds(1))
+        await fixture.queue.clock.waitForSleep(of: .seconds(1))
         #expect(try fixture.parts().count == 1 && fixture.content("file") == nil)
         #expect(try await session.status.statistics.bytesDone == 4_000)
         fixture.queue.clock.advance(by: .seconds(1))
@@ -69,7 +69,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// As with a kill between the file's last rename and the store's commit.
+    /// The file arrives, but its completion is not stored, as if the process were killed between the final rename and the store's commit.
     @Test(arguments: OverwritePolicy.allCases, [1, 10_000]) func recognizesUnstoredCompletion(_ policy: OverwritePolicy, _ size: Int)
         async throws
     {
@@ -79,7 +79,7 @@ import TransportTesting
         let session = try await queue.enqueue(fixture.request("file", size: size, options: SessionOptions(overwrite: policy)))
         fixture.memory.provide(DownloadFixture.content(size), as: "file", modificationTime: 1_000_000_000)
         try await queue.start()
-        await fixture.queue.clock.sleeps(for: .seconds(1))
+        await fixture.queue.clock.waitForSleep(of: .seconds(1))
         #expect(fixture.content("file") == DownloadFixture.content(size))
         fixture.queue.clock.advance(by: .seconds(1))
         #expect(try await session.value.statistics.bytesDone == Int64(size))
@@ -94,7 +94,7 @@ import TransportTesting
         fixture.memory.faults.append(.cut(afterBytes: 5_000))
         let session = try await queue.enqueue(fixture.request("file"))
         try await queue.start()
-        await fixture.queue.clock.sleeps(for: .seconds(1))
+        await fixture.queue.clock.waitForSleep(of: .seconds(1))
         fixture.memory.provide(DownloadFixture.content(7_000, seed: 1), as: "file")
         fixture.queue.clock.advance(by: .seconds(1))
         #expect(try await session.value.statistics.bytesTotal == 7_000)
@@ -110,7 +110,7 @@ import TransportTesting
         fixture.memory.faults.append(.cut(afterBytes: 5_000))
         let session = try await queue.enqueue(fixture.request("file"))
         try await queue.start()
-        await fixture.queue.clock.sleeps(for: .seconds(1))
+        await fixture.queue.clock.waitForSleep(of: .seconds(1))
         for part in try fixture.parts() { try FileManager.default.removeItem(atPath: fixture.target.appending(part).string) }
         fixture.queue.clock.advance(by: .seconds(1))
         #expect(try await session.value.statistics.bytesDone == 10_000)
@@ -130,15 +130,15 @@ import TransportTesting
         let gate = fixture.memory.gate("file", atByte: 9_000)
         try await queue.start()
         let clock = fixture.queue.clock
-        let mover = Task {
+        let clockTask = Task {
             while !Task.isCancelled {
-                await clock.sleeps(for: .milliseconds(100))
+                await clock.waitForSleep(of: .milliseconds(100))
                 // If the clock advanced during an attempt, the attempt would look stalled.
                 if fixture.memory.runningCount == 0 { clock.advance(by: .milliseconds(100)) } else { await Task.yield() }
             }
         }
         try await gate.reached()
-        mover.cancel()
+        clockTask.cancel()
         #expect(try fixture.parts().count == 2)
         #expect(attempts.last?.endpoint == hosts[1] && attempts.last?.startOffset == 0)
         gate.open()
@@ -179,7 +179,7 @@ import TransportTesting
         }
         try await queue.stopAndWait()
         await queue.waitUntilDiscarded()
-        #expect(try fixture.names() == [], "also on a stopped queue")
+        #expect(try fixture.names() == [], "part files are removed even while the queue is stopped")
         await queue.shutdown()
     }
 
@@ -208,7 +208,7 @@ import TransportTesting
         try await gate.reached()
         try await queue.hold(session.id)
         await queue.shutdown()
-        // The cancellation is stored, and then the process ends.
+        // Store the cancellation without performing it, as if the process were killed in between.
         let store = try await QueueStore.open(.folder(fixture.queue.folder.path.appending("store")), clock: .system)
         try await store.commit([.discardPartial(1)])
         #expect(try await store.dueDiscards(at: .distantFuture, limit: 9, isLocalOnly: true).due.count == 1)
@@ -225,7 +225,7 @@ import TransportTesting
         let gate = fixture.memory.gate("file", atByte: 0)
         let session = try await queue.enqueue(fixture.request("file"))
         try await queue.start()
-        // No byte was received, so the transport has saved nothing.
+        // No byte was received, so the transport has not saved a checkpoint.
         try await gate.reached()
         #expect(try fixture.parts().count == 1)
         try await queue.remove(session.id)
@@ -235,7 +235,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func keepsPartFileReachedThroughLink() async throws {
+    @Test func doesNotRemovePartFileThroughLink() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         fixture.memory.provide(DownloadFixture.content(10_000), as: "file")
         let gate = fixture.memory.gate("file", atByte: 5_000)
@@ -259,7 +259,7 @@ import TransportTesting
         fixture.memory.failNext(with: .destinationUnavailable(fixture.target.appending("file"), errno: 28))
         let session = try await queue.enqueue(fixture.request("file"))
         try await queue.start()
-        await fixture.queue.clock.sleeps(for: .seconds(30))
+        await fixture.queue.clock.waitForSleep(of: .seconds(30))
         let status = try await session.status
         #expect(status.state == .waiting && status.error?.code == .diskFull)
         fixture.queue.clock.advance(by: .seconds(30))

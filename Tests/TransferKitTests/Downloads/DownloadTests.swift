@@ -12,7 +12,7 @@ import TransportTesting
         fixture = try DownloadFixture()
     }
 
-    @Test func placesFilesUnderTheirNames() async throws {
+    @Test func storesFilesUnderRequestedNames() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         for (name, size) in [("reels/7.mov", 12_345), ("empty", 0), ("notes/note", 1)] {
             fixture.memory.provide(DownloadFixture.content(size), as: name)
@@ -40,7 +40,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// No other process may ever open the store and remove them.
+    /// The shutdown must remove all part files, because there may be no later process that opens the store and removes them.
     @Test func shutdownLeavesNoPartFiles() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let names = (0..<200).map { "file \($0)" }
@@ -52,7 +52,7 @@ import TransportTesting
         #expect(try fixture.names() == names.sorted())
     }
 
-    @Test func keepsNamesThatAreNotUTF8() async throws {
+    @Test func keepsFileNamesThatAreNotUTF8() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let name = try RemotePath(bytes: [0x61, 0xFF, 0x62])
         fixture.memory.provide(Data("x".utf8), as: name.description)
@@ -84,7 +84,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func doesNotAwaitSizeOfFailedFile() async throws {
+    @Test func totalSizeExcludesFailedFile() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         fixture.memory.provide(DownloadFixture.content(500), as: "there")
         let session = try await queue.enqueue(
@@ -119,7 +119,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func limitsSmallFilesInFlight() async throws {
+    @Test func downloadsSmallFilesConcurrently() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let names = (0..<20).map { "file\($0)" }
         for name in names { fixture.memory.provide(Data("x".utf8), as: name) }
@@ -164,7 +164,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func appliesPolicyOfSession() async throws {
+    @Test func appliesOverwritePolicyOfSession() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let time: Int64 = 1_500_000_000_000_000_000
         for policy in [OverwritePolicy.always, .different, .different, .newer] {
@@ -222,13 +222,13 @@ import TransportTesting
     @Test func rejectsInvalidRequests() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let (file, remote) = (TransferItem(try fixture.queue.folder.file("local", size: 1)), TransferItem.remote(try RemotePath("x/file")))
-        let twice = TransferItem.remote(try RemotePath("y/file"))
+        let sameLocalName = TransferItem.remote(try RemotePath("y/file"))
         let missing = fixture.target.appending("missing")
-        let (no, isFile) = (QueueError.Code.unreadableItems, fixture.queue.folder.path.appending("local"))
+        let (unreadable, plainFile) = (QueueError.Code.unreadableItems, fixture.queue.folder.path.appending("local"))
         for (request, code, word) in [
-            (try SessionRequest.download(items: [remote, twice], from: "a", to: fixture.target), .invalidRequest, "Two items"),
-            (try .download(items: [remote], from: "a", to: missing), no, missing.string),
-            (try .download(items: [remote], from: "a", to: isFile), no, isFile.string),
+            (try SessionRequest.download(items: [remote, sameLocalName], from: "a", to: fixture.target), .invalidRequest, "Two items"),
+            (try .download(items: [remote], from: "a", to: missing), unreadable, missing.string),
+            (try .download(items: [remote], from: "a", to: plainFile), unreadable, plainFile.string),
             (try .download(items: [file], from: "a", to: fixture.target), .invalidRequest, "local"),
             (try .upload(items: [remote], to: "a"), .invalidRequest, "file"),
             (try .download(items: [], from: "a", to: fixture.target), .invalidRequest, "no items"),

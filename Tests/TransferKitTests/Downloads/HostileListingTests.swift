@@ -15,11 +15,12 @@ import TransportTesting
         fixture = try DownloadFixture()
     }
 
-    /// Lists entries of a closure. Every file has the same content.
+    /// A transport that lists the entries that `batches` returns, given a folder and the number of a batch. The listing ends when `batches` returns
+    /// nil. Every file has the same content.
     private struct Lister: FolderListing {
         let id = TransportID(rawValue: "memory")
         let memory: MemoryTransport
-        let pieces: @Sendable (RemotePath, Int) throws -> [RemoteEntry]?
+        let batches: @Sendable (RemotePath, Int) throws -> [RemoteEntry]?
 
         func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
             memory.provide(Data("content".utf8), as: attempt.remotePath.description)
@@ -28,8 +29,8 @@ import TransportTesting
 
         func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws {
             var number = 0
-            while let piece = try pieces(attempt.remotePath, number) {
-                try await receive(piece)
+            while let batch = try batches(attempt.remotePath, number) {
+                try await receive(batch)
                 number += 1
             }
         }
@@ -45,14 +46,14 @@ import TransportTesting
     ///
     /// - Parameter retries: The number of retries of failed files.
     private func download(
-        mostNames: Int64 = 10_000_000, retries: Int = 0, _ pieces: @escaping @Sendable (RemotePath, Int) throws -> [RemoteEntry]?
+        maximumNames: Int64 = 10_000_000, retries: Int = 0, _ batches: @escaping @Sendable (RemotePath, Int) throws -> [RemoteEntry]?
     ) async throws -> (items: [ItemStatus], error: TransferError?, statistics: SessionStatistics) {
         var configuration = QueueConfiguration()
         configuration.logger.logLevel = .critical
-        configuration.mostListedNames = mostNames
+        configuration.maximumListedNames = maximumNames
         let queue = try await TransferQueue(
             storage: .folder(fixture.queue.folder.path.appending("store")),
-            transports: [Lister(memory: fixture.memory, pieces: pieces)], configuration: configuration)
+            transports: [Lister(memory: fixture.memory, batches: batches)], configuration: configuration)
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
         let session = try await queue.enqueue(
             .download(items: [.remoteFolder(try RemotePath("x"))], from: "a", to: fixture.target))
@@ -69,7 +70,7 @@ import TransportTesting
         return (items, status.error, status.statistics)
     }
 
-    /// A retry does not turn rejected names into files, either.
+    /// Retries don't download the files with rejected names, either.
     @Test(arguments: [0, 2]) func rejectsEscapingNamesAndDownloadsOthers(retries: Int) async throws {
         let names = ["../out", "..", ".", "/etc/passwd", "a/b", "", "nul\0byte", "good", "two\nlines", "...", "-r"]
         let (items, error, statistics) = try await download(retries: retries) { folder, number in
@@ -87,9 +88,9 @@ import TransportTesting
         #expect(error?.message.hasPrefix("5 of 9 files failed. First error: The server lists a name in x that ") == true)
     }
 
-    /// The names of an endless folder do not count against the limit for later folders.
+    /// The names of an endless folder do not count toward the limit for later folders.
     @Test func endlessFolderDoesNotAffectOthers() async throws {
-        let (items, _, statistics) = try await download(mostNames: 17_000) { folder, number in
+        let (items, _, statistics) = try await download(maximumNames: 17_000) { folder, number in
             switch folder.description {
             case "x": number == 0 ? ["endless", "good"].map { RemoteEntry(name: Array($0.utf8), kind: .folder) } : nil
             case "x/good": number == 0 ? [Self.file("1"), Self.file("2")] : nil
@@ -101,10 +102,10 @@ import TransportTesting
         #expect(try fixture.names() == ["x", "x/good", "x/good/1", "x/good/2"])
     }
 
-    /// The names of a listing that broke do not count against the limit.
+    /// The names from an interrupted listing do not count toward the limit of the session.
     @Test func brokenListingsDoNotAffectOthers() async throws {
         let breaks = Locked(1)
-        let (_, error, statistics) = try await download(mostNames: 20_000) { _, number in
+        let (_, error, statistics) = try await download(maximumNames: 20_000) { _, number in
             switch number {
             case 0...16: return (0..<1_000).map { RemoteEntry(name: Array("skipped \(number) \($0)".utf8), kind: .symbolicLink) }
             case 17:
@@ -135,13 +136,13 @@ import TransportTesting
     }
 
     @Test func endsEndlessListing() async throws {
-        let (items, error, statistics) = try await download(mostNames: 20_000) { _, number in
+        let (items, error, statistics) = try await download(maximumNames: 20_000) { _, number in
             (0..<1_000).map { Self.file("\(number)-\($0)") }
         }
         #expect(statistics.files == 1 && statistics.filesFailed == 1 && items.count == 1)
         #expect(
             error?.message
-                == "The listing of x exceeds the 20000 names that a session may have. Download its folders one by one.")
+                == "x has more than 20000 files and folders, the limit for one session. Download its folders in separate sessions.")
         #expect(try fixture.names() == [])
     }
 
@@ -152,7 +153,7 @@ import TransportTesting
         #expect(try fixture.names() == [])
     }
 
-    @Test func limitsFolderItself() async throws {
+    @Test func endsListingThatRepeatsDotNames() async throws {
         let (items, error, statistics) = try await download { _, number in
             number < 3 ? (0..<1_000).map { Self.file($0.isMultiple(of: 2) ? "." : "..") } : nil
         }
@@ -162,7 +163,7 @@ import TransportTesting
 
     /// A server may list a name twice if another client renames files during the listing.
     @Test func downloadsRepeatedNameOnce() async throws {
-        // The second time in the same piece, and again after more names than are held in memory.
+        // The names repeat within the first batch, and again after more names than the queue holds in memory.
         let (_, error, statistics) = try await download { folder, number in
             guard folder.description == "x" else { return number == 0 ? [Self.file("in")] : nil }
             let folders = ["f", "f"].map { RemoteEntry(name: Array($0.utf8), kind: .folder) }
@@ -177,7 +178,7 @@ import TransportTesting
         #expect(try fixture.names() == ["x", "x/a", "x/b", "x/f", "x/f/in"])
     }
 
-    /// The stored entries of the folder are removed.
+    /// The listing breaks after the queue has stored some of its entries. The queue removes these entries, and lists the folder again.
     @Test func restartsLongListingThatBreaks() async throws {
         let breaks = Locked(1)
         let (items, error, statistics) = try await download { _, number in
@@ -203,7 +204,7 @@ import TransportTesting
         let (items, error, statistics) = try await download { _, number in
             number == 0 ? [Self.file("file"), RemoteEntry(name: Array(String(repeating: "d", count: 200).utf8), kind: .folder)] : nil
         }
-        // PATH_MAX (limits.h) ends it.
+        // PATH_MAX (limits.h) limits the depth.
         #expect(statistics.filesFailed == 1 && statistics.filesDone >= 19 && statistics.filesDone <= 21)
         let failure = items.first { $0.state == .failed }?.error
         #expect(failure?.message.contains(" makes the path too long: \"ddd") == true && error != nil)
@@ -224,7 +225,7 @@ import TransportTesting
         #expect(error == nil && statistics.bytesTotal == 910 && statistics.filesDone == 130)
     }
 
-    /// Nothing is written through a link that was planted in place of a folder.
+    /// An attacker has placed a symbolic link where a folder belongs. The queue writes nothing through the link.
     @Test func doesNotFollowPlantedLinks() async throws {
         let outside = fixture.queue.folder.path.appending("outside")
         for folder in [outside, fixture.target.appending("x")] {

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Interrupted listings, which resume in another run.
+/// Interrupted listings, which resume in the next run.
 @Suite struct InterruptedListingTests {
     private let fixture: DownloadFixture
     private var memory: MemoryTransport { fixture.memory }
@@ -29,7 +29,7 @@ import TransportTesting
         while try await queue.status(of: id).phase == .ending { await Task.yield() }
     }
 
-    /// The completed listings are kept, in the same process or in another.
+    /// The queue keeps the completed listings of subfolders, whether the same process resumes the session or another one.
     @Test(arguments: [false, true]) func resumesInterruptedListing(inAnotherProcess: Bool) async throws {
         provide(3, in: "trip")
         for name in ["a", "b"] { provide(2, in: "trip/\(name)") }
@@ -41,7 +41,9 @@ import TransportTesting
         #expect(try await queue.status(of: id).phase == .preparing)
         try await pause(id, queue)
         #expect(memory.attempts.isEmpty)
-        #expect(try await queue.status(of: id).statistics.files == 6, "the three files, those of trip/a, and the rest of the folder")
+        #expect(
+            try await queue.status(of: id).statistics.files == 6,
+            "three files in trip, two in trip/a, and one that stands for everything not listed yet")
         gate.open()
         if inAnotherProcess {
             await queue.shutdown()
@@ -54,7 +56,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Many small folders share a transaction, but the listings of slow ones are also stored after a while.
+    /// Listings of many small folders share a transaction. If the listings are slow, the queue stores the results after one second.
     @Test func storesResultsOfSlowListing() async throws {
         for name in ["trip", "trip/a", "trip/b"] { provide(2, in: name) }
         let gates = ["trip/a", "trip/b"].map { memory.gate($0) }
@@ -75,7 +77,7 @@ import TransportTesting
     @Test func countsAttemptsBeforeInterruption() async throws {
         provide(2, in: "trip")
         provide(2, in: "trip/broken")
-        let failure = TransferError(.transient, .serverError, "The disk of the server fails.")
+        let failure = TransferError(.transient, .serverError, "The server's disk failed.")
         memory.failNext(2, with: failure, for: "trip/broken")
         let gate = memory.gate("trip/broken")
         let queue = try await fixture.queue.openWithAccounts()
@@ -93,7 +95,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The first time, lists an entry and more links than are held in memory, and then waits for its cancellation.
+    /// Returns a lister whose first listing lists the names in `first` and more links than the queue holds in memory. This listing then opens the
+    /// latch, and waits until it is cancelled. Later listings contain the same entries and complete.
     private func slowLister(_ first: [String], _ latch: Latch) -> ScriptedLister {
         let runs = Locked(0)
         return ScriptedLister(memory: memory) { _, number in
@@ -113,7 +116,7 @@ import TransportTesting
         }
     }
 
-    /// Rows of an interrupted listing do not count.
+    /// The statistics don't include rows of an interrupted listing.
     @Test func countsUnknownSizesOnce() async throws {
         let latch = Latch()
         let lister = slowLister(["a", "b"], latch)
@@ -126,7 +129,7 @@ import TransportTesting
         try await latch.wait()
         try await pause(session.id, queue)
         #expect(try await queue.items(of: session.id, from: 0, limit: 5).count == 5)
-        #expect(try await session.status.statistics.bytesTotal == 0, "an interrupted listing does not count")
+        #expect(try await session.status.statistics.bytesTotal == 0, "the total excludes an interrupted listing")
         try await queue.resume(session.id)
         try await gate.reached()
         #expect(try await session.status.statistics.bytesTotal == 14)

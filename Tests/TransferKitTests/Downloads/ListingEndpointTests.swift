@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The endpoints that list folders.
+/// The choice of the endpoint that lists a folder.
 @Suite struct ListingEndpointTests {
     private let fixture: DownloadFixture
     private var memory: MemoryTransport { fixture.memory }
@@ -16,7 +16,7 @@ import TransportTesting
         fixture = try DownloadFixture()
     }
 
-    /// Downloads files, and can't list folders.
+    /// A transport that downloads files, but can't list folders.
     private struct FilesOnly: Transport {
         let id: TransportID
         let smallFilesInFlight = 64
@@ -52,8 +52,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Listed files are not downloaded from another endpoint, where the same name may have another meaning.
-    @Test func listingEndpointAlsoSends() async throws {
+    /// Listed files are not downloaded from another endpoint, where the same name may refer to a different file.
+    @Test func downloadsFromListingEndpoint() async throws {
         provide(20, in: "trip")
         let gates = (0..<20).map { memory.gate("trip/\($0)") }
         let other = MemoryTransport(id: "files")
@@ -62,7 +62,7 @@ import TransportTesting
             Account("a", endpoints: [Endpoint(transport: "files", address: "memory://first/"), memory.endpoint(host: "second")]))
         let session = try await queue.enqueue(request("trip"))
         try await queue.start()
-        // This endpoint also determines the number of files in flight.
+        // The listing endpoint also determines the number of files in flight.
         try await memory.attemptsStarted(6)
         gates.forEach { $0.open() }
         #expect(try await session.value.statistics.filesDone == 20)
@@ -70,7 +70,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// An endpoint that can't list does not explain why the others are unreachable.
+    /// The session reports the error of the unreachable endpoint, not that the other endpoint can't list folders.
     @Test func doesNotFallBackToEndpointWithoutListing() async throws {
         provide(3, in: "trip")
         memory.refuse(host: "down")
@@ -88,14 +88,14 @@ import TransportTesting
             }
         }
         try #require(error?.code == .connectionRefused)
-        await fixture.queue.clock.sleeps(for: .seconds(1))
+        await fixture.queue.clock.waitForSleep(of: .seconds(1))
         memory.accept(host: "down")
         fixture.queue.clock.advance(by: .seconds(1))
         #expect(try await session.value.statistics.filesDone == 3)
         await queue.shutdown()
     }
 
-    /// The other endpoint is available, but it can't list, so the session has to wait for the one that can.
+    /// One endpoint is available but can't list folders. The other endpoint can list folders, but is busy, so the session must wait for it.
     @Test func waitsForOnlyListingEndpoint() async throws {
         provide(3, in: "second")
         let busy = Locked(true)
@@ -111,8 +111,8 @@ import TransportTesting
         let events = queue.events
         try await queue.start()
         while try await second.status.error == nil { await Task.yield() }
-        await fixture.queue.clock.sleeps(for: .seconds(60))
-        // Gives a session that wrongly does not wait enough time to start again.
+        await fixture.queue.clock.waitForSleep(of: .seconds(60))
+        // Gives the session enough time to start again, in case it wrongly does not wait.
         for _ in 0..<50 { _ = await queue.status() }
         #expect(try await second.status.why == .retry(at: Date(timeIntervalSince1970: 1_000_060)))
         busy.withLock { $0 = false }
@@ -125,7 +125,7 @@ import TransportTesting
         #expect(activations == 2)
     }
 
-    /// The first endpoint's entries of the current folder are forgotten.
+    /// The first endpoint fails while it lists a folder. The queue discards the entries of this folder, and the second endpoint lists it again.
     @Test func fallsBackDuringListing() async throws {
         let second = MemoryTransport(id: "second")
         memory.refuse(host: "a")
@@ -139,7 +139,7 @@ import TransportTesting
                 return ["2", "ghost"].map { RemoteEntry(name: Array($0.utf8), kind: .file(size: 10)) }
                     + [RemoteEntry(name: Array("ghosts".utf8), kind: .folder)]
             case ("trip/in", 1...17):
-                // More than is held in memory, so that a part is stored.
+                // More entries than the queue holds in memory, so that it stores some of them.
                 return (0..<1_000).map { RemoteEntry(name: Array("link \(number) \($0)".utf8), kind: .symbolicLink) }
             case ("trip/in", _): throw TransferError(.unreachable, .connectionLost, "The host went down.")
             default: return nil

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Listings that break, wait or fail.
+/// Listings that are interrupted, wait or fail.
 @Suite struct ListingFaultTests {
     private let fixture: DownloadFixture
     private var memory: MemoryTransport { fixture.memory }
@@ -56,7 +56,9 @@ import TransportTesting
             let at = await events.first { if case .attemptFailed(_, _, let at) = $0 { at } else { nil } }
             #expect(at != nil)
             while try await session.status.state != .waiting { await Task.yield() }
-            #expect(try await session.status.statistics.files == 6, "the three files, those of trip/a, and the rest of the folder")
+            #expect(
+                try await session.status.statistics.files == 6,
+                "three files in trip, two in trip/a, and one that stands for everything not listed yet")
             fixture.queue.clock.advance(by: .seconds(30))
             _ = await queue.status()
         }
@@ -65,7 +67,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func mayEndSessionWithFirstFailedFolder() async throws {
+    @Test func failedFolderEndsSessionIfConfigured() async throws {
         for name in ["trip", "trip/a", "trip/z"] { provide(2, in: name) }
         memory.failNext(with: TransferError(.permanent, .forbidden, "You may not read it."), for: "trip/a")
         let queue = try await fixture.queue.openWithAccounts()
@@ -83,7 +85,7 @@ import TransportTesting
     @Test func limitsAttemptsOfListing() async throws {
         provide(2, in: "trip")
         provide(2, in: "trip/broken")
-        memory.failNext(20, with: TransferError(.transient, .serverError, "The disk of the server fails."), for: "trip/broken")
+        memory.failNext(20, with: TransferError(.transient, .serverError, "The server's disk failed."), for: "trip/broken")
         let queue = try await fixture.queue.openWithAccounts()
         let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 3))
         let session = try await queue.enqueue(request("trip", options: options))
@@ -109,7 +111,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func endsAndRepeatsHangingListing() async throws {
+    @Test func retriesHangingListing() async throws {
         provide(2, in: "trip")
         let gate = memory.gate("trip")
         let queue = try await fixture.queue.openWithAccounts()
@@ -119,9 +121,9 @@ import TransportTesting
         try await queue.start()
         try await gate.reached()
         let stall = Task { await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } } }
-        // The monitor samples ten times a second; the first sample starts the watch.
+        // The monitor samples ten times a second. The stall timeout starts with the first sample.
         for _ in 0..<62 {
-            await fixture.queue.clock.sleeps(for: .milliseconds(100))
+            await fixture.queue.clock.waitForSleep(of: .milliseconds(100))
             fixture.queue.clock.advance(by: .milliseconds(100))
         }
         #expect(await stall.value?.code == .stalled)
@@ -130,7 +132,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The size in a listing is a hint: a file with more bytes does not hang.
+    /// The size in a listing is only a hint. A file that turns out to be larger does not count as stalled.
     @Test func toleratesFileLargerThanListed() async throws {
         provide(2, in: "trip")
         let first = memory.gate("trip/0")
@@ -147,10 +149,10 @@ import TransportTesting
         for gate in gates {
             try await gate.reached()
             for seconds in [1, 4] {
-                await fixture.queue.clock.sleeps(for: .milliseconds(100))
+                await fixture.queue.clock.waitForSleep(of: .milliseconds(100))
                 fixture.queue.clock.advance(by: .seconds(seconds))
             }
-            await fixture.queue.clock.sleeps(for: .milliseconds(100))
+            await fixture.queue.clock.waitForSleep(of: .milliseconds(100))
             gate.open()
         }
         #expect(try await session.value.statistics.bytesDone == 5_010)
@@ -158,7 +160,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Changes on the server between the listing and the download.
+    /// Files change on the server between the listing and the download.
     @Test func acceptsFilesThatChangeAfterListing() async throws {
         provide(4, in: "trip")
         let gate = memory.gate("trip/0")

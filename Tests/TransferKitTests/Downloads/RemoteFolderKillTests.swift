@@ -14,36 +14,36 @@ import TransportTesting
     import Darwin
 #endif
 
-/// The process is killed while it lists and downloads a folder: at the steps of the store, and around the calls of the transport.
+/// The process is killed while it lists and downloads a folder: at a step of the store, or before or after the transport lists entries.
 @Suite(.oneProcessAtATime) struct RemoteFolderKillTests {
     private static let samples = 25
 
-    @Test func losesAndRepeatsNoFile() async throws {
+    @Test func killDoesNotLoseOrRepeatFiles() async throws {
         let undisturbed = try TemporaryFolder()
-        let moments = Locked(0)
-        try await FolderStage(undisturbed.path) { moments.withLock { $0 += 1 } }.play()
-        let count = moments.withLock { $0 }
-        let isWhole = ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all"
-        let distance = isWhole ? 1 : max(1, count / Self.samples)
-        for moment in stride(from: isWhole ? 1 : Int.random(in: 1...distance), through: count, by: distance) {
+        let killPointCount = Locked(0)
+        try await FolderStage(undisturbed.path) { killPointCount.withLock { $0 += 1 } }.play()
+        let count = killPointCount.withLock { $0 }
+        let isExhaustive = ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all"
+        let distance = isExhaustive ? 1 : max(1, count / Self.samples)
+        for killPoint in stride(from: isExhaustive ? 1 : Int.random(in: 1...distance), through: count, by: distance) {
             let folder = try TemporaryFolder()
-            await #expect(processExitsWith: .signal(SIGKILL)) { [root = folder.path.string as String, moment = moment as Int] in
-                let moments = Locked(0)
+            await #expect(processExitsWith: .signal(SIGKILL)) { [root = folder.path.string as String, killPoint = killPoint as Int] in
+                let killPointCount = Locked(0)
                 let stage = try FolderStage(FilePath(root)) {
-                    let now = moments.withLock { moments in
-                        moments += 1
-                        return moments
+                    let now = killPointCount.withLock { killPointCount in
+                        killPointCount += 1
+                        return killPointCount
                     }
-                    if now == moment { kill(getpid(), SIGKILL) }
+                    if now == killPoint { kill(getpid(), SIGKILL) }
                 }
                 try await stage.play()
                 kill(getpid(), SIGKILL)
             }
-            try await Self.check(folder.path, "killed at moment \(moment)")
+            try await Self.check(folder.path, "killed at kill point \(killPoint)")
         }
     }
 
-    /// The next process completes the download, and lists no folder again whose files are known.
+    /// Checks that the next process completes the download, and does not list folders again if the store already contains their files.
     private static func check(_ root: FilePath, _ comment: Comment) async throws {
         let stage = try FolderStage(root)
         let queue = try await stage.open()
@@ -62,8 +62,9 @@ import TransportTesting
         let items = try await queue.items(of: id, from: 0, limit: 5_000)
         let received = items.filter { $0.state != .skipped }
         #expect(received.map(\.destination.description).sorted() == stage.contents.keys.sorted(), comment)
+        // The queue skips the 2,100 links.
         #expect(received.compactMap(\.error) == [] && items.count == received.count + 2_100, comment)
-        // Only the last of the known folders may have been listed in part.
+        // Only the last known folder may be listed again, because its listing may have been incomplete.
         #expect(Set(stage.memory.listings.map(\.description)).intersection(known).count <= 1, comment)
         await queue.shutdown()
         for (name, content) in stage.contents {
@@ -75,38 +76,38 @@ import TransportTesting
     }
 }
 
-/// A queue that downloads a folder, into one that a later process can reopen.
+/// A queue that downloads two remote folders, in a local folder that a later process can reopen.
 private struct FolderStage {
     let memory = MemoryTransport(chunkSize: 1_000)
     let target: FilePath
     let contents: [String: Data]
     let folders: Set<String> = ["trip", "trip/a", "trip/a/in", "trip/b", "other"]
     private let root: FilePath
-    private let moment: @Sendable () -> Void
+    private let reachKillPoint: @Sendable () -> Void
 
-    /// - Parameter moment: Called at each moment at which the process may be killed.
-    init(_ root: FilePath, moment: @escaping @Sendable () -> Void = {}) throws {
+    /// - Parameter reachKillPoint: Called at each point at which a test may kill the process.
+    init(_ root: FilePath, reachKillPoint: @escaping @Sendable () -> Void = {}) throws {
         self.root = root
-        self.moment = moment
+        self.reachKillPoint = reachKillPoint
         target = root.appending("target")
         try FileManager.default.createDirectory(atPath: target.string, withIntermediateDirectories: true)
         let names = ["trip/1", "trip/2", "trip/a/1", "trip/a/in/1", "trip/b/1", "trip/b/2", "other/1"]
         contents = Dictionary(uniqueKeysWithValues: names.enumerated().map { ($1, DownloadFixture.content(500 + 300 * $0, seed: $0)) })
-        // More rows than one transaction stores, so that a folder may be stored in part.
+        // The links need more rows than one transaction stores, so that a kill may leave a partly stored folder.
         for number in 0..<2_100 { memory.provideLink("trip/b/link \(number)", to: "elsewhere") }
-        // The same versions of the files in each process.
+        // With a fixed modification time, the files have the same versions in each process.
         for name in names { memory.provide(contents[name] ?? Data(), as: name, modificationTime: 1_000_000_000) }
     }
 
     func open() async throws -> TransferQueue {
         var configuration = QueueConfiguration()
         configuration.logger.logLevel = .critical
-        configuration.storeObserver = { [moment] step in
+        configuration.storeObserver = { [reachKillPoint] step in
             if case .before(let sql) = step, sql.hasPrefix("SELECT") || sql.hasPrefix("PRAGMA") { return }
-            moment()
+            reachKillPoint()
         }
         let queue = try await TransferQueue(
-            storage: .folder(root.appending("store")), transports: [WatchedLister(memory: memory, moment: moment)],
+            storage: .folder(root.appending("store")), transports: [WatchedLister(memory: memory, reachKillPoint: reachKillPoint)],
             configuration: configuration)
         if await queue.account("a") == nil { try await queue.save(Account("a", endpoints: [memory.endpoint()])) }
         return queue
@@ -114,7 +115,7 @@ private struct FolderStage {
 
     @discardableResult
     func enqueue(on queue: TransferQueue) async throws -> TransferSession {
-        // The second item is recognized as a folder only when it is downloaded.
+        // The queue recognizes the second item as a folder only when it downloads it.
         let items: [TransferItem] = [.remoteFolder(try RemotePath("trip")), .remote(try RemotePath("other"))]
         return try await queue.enqueue(.download(items: items, from: "a", to: target))
     }
@@ -129,24 +130,25 @@ private struct FolderStage {
     }
 }
 
-/// Reports each moment around the calls of a transport.
+/// A transport that lists folders with a memory transport. It calls `reachKillPoint` before and after each listing, and before and after each
+/// batch of entries.
 private struct WatchedLister: FolderListing {
     let id = TransportID(rawValue: "memory")
     let memory: MemoryTransport
-    let moment: @Sendable () -> Void
+    let reachKillPoint: @Sendable () -> Void
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         try await memory.perform(attempt, reporting: reporter)
     }
 
     func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws {
-        moment()
+        reachKillPoint()
         try await memory.list(attempt) { entries in
-            moment()
+            reachKillPoint()
             try await receive(entries)
-            moment()
+            reachKillPoint()
         }
-        moment()
+        reachKillPoint()
     }
 
     func shutdown() async {}

@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Folders on a server, from the call to the local disk.
+/// Downloads of remote folders, from the request to the files on the local disk.
 @Suite struct RemoteFolderTests {
     private let fixture: DownloadFixture
     private var memory: MemoryTransport { fixture.memory }
@@ -14,7 +14,7 @@ import TransportTesting
         fixture = try DownloadFixture()
     }
 
-    /// Creates files with different content on the server.
+    /// Creates files with different contents on the server, and returns the contents by name.
     private func provide(_ names: [String]) -> [String: Data] {
         Dictionary(
             uniqueKeysWithValues: names.enumerated().map { number, name in
@@ -32,7 +32,7 @@ import TransportTesting
         .remoteFolder(try RemotePath(path), as: name, symbolicLinks: symbolicLinks)
     }
 
-    /// All files below the target, without folders, once the queue is idle.
+    /// Waits until the queue is idle, and returns all files below the target, without folders.
     private func files(_ queue: TransferQueue) async throws -> [String] {
         await queue.waitUntilIdle()
         return try fixture.names().filter { name in
@@ -76,7 +76,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func downloadsFolderNamedAsFile() async throws {
+    @Test func recognizesFolderRequestedAsFile() async throws {
         let contents = provide(["trip/1", "trip/in/2", "single", "other/3"])
         let queue = try await fixture.queue.openWithAccounts()
         let items = try ["trip", "single", "other"].map { TransferItem.remote(try RemotePath($0)) }
@@ -88,12 +88,12 @@ import TransportTesting
         #expect(try await files(queue) == ["other/3", "single", "trip/1", "trip/in/2"])
         for name in contents.keys { #expect(fixture.content(name) == contents[name]) }
         #expect(try await queue.items(of: session.id).map(\.destination.description) == ["single", "trip/1", "trip/in/2", "other/3"])
-        // Each was requested as a file once.
+        // Each folder was requested as a file only once.
         #expect(memory.attempts.map(\.path.description).filter { ["trip", "other"].contains($0) }.count == 2)
         await queue.shutdown()
     }
 
-    /// An expected checksum belongs to a single file.
+    /// An expected checksum can't apply to a folder, because it is the checksum of a single file.
     @Test func rejectsExpectedChecksumOfFolder() async throws {
         _ = provide(["trip/1"])
         let queue = try await fixture.queue.openWithAccounts()
@@ -126,7 +126,7 @@ import TransportTesting
         #expect(items.map(\.state) == [.failed, .completed] && items[0].isFolder)
         #expect(items[0].error?.code == .noSuchRemoteFile && items[0].source == fixture.target.appending("gone"))
         #expect(try await session.status.statistics.filesFailed == 1)
-        // A retry finds the folder once it exists.
+        // A retry finds the folder, which exists by then.
         let contents = provide(["gone/2"])
         try await queue.retry(session.id)
         #expect(try await session.value.statistics.files == 2)
@@ -168,8 +168,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// An existing folder blocks a file only when the type of the item is known.
-    @Test func downloadsFolderNamedAsFileIntoExistingFolder() async throws {
+    /// The target contains folders with the names of both items. This is an error only for the item that turns out to be a file.
+    @Test func downloadsFolderRequestedAsFileIntoExistingFolder() async throws {
         let contents = provide(["trip/1", "single"])
         for name in ["trip", "single"] {
             try FileManager.default.createDirectory(atPath: fixture.target.appending(name).string, withIntermediateDirectories: false)
@@ -223,7 +223,7 @@ import TransportTesting
             #expect(error?.code == code, "\(items)")
         }
         let upload = await #expect(throws: QueueError.self) { try await queue.enqueue(.upload(items: [try folder("trip")], to: "a")) }
-        #expect(upload?.code == .invalidRequest && upload?.message == "trip is a download, but its session uploads.")
+        #expect(upload?.code == .invalidRequest && upload?.message == "trip is a download item, but its session is an upload.")
         let checksum = SessionOptions(expectedChecksum: "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
         let single = await #expect(throws: QueueError.self) { try await queue.enqueue(try request(folder("trip"), options: checksum)) }
         #expect(single?.code == .invalidRequest)

@@ -8,7 +8,7 @@ import TransportTesting
 #if canImport(Glibc)
     import Glibc
 
-    /// Two downloads that fit on a disk only one at a time. Requires root, which may mount one.
+    /// A disk with space for only one of two downloads. Requires root, to mount such a disk.
     @Suite(.enabled(if: geteuid() == 0)) struct SharedSpaceTests {
         private static let size = 2 << 20
 
@@ -32,9 +32,9 @@ import TransportTesting
             gate.open()
             #expect(try await first.value.state == .completed)
             #expect(fixture.content("1") == DownloadFixture.content(Self.size))
-            // The user frees the space that the second one needs.
+            // The user frees the space that the second session needs.
             try FileManager.default.removeItem(atPath: fixture.target.appending("1").string)
-            // Other sleeps also take 30 seconds, so that of the next look at the disk can't be recognized.
+            // The queue also sleeps for 30 seconds for other reasons, so the test can't wait for the sleep before the next check of the free space.
             while try await second.status.state != .completed {
                 if case .noSpace = try await second.status.why { fixture.queue.clock.advance(by: .seconds(30)) }
                 await Task.yield()
@@ -62,7 +62,7 @@ import TransportTesting
             await queue.shutdown()
         }
 
-        /// In the same session, the file that fits continues.
+        /// If both files belong to one session, the file that fits completes.
         @Test func filesOfOneSessionShareSpace() async throws {
             let fixture = try DownloadFixture()
             let target = fixture.target.string
@@ -73,7 +73,7 @@ import TransportTesting
             let session = try await queue.enqueue(
                 try fixture.request("1", "2", size: Self.size, options: SessionOptions(filesInFlight: 2)))
             try await queue.start()
-            // Both files are prepared at the same time, so either may reserve the space first.
+            // Both files are prepared at the same time, so either file may reserve the space first.
             let (first, gate) = try await withThrowingTaskGroup(of: (String, MemoryGate).self) { group in
                 for (name, gate) in gates {
                     group.addTask {
@@ -89,7 +89,7 @@ import TransportTesting
             while fixture.content(first) == nil { _ = try await session.status }
             #expect(fixture.content(first) == DownloadFixture.content(Self.size))
             #expect(fixture.memory.attempts.count { $0.path.description == first } == 1)
-            // The other file is tried as soon as the first has ended, and not only after its wait.
+            // The queue retries the other file as soon as the first file has ended, without waiting for the end of the delay.
             var why: WaitReason?
             repeat { why = try await session.status.why } while why == nil
             if case .noSpace? = why {} else { Issue.record("\(String(describing: why))") }

@@ -6,13 +6,13 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Transports that continue a listing after it was stopped.
+/// Transports that continue a listing after the queue has rejected it.
 @Suite struct StubbornListerTests {
-    /// Lists entries without an end, one piece for each order, and ignores errors.
+    /// A transport that lists one batch of entries for each value of `orders`, and ignores the errors of the queue.
     private struct StubbornLister: FolderListing {
         let id = TransportID(rawValue: "memory")
         let orders: AsyncStream<Void>
-        /// Whether each piece was accepted.
+        /// Receives, for each batch, whether the queue accepted it.
         let results: AsyncStream<Bool>.Continuation
         let wasCancelled: Latch
 
@@ -21,10 +21,10 @@ import TransportTesting
         }
 
         func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws {
-            let piece = (0..<1_000).map { RemoteEntry(name: Array("\($0)".utf8), kind: .file(size: 1)) }
+            let batch = (0..<1_000).map { RemoteEntry(name: Array("\($0)".utf8), kind: .file(size: 1)) }
             for await _ in orders {
                 do {
-                    try await receive(piece)
+                    try await receive(batch)
                     results.yield(true)
                 } catch {
                     results.yield(false)
@@ -36,7 +36,7 @@ import TransportTesting
         func shutdown() async {}
     }
 
-    @Test func rejectsMorePiecesAndEndsAttempt() async throws {
+    @Test func rejectsFurtherBatchesAndEndsAttempt() async throws {
         let fixture = try DownloadFixture()
         let (orders, order) = AsyncStream.makeStream(of: Void.self)
         let (results, result) = AsyncStream.makeStream(of: Bool.self)
@@ -48,22 +48,22 @@ import TransportTesting
         let session = try await queue.enqueue(
             .download(items: [.remoteFolder(try RemotePath("x"))], from: "a", to: fixture.target, options: options))
         try await queue.start()
-        var taken = results.makeAsyncIterator()
-        // The same thousand names again and again. The queue rejects them when it checks a chunk of 16,384.
+        var outcomes = results.makeAsyncIterator()
+        // Each batch contains the same thousand names. The queue notices this only when it has 16,384 entries in memory and checks them.
         for number in 0..<16 {
             order.yield()
-            let isTaken = await taken.next()
-            #expect(isTaken == true, "piece \(number)")
+            let isAccepted = await outcomes.next()
+            #expect(isAccepted == true, "batch \(number)")
         }
-        // From now on, its pieces do not count as activity.
+        // From now on, the queue rejects the batches, and they don't count as activity.
         for number in 0..<60 {
-            await fixture.queue.clock.sleeps(for: .milliseconds(100))
+            await fixture.queue.clock.waitForSleep(of: .milliseconds(100))
             order.yield()
-            let isTaken = await taken.next()
-            #expect(isTaken == false, "piece \(16 + number)")
+            let isAccepted = await outcomes.next()
+            #expect(isAccepted == false, "batch \(16 + number)")
             fixture.queue.clock.advance(by: .milliseconds(100))
         }
-        await fixture.queue.clock.sleeps(for: .milliseconds(100))
+        await fixture.queue.clock.waitForSleep(of: .milliseconds(100))
         fixture.queue.clock.advance(by: .milliseconds(200))
         try await wasCancelled.wait()
         await #expect(throws: TransferError.self) { try await session.value }

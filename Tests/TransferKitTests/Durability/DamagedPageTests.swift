@@ -11,7 +11,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// The database contains wrong bytes. Whatever they are, the queue opens or reports a damaged store, and never crashes.
+/// A page of the database is damaged. Whatever bytes the page contains, the queue either opens or reports a damaged store. It never crashes.
 ///
 /// Tries all pages if `TRANSFERKIT_DURABILITY` is `all`, otherwise a sample that varies between runs.
 @Suite(.oneProcessAtATime) struct DamagedPageTests {
@@ -22,13 +22,13 @@ import TransferKit
         case garbage, zeros, fewBytes, oneBit
     }
 
-    @Test(arguments: Damage.allCases) func damagedPageDoesNotEndProcess(_ damage: Damage) async throws {
+    @Test(arguments: Damage.allCases) func damagedPageDoesNotCrashProcess(_ damage: Damage) async throws {
         let folder = try await prepared()
         let pages = try Data(contentsOf: database(in: folder.path)).count / Self.pageSize
         #expect(pages > 10)
-        let isWhole = ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all"
-        let distance = isWhole ? 1 : max(1, pages / 8)
-        for page in Set([0] + stride(from: isWhole ? 0 : Int.random(in: 0..<distance), to: pages, by: distance)) {
+        let isExhaustive = ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all"
+        let distance = isExhaustive ? 1 : max(1, pages / 8)
+        for page in Set([0] + stride(from: isExhaustive ? 0 : Int.random(in: 0..<distance), to: pages, by: distance)) {
             let seed = UInt64.random(in: 0...UInt64.max)
             let copy = try TemporaryFolder()
             try FileManager.default.copyItem(atPath: folder.path.appending("store").string, toPath: copy.path.appending("store").string)
@@ -46,10 +46,10 @@ import TransferKit
             try await ScenarioRun.die(at: 400, of: .arranging, in: FilePath(root))
         }
         let log = URL(fileURLWithPath: folder.path.appending("store").appending("queue.sqlite-wal").string)
-        let whole = try Data(contentsOf: log)
+        let intactLog = try Data(contentsOf: log)
         for seed in 0..<8 {
             var generator = SplitMix64(seed: UInt64(seed))
-            var content = whole
+            var content = intactLog
             let start = Int.random(in: 0..<content.count - 100, using: &generator)
             for index in start..<start + 100 { content[index] = UInt8.random(in: 0...255, using: &generator) }
             let copy = try TemporaryFolder()
@@ -57,7 +57,7 @@ import TransferKit
                 try FileManager.default.copyItem(atPath: folder.path.appending(name).string, toPath: copy.path.appending(name).string)
             }
             try content.write(to: URL(fileURLWithPath: copy.path.appending("store").appending("queue.sqlite-wal").string))
-            // The log ends at the damage, which gives an earlier but consistent state.
+            // SQLite ignores the damaged part of the log and everything after it. The result is an earlier but consistent state.
             let stage = try await Stage(copy.path, isTimed: false)
             try StoreInspection(copy.path.appending("store")).expectNoContradictions("seed \(seed)")
             #expect(try await stage.queue.storeHealth().problems.isEmpty)
@@ -74,7 +74,7 @@ import TransferKit
             let stage = try await Stage(folder.path)
             _ = try await stage.queue.sessions()
             await stage.queue.shutdown()
-            Issue.record("a store of \(length) bytes can't be whole")
+            Issue.record("a store of \(length) bytes can't be complete")
         } catch let error as QueueError {
             #expect(error.code == .storageDamaged)
         }
@@ -100,12 +100,12 @@ import TransferKit
             _ = await stage.queue.status()
         }
         for id in ids.prefix(3) { try? await stage.queue.cancel(id) }
-        let left = Set(await stage.queue.sessionIDs())
+        let remaining = Set(await stage.queue.sessionIDs())
         await stage.queue.shutdown()
         do {
             let again = try await Stage(root)
             let quarantined = (try? StoreInspection(root.appending("store")).count("quarantine")) ?? 0
-            #expect(await again.queue.sessionIDs().count + quarantined >= left.count)
+            #expect(await again.queue.sessionIDs().count + quarantined >= remaining.count)
             await again.queue.shutdown()
         } catch let error as QueueError {
             #expect(error.code == .storageDamaged || error.code == .storageUnavailable)
@@ -130,7 +130,7 @@ import TransferKit
         URL(fileURLWithPath: root.appending("store").appending("queue.sqlite").string)
     }
 
-    /// A store with sessions in several states and an empty log.
+    /// Creates a store with sessions in several states and an empty log.
     private func prepared() async throws -> TemporaryFolder {
         let folder = try TemporaryFolder()
         let stage = try await Stage(folder.path, isTimed: false)
@@ -150,7 +150,7 @@ import TransferKit
         try await stage.wait(for: "p0", .completed)
         try await stage.queue.cancel(Stage.id("p1"), keepsPartial: true)
         _ = try await stage.queue.pause(Stage.id("p2"))
-        try await stage.settle()
+        try await stage.waitForStoppingRuns()
         await stage.queue.shutdown()
         return folder
     }

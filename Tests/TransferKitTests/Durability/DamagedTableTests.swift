@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Garbage in a page that many sessions share.
+/// Damaged pages that contain rows of many sessions.
 @Suite struct DamagedTableTests {
     private static let pageSize = 4_096
 
@@ -29,7 +29,7 @@ import TransferKit
             #expect(error.code == .storageDamaged)
             break
         }
-        // They need the user, although they are retried.
+        // The queue counts as idle: it retries the sessions, but only the user can repair the store.
         await damaged.queue.waitUntilIdle()
         try await damaged.wait { sessions in sessions.allSatisfy { $0.state == .completed || $0.error?.code.rawValue == "storageDamaged" } }
         let sessions = try await damaged.queue.sessions()
@@ -61,9 +61,9 @@ import TransferKit
         await damaged.queue.shutdown()
     }
 
-    /// Damaged tags and sizes are shown as empty, so that the session itself is shown.
+    /// If the tags or sizes of a session are damaged, the queue still lists the session, but without these values.
     @Test(arguments: ["session_tag_session", "file_unsized", "item_unsized"])
-    func toleratesDamageBesideSession(_ index: String) async throws {
+    func toleratesDamagedTagsAndSizes(_ index: String) async throws {
         let folder = try await many(200)
         try overwriteLeaves(of: index, in: folder.path) { $0[...] }
         let damaged = try await Stage(folder.path, isTimed: false)
@@ -72,10 +72,10 @@ import TransferKit
         await damaged.queue.shutdown()
     }
 
-    /// More than 64 sessions are unreadable.
+    /// More sessions are unreadable than the queue quarantines at a time (64).
     @Test(.timeLimit(.minutes(10))) func omitsUnreadableSessionsAndQuarantinesSome() async throws {
         let folder = try await many(400)
-        // The last session is necessary to find the next free key.
+        // The queue needs the last session to find the next free key, so its page stays intact.
         try overwriteLeaves(of: "session", in: folder.path) { $0.dropFirst().dropLast() }
         let damaged = try await Stage(folder.path, isTimed: false)
         let events = damaged.queue.events
@@ -93,7 +93,9 @@ import TransferKit
             if case .limitsChanged = event.kind { limits += 1 }
             if limits == 2 { break }
         }
-        #expect(codes == [.storageDamaged], "once, however many there are, and however often they are looked at")
+        #expect(
+            codes == [.storageDamaged],
+            "the queue reports the damage only once, however many sessions are unreadable, and however often it reads them")
         await damaged.queue.shutdown()
     }
 

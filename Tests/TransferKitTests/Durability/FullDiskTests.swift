@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The disk fills up. That affects a whole process, so each test has its own.
+/// The disk fills up. A full disk affects a whole process, so each test runs in its own process.
 @Suite(.oneProcessAtATime) struct FullDiskTests {
     private let folder: TemporaryFolder
 
@@ -13,7 +13,7 @@ import TransferKit
         folder = try TemporaryFolder()
     }
 
-    /// Accounts, limits, order, states, updates, removal; items and data items.
+    /// The commands concern accounts, limits, order, states, updates, removal, items and data items.
     @Test(arguments: DiskKind.allCases) func commandIsDurableOrHasNoEffect(_ kind: DiskKind) async throws {
         let disk = try SmallDisk(kind, in: folder.path)
         await #expect(processExitsWith: .success) {
@@ -26,7 +26,7 @@ import TransferKit
             for step in steps {
                 let before = try await QueueSnapshot.of(stage.queue)
                 let spooled = try stage.spooled()
-                // Slightly more space each time, until the step succeeds.
+                // Leaves slightly more space each time, until the step succeeds.
                 for room in [0, 1, 3_000, 4_120, 8_300, 16_000, 100_000, nil] {
                     try disk.leave(room)
                     do {
@@ -37,12 +37,12 @@ import TransferKit
                         #expect(error.code == .storageUnavailable, "\(step.name): \(error)")
                         // Reads still succeed.
                         #expect(try await QueueSnapshot.of(stage.queue) == before, "\(step.name)")
-                        #expect(try stage.spooled() == spooled, "\(step.name) left bytes behind")
+                        #expect(try stage.spooled() == spooled, "\(step.name) left bytes in the spool")
                     }
                 }
                 try disk.leave(nil)
             }
-            #expect(refusals > steps.count / 2, "the disk was hardly ever full")
+            #expect(refusals > steps.count / 2, "too few commands met a full disk")
             let after = try await QueueSnapshot.of(stage.queue)
             await stage.queue.shutdown()
             let again = try await Stage(FilePath(root))
@@ -52,7 +52,7 @@ import TransferKit
         }
     }
 
-    /// Creates the local files of the steps before a limit of the process prevents that.
+    /// Creates the local files that the steps need, before a file size limit of the process prevents this.
     private static func makeSources(of steps: [Scenario.Step], _ root: FilePath) async throws {
         let folder = try TemporaryFolder()
         let stage = try await Stage(folder.path)
@@ -108,7 +108,7 @@ import TransferKit
                 do {
                     try await stage.queue.save(stage.account("a"))
                 } catch {
-                    // Otherwise the store is closed only some time after the last use of the queue.
+                    // Without a shutdown, the store would be closed only some time after the last use of the queue.
                     await stage.queue.shutdown()
                     throw error
                 }
@@ -136,23 +136,23 @@ import TransferKit
             let many = Array(repeating: item, count: QueueStore.sweptRows + 2_000)
             let session = try await stage.queue.enqueue(try stage.request("large", many))
             await stage.queue.shutdown()
-            let queue = try await Stage(FilePath(root))
+            let reopened = try await Stage(FilePath(root))
             try disk.leave(150_000)
-            // The mark needs hardly any space, unlike the rest.
-            try await queue.queue.remove(session.id)
-            await queue.clock.sleeps(for: .seconds(30))
-            #expect(await queue.queue.sessionIDs().isEmpty)
+            // A removal first only marks the session, which needs hardly any space. Deleting the rows needs more.
+            try await reopened.queue.remove(session.id)
+            await reopened.clock.waitForSleep(of: .seconds(30))
+            #expect(await reopened.queue.sessionIDs().isEmpty)
             try disk.leave(nil)
-            queue.clock.advance(by: .seconds(30))
-            await queue.queue.deferredDeletion.waitUntilDone()
+            reopened.clock.advance(by: .seconds(30))
+            await reopened.queue.deferredDeletion.waitUntilDone()
             #expect(try StoreInspection(FilePath(root).appending("store")).count("file") == 0)
-            await queue.queue.shutdown()
+            await reopened.queue.shutdown()
         }
     }
 
     private static let names = ["f1", "f2", "f3", "f4", "f5"]
 
-    /// Removes the full disk, and lets the sessions continue.
+    /// Fills the disk except for `room` bytes, lets the sessions continue, and waits until the store reports the full disk.
     private static func fill(_ disk: Disk, _ room: Int, _ stage: Stage) async throws {
         let events = stage.queue.events
         try disk.leave(room)

@@ -9,7 +9,7 @@ import TransferKit
 @Suite struct InvalidRowTests {
     private static let names = ["w1", "w2", "w3", "w4", "w5"]
 
-    /// The session "w2" is quarantined, when the store opens or when the session is read or run.
+    /// The queue quarantines the session "w2", either when it opens the store or when it reads or runs the session.
     @Test(arguments: [
         "UPDATE schedule SET state = 'asleep' WHERE session = 2",
         "UPDATE schedule SET id = x'0102030405060708090a0b0c0d0e0f' WHERE session = 2",
@@ -113,7 +113,7 @@ import TransferKit
         await again.queue.shutdown()
     }
 
-    /// Whether the session may start is unknown, so it is held until the app releases it.
+    /// The session that "w2" depends on is lost, so its outcome is unknown. The queue holds "w2" until the app releases it.
     @Test(arguments: [
         "UPDATE schedule SET after_id = x'00112233445566778899aabbccddeeff' WHERE session = 2",
         "UPDATE schedule SET after_id = x'00' WHERE session = 2",
@@ -135,13 +135,13 @@ import TransferKit
         await stage.queue.shutdown()
     }
 
-    /// The files restart from byte 0.
+    /// The queue ignores the checkpoints, so the files restart from byte 0.
     @Test(arguments: [
         "identity = '{'", "identity = 5", "data = 5", "endpoint = x'ff'", "confirmed = 'many'", "generation = 'first'",
         "confirmed = 9223372036854775807", "confirmed = -9223372036854775808", "expires_at = 9223372036854775807",
     ])
     func ignoresUnreadableCheckpoint(_ assignment: String) async throws {
-        // A damaged page does not preserve types.
+        // On a damaged page, values may have any type, so these statements replace the table with one without types.
         let loosened = """
             ALTER TABLE checkpoint RENAME TO typed;
             CREATE TABLE checkpoint(
@@ -188,9 +188,9 @@ import TransferKit
         await stage.queue.shutdown()
     }
 
-    /// A store with five sessions of one file each, in which another program changed something.
+    /// Creates a store with five sessions of one file each, and executes a statement in it, as another program would.
     ///
-    /// - Parameter begun: A session with a partial upload on the server.
+    /// - Parameter begun: The name of a session that has a partial upload on the server, or nil.
     private func prepared(_ sql: String, _ begun: String? = nil) async throws -> TemporaryFolder {
         let folder = try TemporaryFolder()
         let stage = try await Stage(folder.path, isTimed: false)

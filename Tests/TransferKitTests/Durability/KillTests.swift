@@ -5,31 +5,32 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The process is killed at the steps of the store: before each statement and each commit, and after each commit.
+/// Kills the process at a kill point of a scenario: before a statement or commit of the store, or after a commit.
 ///
-/// Tries all steps if `TRANSFERKIT_DURABILITY` is `all`, those of a scenario if it is its name, one step of each scenario if it is a
-/// number, and otherwise a sample that varies between runs.
+/// The environment variable `TRANSFERKIT_DURABILITY` selects the kill points: `all` selects all, the name of a scenario selects all kill
+/// points of that scenario, and a number selects one kill point of each scenario. Without the variable, the tests use a sample that varies
+/// between runs.
 @Suite(.oneProcessAtATime) struct KillTests {
     private static let samples = 20
 
     @Test(arguments: Scenario.allCases) func keepsCompletedStepsAfterKill(_ scenario: Scenario) async throws {
         let undisturbed = try TemporaryFolder()
         let reference = try await ScenarioRun.play(scenario, in: undisturbed.path)
-        let moments = Self.moments(reference.moments, of: scenario)
-        // Print the progress, because trying all moments takes long.
-        print("\(scenario): \(moments.count) of \(reference.moments) moments")
-        for moment in moments {
+        let killPoints = Self.killPoints(reference.killPoints, of: scenario)
+        // Prints the progress, because it takes a long time to try all kill points.
+        print("\(scenario): testing \(killPoints.count) of \(reference.killPoints) kill points")
+        for killPoint in killPoints {
             let folder = try TemporaryFolder()
             await #expect(processExitsWith: .signal(SIGKILL)) {
-                [root = folder.path.string as String, scenario = scenario.rawValue as String, moment = moment as Int] in
+                [root = folder.path.string as String, scenario = scenario.rawValue as String, killPoint = killPoint as Int] in
                 guard let scenario = Scenario(rawValue: scenario) else { return }
-                try await ScenarioRun.die(at: moment, of: scenario, in: FilePath(root))
+                try await ScenarioRun.die(at: killPoint, of: scenario, in: FilePath(root))
             }
-            try await Self.check(folder.path, scenario, reference, "killed at moment \(moment) of \(scenario)")
+            try await Self.check(folder.path, scenario, reference, "killed at kill point \(killPoint) of \(scenario)")
         }
     }
 
-    private static func moments(_ count: Int, of scenario: Scenario) -> [Int] {
+    private static func killPoints(_ count: Int, of scenario: Scenario) -> [Int] {
         switch ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] {
         case "all", scenario.rawValue: return Array(1...count)
         case let number?: return Int(number).map { [$0] } ?? []
@@ -60,14 +61,15 @@ import TransferKit
         try inspection.expectNoContradictions(comment)
         for checkpoint in try inspection.checkpoints() {
             let size = stage.server.size(of: checkpoint.upload, evenIfLost: true)
-            #expect(checkpoint.confirmed <= size ?? -1, "a checkpoint beyond the received bytes; \(comment)")
+            #expect(checkpoint.confirmed <= size ?? -1, "a checkpoint covers more than the received bytes; \(comment)")
         }
         #expect(try inspection.count("quarantine") == 0, comment)
-        #expect(try stage.spooled() == inspection.spooled(), "bytes from memory; \(comment)")
+        #expect(try stage.spooled() == inspection.spooled(), "the spool differs from the store; \(comment)")
         try await finish(stage, inspection, comment)
     }
 
-    /// Each part of a step with several transactions may be done or not. But nothing else has changed, and no existing file is gone.
+    /// Checks the state after a kill in a step with several transactions. Some of these transactions may be complete, but nothing else may have
+    /// changed, and no existing file may be missing.
     private static func expect(_ snapshot: QueueSnapshot, isBetween before: QueueSnapshot, _ after: QueueSnapshot, _ comment: Comment) {
         #expect(snapshot.sessions.map(\.name) == before.sessions.map(\.name), comment)
         for (index, session) in snapshot.sessions.enumerated() {
@@ -75,7 +77,8 @@ import TransferKit
         }
     }
 
-    /// After the operations of a user, all sessions end, and only unavoidable remains are left on the server.
+    /// Unblocks, releases and resumes everything, as a user would. Checks that all sessions then end, and that no unfinished upload
+    /// is left on the server, except for empty uploads that the queue had not stored.
     private static func finish(_ stage: Stage, _ inspection: StoreInspection, _ comment: Comment) async throws {
         let queue = stage.queue
         for account in await queue.accounts() { try await queue.unblockAccount(account.account.name) }
@@ -90,15 +93,15 @@ import TransferKit
             case .cancelled, .failed: break
             case .waiting:
                 guard case .after = session.why else {
-                    Issue.record("\(session.name) waits: \(session.why?.description ?? "for nothing"); \(comment)")
+                    Issue.record("\(session.name) waits: \(session.why?.description ?? "without a reason"); \(comment)")
                     continue
                 }
             case .running, .paused, .held: Issue.record("\(session.name) is \(session.state); \(comment)")
             }
         }
         #expect(try inspection.count("discard") == 0, comment)
-        #expect(try stage.spooled() == inspection.spooled(), "bytes from memory at the end; \(comment)")
-        // An upload that was created just before the kill may remain, because the queue did not know it. But no byte was sent to it.
+        #expect(try stage.spooled() == inspection.spooled(), "the spool differs from the store at the end; \(comment)")
+        // An upload that was created just before the kill may remain, because the queue had not stored it yet. Such an upload is empty.
         let known = Set(try inspection.checkpoints().map { $0.upload + ".part" })
         for upload in try stage.server.uploads(".part").subtracting(known) {
             #expect(stage.server.size(of: String(upload.dropLast(5))) == 0, "\(upload) is left; \(comment)")
@@ -106,11 +109,11 @@ import TransferKit
         await queue.shutdown()
     }
 
-    /// All items of a completed session are on the server, once in the session, with the content that belongs to their names.
+    /// Checks that all items of a completed session are on the server, each only once, with the content that belongs to their names.
     private static func expectArrived(_ session: SessionStatus, _ stage: Stage, _ comment: Comment) async throws {
         let items = try await stage.queue.items(of: session.id)
         #expect(items.count == session.statistics.files, "\(session.name); \(comment)")
-        #expect(Set(items.map(\.destination)).count == items.count, "an item twice in \(session.name); \(comment)")
+        #expect(Set(items.map(\.destination)).count == items.count, "duplicate item in \(session.name); \(comment)")
         let done = try stage.server.uploads(".done")
         for item in items {
             #expect(item.state == .completed, "\(item.destination); \(comment)")

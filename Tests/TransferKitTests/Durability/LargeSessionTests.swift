@@ -6,11 +6,11 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sessions with more rows of each kind than one transaction takes, through all that the queue does in the background.
+/// Sessions with more rows of one kind than the queue changes in one transaction, and the background work that deletes or moves these rows.
 @Suite struct LargeSessionTests {
     private static let count = QueueStore.sweptRows + 1
 
-    /// The kind of rows of which a session has very many.
+    /// The kind of row that a session has very many of.
     enum Content: String, CaseIterable, Sendable {
         case files, failedFiles, blobs, sentBlobs, streams, downloads, unreadFolders, folders, nestedFolders
         case waitingFiles, waitingFolders, waitingBlobs, waitingStreams, waitingDownloads, waitingRemoteFolders
@@ -71,7 +71,7 @@ import TransportTesting
 
     private var database: FilePath { fixture.folder.path.appending("store").appending("queue.sqlite") }
 
-    /// Changes rows of a store that no queue has open, with names as BLOBs.
+    /// Executes statements in a store that no queue has open.
     private func change(_ sql: String...) throws {
         let queue = try DatabaseQueue(path: database.string)
         try queue.write { db in
@@ -80,13 +80,16 @@ import TransportTesting
         try queue.close()
     }
 
-    /// A store with a large session and a small one, from which the large one was removed while it had such rows.
-    private func removed(_ content: Content, _ way: StoreWrite) async throws {
+    /// Creates a store with a small session and a large one that has many rows of a kind, and then performs a write.
+    ///
+    /// - Parameter write: A change to the large session, whose key is 1.
+    private func prepare(_ content: Content, _ write: StoreWrite) async throws {
         var store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
         try await store.commit([
             .saveAccount(1, .memory("a")), .session(1, rank: 0, .draft()), .session(2, rank: 1, .draft()),
         ])
         await store.close()
+        // The store contains names as BLOBs.
         let rows = content.rows.replacingOccurrences(of: "'f' || n", with: "CAST('f' || n AS BLOB)")
         try change(
             """
@@ -96,7 +99,7 @@ import TransportTesting
             """, rows, "DROP TABLE numbers")
         if content.isReceived { try change("UPDATE session SET direction = 'download', folder = CAST('/to' AS BLOB) WHERE key = 1") }
         store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
-        try await store.commit([way])
+        try await store.commit([write])
         await store.close()
     }
 
@@ -104,9 +107,9 @@ import TransportTesting
         try StoreInspection(fixture.folder.path.appending("store")).count(table) ?? -1
     }
 
-    /// The process that left such a store ended before it had deleted all rows, or could never delete them.
-    @Test(arguments: Content.allCases) func deletesRemainsOfRemovedSessionAfterOpening(_ content: Content) async throws {
-        try await removed(content, .deleteSession(1))
+    /// The process that removed the session ended before it had deleted all rows.
+    @Test(arguments: Content.allCases) func deletesRemainingRowsOfRemovedSessionAfterOpening(_ content: Content) async throws {
+        try await prepare(content, .deleteSession(1))
         let queue = try await fixture.open()
         await queue.deferredDeletion.waitUntilDone()
         #expect(try await queue.sessions().map(\.name) == ["test"])
@@ -119,19 +122,19 @@ import TransportTesting
     }
 
     @Test(arguments: Content.allCases) func quarantineKeepsAllRows(_ content: Content) async throws {
-        try await removed(content, .quarantine(1, "for a test"))
+        try await prepare(content, .quarantine(1, "for a test"))
         let queue = try await fixture.open()
         await queue.deferredDeletion.waitUntilDone()
         #expect(try await queue.sessions().count == 1)
         #expect(try count("removal") == 0)
-        #expect(try count("quarantined_row") == Self.count + 1, "with the session's own file")
+        #expect(try count("quarantined_row") == Self.count + 1, "the inserted rows, plus the row of the session's own file")
         #expect(try await queue.storeHealth().problems.isEmpty)
         await queue.shutdown()
     }
 
-    /// The store counts as neither damaged nor unreadable, whatever a session has many of.
+    /// Whichever kind of row a session has very many of, the queue does not report the store as damaged or unreadable.
     @Test(arguments: Content.allCases) func showsAndRemovesLargeSession(_ content: Content) async throws {
-        try await removed(content, .settings(orderRevision: 0, sessionLimit: nil, rateLimit: nil))
+        try await prepare(content, .settings(orderRevision: 0, sessionLimit: nil, rateLimit: nil))
         let queue = try await fixture.open(retention: .count(0))
         let ids = await queue.sessionIDs()
         #expect(try await queue.sessions().count == 2)
@@ -145,8 +148,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Through a run, the outbox and the expiry of completed sessions, to the last row.
-    @Test func readsSendsAndRemovesLargeFolder() async throws {
+    /// Follows a large folder through its run, the outbox and the expiry of the completed session, until the last row is deleted.
+    @Test func expandsSendsAndRemovesLargeFolder() async throws {
         let tree = try FolderTree(fixture.folder.path.appending("tree"))
         try tree.folder("deep/er")
         for number in 0..<Self.count { try tree.file("deep/er/\(number)") }
@@ -161,8 +164,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func removesRemainsOfManyFilesFromServer() async throws {
-        try await removed(.files, .settings(orderRevision: 0, sessionLimit: nil, rateLimit: nil))
+    @Test func removesUnfinishedUploadsOfManyFilesFromServer() async throws {
+        try await prepare(.files, .settings(orderRevision: 0, sessionLimit: nil, rateLimit: nil))
         try change(
             """
             INSERT INTO checkpoint(session, position, endpoint, generation, data, confirmed, identity)

@@ -12,7 +12,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// The owners and the paths of storage folders.
+/// The ownership and the paths of storage folders.
 @Suite(.oneProcessAtATime) struct OwnershipTests {
     private let folder: TemporaryFolder
 
@@ -22,7 +22,7 @@ import TransferKit
 
     @Test func onlyOneProcessOpensFolder() async throws {
         let path = folder.path.appending("store")
-        // The child that wins writes its number, and keeps the folder until all others have found it in use.
+        // The child that opens the folder writes its process ID. It keeps the folder open until all other children have found the folder in use.
         await withTaskGroup { group in
             for number in 0..<3 {
                 group.addTask { [root = folder.path] in
@@ -66,8 +66,8 @@ import TransferKit
         await store.close()
     }
 
-    /// A component that no file system permits, and a path that SQLite does not permit (512 bytes; sqlite.org/src, os_unix.c,
-    /// MAX_PATHNAME).
+    /// The first path has a component that is too long for any file system. The second path is too long for SQLite (512 bytes; sqlite.org/src,
+    /// os_unix.c, MAX_PATHNAME).
     @Test(arguments: [[300], Array(repeating: 60, count: 12)]) func rejectsTooLongPath(_ lengths: [Int]) async throws {
         var path = folder.path
         for length in lengths { path.append(String(repeating: "d", count: length)) }
@@ -101,7 +101,7 @@ import TransferKit
         #expect(try contents(of: path) == before)
     }
 
-    /// All files by name, except the lock, which contains its last owner.
+    /// The contents of all files by name, except the lock file, which names its last owner.
     private func contents(of path: FilePath) throws -> [String: Data] {
         var contents: [String: Data] = [:]
         for name in try FileManager.default.contentsOfDirectory(atPath: path.string) where name != "owner.lock" {

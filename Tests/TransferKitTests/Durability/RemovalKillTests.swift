@@ -13,7 +13,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// The process is killed while a session with very many files is removed or quarantined. The session then exists completely, or not at all.
+/// Kills the process while it removes or quarantines a session with very many files. Afterwards, the session exists completely or not at all.
 @Suite(.oneProcessAtATime) struct RemovalKillTests {
     private static let count = 3 * QueueStore.sweptRows
 
@@ -25,28 +25,28 @@ import TransferKit
         try await store.commit([.saveAccount(1, .memory("a")), .session(1, rank: 0, draft)])
         await store.close()
         let counted = try Self.copy(prepared)
-        let moments = Locked(0)
-        try await Self.remove(operation, counted.path) { moments.withLock { $0 += 1 } }
-        let count = moments.withLock { $0 }
-        let isWhole = ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all"
-        // Each of the many rows has a moment, and the rows are alike.
-        let distance = max(1, count / (isWhole ? 200 : 4))
-        print("\(operation): every \(distance)th of \(count) moments")
-        for moment in stride(from: Int.random(in: 1...distance), through: count, by: distance) {
+        let killPointCount = Locked(0)
+        try await Self.remove(operation, counted.path) { killPointCount.withLock { $0 += 1 } }
+        let count = killPointCount.withLock { $0 }
+        let samples = ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all" ? 200 : 4
+        // Each row adds a kill point, but all rows behave alike, so a sample of the kill points is enough.
+        let distance = max(1, count / samples)
+        print("\(operation): testing 1 in \(distance) of \(count) kill points")
+        for killPoint in stride(from: Int.random(in: 1...distance), through: count, by: distance) {
             let folder = try Self.copy(prepared)
             await #expect(processExitsWith: .signal(SIGKILL)) {
-                [root = folder.path.string as String, operation = operation as String, moment = moment as Int] in
-                let moments = Locked(0)
+                [root = folder.path.string as String, operation = operation as String, killPoint = killPoint as Int] in
+                let killPointCount = Locked(0)
                 try await Self.remove(operation, FilePath(root)) {
-                    let number = moments.withLock { moments in
-                        moments += 1
-                        return moments
+                    let number = killPointCount.withLock { killPointCount in
+                        killPointCount += 1
+                        return killPointCount
                     }
-                    if number == moment { kill(getpid(), SIGKILL) }
+                    if number == killPoint { kill(getpid(), SIGKILL) }
                 }
                 kill(getpid(), SIGKILL)
             }
-            try await Self.check(operation, folder.path, "killed at moment \(moment)")
+            try await Self.check(operation, folder.path, "killed at kill point \(killPoint)")
         }
     }
 
@@ -60,9 +60,9 @@ import TransferKit
         return copy
     }
 
-    private static func remove(_ operation: String, _ root: FilePath, _ moment: @escaping @Sendable () -> Void) async throws {
+    private static func remove(_ operation: String, _ root: FilePath, _ reachKillPoint: @escaping @Sendable () -> Void) async throws {
         let store = try await open(root) { step in
-            if case .before(let sql) = step, !sql.hasPrefix("SELECT"), !sql.hasPrefix("INSERT INTO quarantined_row") { moment() }
+            if case .before(let sql) = step, !sql.hasPrefix("SELECT"), !sql.hasPrefix("INSERT INTO quarantined_row") { reachKillPoint() }
         }
         try await store.commit([operation == "delete" ? .deleteSession(1) : .quarantine(1, "for a test")])
         while try await store.sweep() {}
@@ -77,11 +77,11 @@ import TransferKit
             #expect(files == count, comment)
         } else {
             while try await store.sweep() {}
-            let left = try await store.pool.read {
+            let remaining = try await store.pool.read {
                 try Int.fetchOne(
                     $0, sql: "SELECT (SELECT count(*) FROM file) + (SELECT count(*) FROM session) + (SELECT count(*) FROM removal)")
             }
-            #expect(left == 0, comment)
+            #expect(remaining == 0, comment)
             let kept = try await store.pool.read {
                 try Int.fetchOne($0, sql: "SELECT count(*) FROM quarantined_row WHERE origin = 'file'")
             }

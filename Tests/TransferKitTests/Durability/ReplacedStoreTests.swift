@@ -57,7 +57,7 @@ import TransferKit
         await again.shutdown()
     }
 
-    /// Replaced between the check and the commit: the commit is not reported as done.
+    /// The folder disappears between the check and the commit, so the store must not report the commit as done.
     @Test func rejectsCommitToLostFile() async throws {
         let path = fixture.folder.path.appending("store")
         let store = try await QueueStore.open(.folder(path), clock: .system) { step in
@@ -66,7 +66,7 @@ import TransferKit
         }
         await #expect(throws: QueueError.self) { try await store.commit([.saveAccount(1, .memory("a"))]) }
         try FileManager.default.moveItem(atPath: path.string + "-away", toPath: path.string)
-        await #expect(throws: QueueError.self, "the state in memory differs from the stored one") {
+        await #expect(throws: QueueError.self, "the state in memory differs from the stored state") {
             try await store.commit([.saveAccount(2, .memory("b"))])
         }
         await store.close()

@@ -8,21 +8,22 @@ import Testing
     import Darwin
 #endif
 
-/// How a disk becomes full.
+/// How a test fills a disk.
 enum DiskKind: String, CaseIterable, Sendable {
     /// A small file system (tmpfs(5)), mounted in place of the storage folder: writes fail with ENOSPC, as on a disk.
     case mounted
-    /// A limit for the files of the process (setrlimit(2), RLIMIT_FSIZE).
+    /// A limit on the size of files that the process writes (setrlimit(2), RLIMIT_FSIZE).
     case limited
 }
 
-/// A small file system for the folder "store" in a root folder, for the lifetime of this object. Used by the process that starts others.
+/// A small file system for the folder "store" in a root folder, for the lifetime of this object. Used by the parent process; its child
+/// processes use ``Disk``.
 final class SmallDisk {
     /// The kind that child processes use.
     let kind: DiskKind
     private let path: String
 
-    /// Without the right to mount, uses the other kind and records a warning.
+    /// Without the right to mount, uses ``DiskKind/limited`` and records a warning.
     init(_ kind: DiskKind, in root: FilePath) throws {
         path = root.appending("store").string
         guard kind == .mounted else {
@@ -38,7 +39,7 @@ final class SmallDisk {
         #endif
         self.kind = result == 0 ? .mounted : .limited
         if result != 0 {
-            Issue.record("A file system can't be mounted here (\(reason)): a limit of the process stands in.", severity: .warning)
+            Issue.record("Can't mount a file system (\(reason)). The test uses a file size limit instead.", severity: .warning)
         }
     }
 
@@ -59,11 +60,11 @@ struct Disk {
     init(_ kind: DiskKind, _ root: FilePath) {
         self.kind = kind
         store = root.appending("store")
-        // Otherwise the first write beyond a limit ends the process.
+        // By default, the signal of the first write beyond the limit would end the process.
         _ = signal(SIGXFSZ, SIG_IGN)
     }
 
-    /// Leaves approximately this many bytes for the store to grow, or nil for no limit.
+    /// Fills the disk except for approximately `room` bytes, which the store may use; nil to free the disk again.
     func leave(_ room: Int?) throws {
         switch kind {
         case .mounted: try fill(leaving: room)

@@ -7,7 +7,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The growth of stores, and its limits.
+/// Limits on the growth of a store.
 @Suite struct StoreGrowthTests {
     private let folder: TemporaryFolder
 
@@ -70,7 +70,7 @@ import TransferKit
         #expect(try await store.quarantined().map(\.number) == [11, 12])
         limits.quarantinedRows = 1
         while try await store.trim(limits) {}
-        #expect(try await store.quarantined().map(\.number) == [12], "the newest stays, however large it is")
+        #expect(try await store.quarantined().map(\.number) == [12], "the newest session stays, however large it is")
         await store.close()
     }
 
@@ -94,7 +94,7 @@ import TransferKit
         await queue.deferredDeletion.waitUntilDone()
         #expect(try await queue.quarantinedCount() == StoreLimits().quarantined)
         #expect(try await queue.quarantined().first?.number == 11)
-        // Data of possible value is not deleted without a message.
+        // The queue logs each deleted session, because its data may be valuable.
         #expect(log.errors.withLock { $0.count { $0.contains("for a test") } } == 10)
         while await !delegate.kinds.contains(where: { if case .storeTrimmed(let text) = $0 { text.hasPrefix("10 of") } else { false } }) {
             await Task.yield()
@@ -102,7 +102,7 @@ import TransferKit
         await queue.shutdown()
     }
 
-    @Test func removesOldestRemovalsFromOutbox() async throws {
+    @Test func limitsPendingDiscards() async throws {
         let store = try await open()
         try await store.pool.write { db in
             try db.execute(
@@ -118,7 +118,7 @@ import TransferKit
         let removals = Locked(0)
         while try await store.trim(limits, { trimmed in removals.withLock { $0 += trimmed.removals } }) {}
         #expect(removals.withLock { $0 } == 25_000 - 102)
-        #expect(try await count(store, "discard") == 102, "with a part on this machine, and what a run still holds")
+        #expect(try await count(store, "discard") == 102, "100 (the limit), plus one local part file and one upload that a run still uses")
         await store.close()
     }
 
@@ -135,13 +135,13 @@ import TransferKit
                     SELECT '{"transport":"memory","address":"memory://somewhere/"}', zeroblob(64), 0, 0, 0 FROM numbers
                     """)
         }
-        #expect(try size() > 2 * QueueStore.longestLog)
+        #expect(try size() > 2 * QueueStore.maximumLogSize)
         for number in 0..<20 as Range<Int64> { try await store.commit([.ran(nil, 0, queue: number + 1)]) }
-        #expect(try size() <= QueueStore.longestLog)
+        #expect(try size() <= QueueStore.maximumLogSize)
         await store.close()
     }
 
-    /// Also while the quarantine is not empty, whose files remain.
+    /// The queue removes orphans even while the quarantine is not empty. The files of quarantined sessions remain.
     @Test func removesOrphansFromSpool() async throws {
         var store = try await open()
         let spool = storage.appending("spool")

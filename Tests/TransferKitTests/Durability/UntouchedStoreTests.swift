@@ -24,16 +24,16 @@ import TransferKit
         try? Data(contentsOf: URL(fileURLWithPath: root.appending("store").appending(name).string))
     }
 
-    /// Damages page after page, and checks which files an opening changes.
+    /// Damages one page at a time, and checks that the queue changes no file if it can't open the store.
     ///
-    /// - Returns: The number of openings that found the damage.
+    /// - Returns: The number of damaged pages that the queue found when it opened the store.
     private func expectUntouched(_ root: FilePath) async throws -> Int {
         let content = try #require(bytes("queue.sqlite", in: root))
         let log = bytes("queue.sqlite-wal", in: root)
         var refusals = 0
         for page in 0..<content.count / Self.pageSize {
             var damaged = content
-            // After the header of the file, which is checked first.
+            // Does not damage the header of the file (100 bytes), because the queue checks it first.
             for index in page * Self.pageSize + 100..<(page + 1) * Self.pageSize { damaged[index] = 0xA5 }
             let copy = try TemporaryFolder()
             try FileManager.default.createDirectory(atPath: copy.path.appending("store").string, withIntermediateDirectories: true)
@@ -52,7 +52,7 @@ import TransferKit
         return refusals
     }
 
-    @Test func leavesRemainsOfKilledOwner() async throws {
+    @Test func leavesDamagedStoreOfKilledOwnerUnchanged() async throws {
         let stage = try await Stage(folder.path)
         try await stage.queue.save(stage.account("a"))
         for number in 0..<200 { _ = try await stage.queue.enqueue(stage.upload("s\(number)", size: 1)) }

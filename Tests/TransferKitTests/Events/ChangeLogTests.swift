@@ -22,7 +22,7 @@ import TransportTesting
         try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
     }
 
-    /// All entries of a range.
+    /// Reads all entries of a range.
     private func log(_ store: QueueStore, _ range: ClosedRange<UInt64>) async throws -> [QueueEvent] {
         var events: [QueueEvent] = []
         while (events.last?.revision ?? range.lowerBound - 1) < range.upperBound {
@@ -53,7 +53,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func deliversEachEventOnceBeforeAndAfterSwitchToLiveEvents() async throws {
+    @Test func deliversEachEventOnceAcrossSwitchToLiveEvents() async throws {
         let queue = try await fixture.openWithAccounts()
         let file = try fixture.folder.file("1", size: 10)
         let writer = Task {
@@ -168,7 +168,7 @@ import TransportTesting
         await store.close()
     }
 
-    @Test func limitsBytes() async throws {
+    @Test func limitsSizeOfLog() async throws {
         let store = try await openStore()
         let ids = (0..<100_000).map { _ in SessionID() }
         for revision in 1...60 {
@@ -187,7 +187,7 @@ import TransportTesting
         let events = queue.events
         try await queue.start()
         try await gate.reached()
-        await fixture.clock.sleeps(for: .milliseconds(100))
+        await fixture.clock.waitForSleep(of: .milliseconds(100))
         fixture.clock.advance(by: .milliseconds(100))
         #expect(await events.first { if case .progress = $0 { true } else { nil } } == true)
         gate.open()

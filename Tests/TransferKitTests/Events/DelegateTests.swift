@@ -19,17 +19,17 @@ import TransportTesting
         await queue.waitUntilIdle()
         try await session.remove()
         await queue.shutdown()
-        await queue.delegateIsDone()
+        await queue.waitForDelegate()
         let kinds = await events.collect().map(\.kind)
         #expect(kinds.map(\.name).contains("attemptFailed") && kinds.last == .queueStopped)
         #expect(await delegate.kinds == kinds)
         #expect(await delegate.overlaps == 0)
     }
 
-    /// Every kind, whether or not a queue sends it today.
+    /// The test covers every kind of event, even those that no queue sends today.
     @Test func receivesEveryKindOfEvent() async throws {
         let fixture = try QueueFixture()
-        // The folder is deleted with the fixture.
+        // The folder is deleted with the fixture, so the fixture must live until the end of the test.
         defer { withExtendedLifetime(fixture) {} }
         let queue = try await fixture.open()
         let delegate = RecordingDelegate()
@@ -52,7 +52,7 @@ import TransportTesting
         queue.setDelegate(RecordingDelegate())
         try await queue.start()
         await queue.shutdown()
-        await queue.delegateIsDone()
+        await queue.waitForDelegate()
         #expect(log.messages.withLock { $0.contains { $0.level == .warning && $0.text.hasPrefix("The delegate was released") } })
     }
 
@@ -66,7 +66,7 @@ import TransportTesting
 
     @Test @MainActor func runsOnMainActor() async throws {
         let fixture = try QueueFixture()
-        // The folder is deleted with the fixture.
+        // The folder is deleted with the fixture, so the fixture must live until the end of the test.
         defer { withExtendedLifetime(fixture) {} }
         let queue = try await fixture.open()
         let delegate = MainDelegate()
@@ -74,11 +74,11 @@ import TransportTesting
         try await queue.start()
         try await queue.stop()
         await queue.shutdown()
-        await queue.delegateIsDone()
+        await queue.waitForDelegate()
         #expect(delegate.starts == 1)
     }
 
-    /// Blocks in its first call until the test releases it.
+    /// A delegate that blocks in its first call until the test releases it.
     private actor SlowDelegate: TransferQueueDelegate {
         private(set) var missed: [ClosedRange<UInt64>] = []
         private(set) var activations = 0
@@ -104,7 +104,7 @@ import TransportTesting
 
     @Test func slowDelegateReceivesGap() async throws {
         let fixture = try QueueFixture()
-        // The folder is deleted with the fixture.
+        // The folder is deleted with the fixture, so the fixture must live until the end of the test.
         defer { withExtendedLifetime(fixture) {} }
         let queue = try await fixture.open()
         let (entered, enter) = AsyncStream.makeStream(of: Void.self)
@@ -125,7 +125,7 @@ import TransportTesting
     }
 
     @Test(arguments: [(CredentialsAnswer.retry, true), (.later, false)])
-    func responseUnblocksAccount(answer: CredentialsAnswer, unblocks: Bool) async throws {
+    func answerUnblocksAccount(answer: CredentialsAnswer, unblocks: Bool) async throws {
         let memory = MemoryTransport(acceptedSecret: "good")
         let fixture = try QueueFixture(memory: memory)
         let queue = try await fixture.openWithAccounts()
@@ -146,9 +146,9 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func isHeldWeaklyAndReplaceable() async throws {
+    @Test func queueHoldsDelegateWeaklyAndReplacesIt() async throws {
         let fixture = try QueueFixture()
-        // The folder is deleted with the fixture.
+        // The folder is deleted with the fixture, so the fixture must live until the end of the test.
         defer { withExtendedLifetime(fixture) {} }
         let queue = try await fixture.open()
         var first: RecordingDelegate? = RecordingDelegate()
@@ -164,14 +164,14 @@ import TransportTesting
         let fourth = RecordingDelegate()
         queue.setDelegate(fourth)
         await queue.shutdown()
-        await queue.delegateIsDone()
+        await queue.waitForDelegate()
         #expect(await second.kinds.isEmpty)
-        // Earlier events, if they were delivered by then.
+        // The third delegate may have received events before the test removed it, but no later ones.
         #expect(await third.kinds.allSatisfy { $0 == .queueStarted || $0 == .queueBecameIdle })
         #expect(await fourth.kinds == [.queueStopped])
     }
 
-    /// Calls back into the queue, and its owner releases the queue, before the delegate has received the end.
+    /// A delegate that shuts the queue down as soon as the queue starts. The test releases the queue before the delegate has received the last event.
     private actor EndingDelegate: TransferQueueDelegate {
         private(set) var hasStopped = false
         private let started: AsyncStream<Void>.Continuation
@@ -195,7 +195,7 @@ import TransportTesting
         }
     }
 
-    @Test func mayShutDownQueueAndReceivesEnd() async throws {
+    @Test func delegateMayShutDownQueueAndReceivesEnd() async throws {
         let (ended, end) = AsyncStream.makeStream(of: Void.self)
         let (started, start) = AsyncStream.makeStream(of: Void.self)
         let delegate = EndingDelegate(started: start, ended: end)

@@ -28,8 +28,8 @@ import TransferKit
                     bytes: 7, remoteURL: "https://host/\"a\\b\"\n\u{1}é🙂", checksum: "sha256:00", warnings: ["One.", "\"Two\"\t"])),
             .itemCompleted(
                 id, position: 2,
-                TransferReceipt(bytes: 7, answer: ServerAnswer(status: 201, mediaType: "application/json", text: #"{"id":"ü"}"#))),
-            .itemCompleted(id, position: 3, TransferReceipt(bytes: 7, answer: ServerAnswer(status: 204, isTruncated: true))),
+                TransferReceipt(bytes: 7, answer: ServerResponse(status: 201, mediaType: "application/json", text: #"{"id":"ü"}"#))),
+            .itemCompleted(id, position: 3, TransferReceipt(bytes: 7, answer: ServerResponse(status: 204, isTruncated: true))),
             .itemFailed(id, position: 1, error), .itemRestarted(id, position: 2, error),
             .attemptFailed(id, error, retryAt: Date(timeIntervalSince1970: 1_000_000.25)), .endpointChanged(id, from: nil, to: "tus://a/"),
             .endpointChanged(id, from: "tus://\"a\"/", to: "sftp://b/"), .accountBlocked(account: "stud\"io", error),
@@ -61,7 +61,7 @@ import TransferKit
         #"{"revision":7,"time":0,"event":"levitated","id":"none"}"#, #"{"revision":7,"time":0,"event":"moved","from":"here"}"#,
         #"{"revision":7,"time":0,"event":"completed"}"#, #"{"revision":7,"time":0}"#,
     ])
-    func unknownEventsAreGaps(json: String) throws {
+    func decodesUnknownEventsAsGaps(json: String) throws {
         let event = try JSONDecoder().decode(QueueEvent.self, from: Data(json.utf8))
         #expect(event.revision == 7)
         #expect(event.kind == .gap(from: 7, to: 7))
@@ -77,7 +77,7 @@ import TransferKit
         for event in events { try await store.commit([.events([event], keeping: 1_000)]) }
         var read: [QueueEvent] = []
         while read.count < events.count { read += try await store.events(in: UInt64(read.count) + 1...UInt64(events.count)) }
-        // Gaps are never stored. One of these represents itself.
+        // A queue never stores gaps, but the store reads the gap in this list back as a gap.
         #expect(read.map(\.kind) == kinds)
         #expect(read == events)
         await store.close()

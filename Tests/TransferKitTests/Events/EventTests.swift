@@ -5,7 +5,7 @@ import TransferKit
 import TransportTesting
 
 @Suite struct EventTests {
-    @Test func arriveInOrder() async throws {
+    @Test func eventsArriveInOrder() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let events = queue.events
@@ -41,7 +41,7 @@ import TransportTesting
         try await queue.start()
         for gate in gates {
             try await gate.reached()
-            await fixture.clock.sleeps(for: .milliseconds(100))
+            await fixture.clock.waitForSleep(of: .milliseconds(100))
             fixture.clock.advance(by: .milliseconds(100))
             gate.open()
         }
@@ -67,12 +67,12 @@ import TransportTesting
         guard case .queueStopped = next.kind else { throw Unexpected() }
     }
 
-    @Test func gapFollowsBufferedEvents() async throws {
+    @Test func gapFollowsBufferedEventsWithoutNewEvent() async throws {
         let hub = EventHub(capacity: 8)
         var events = hub.subscribe().makeAsyncIterator()
         for _ in 1...20 { hub.send(.queueStarted) }
         for _ in 1...7 { _ = await events.next() }
-        // No event has arrived since, but the gap is still pending.
+        // No event was sent after the gap, but the subscriber still receives the gap.
         guard case .gap(from: 8, to: 20) = await events.next()?.kind else { throw Unexpected() }
     }
 

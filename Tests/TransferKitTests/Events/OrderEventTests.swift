@@ -4,9 +4,9 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Changes of the order, as subscribers see them.
+/// Changes to the order, as subscribers see them.
 @Suite struct OrderEventTests {
-    /// An operation that changes the order, or may change it.
+    /// An operation that may change the order.
     private struct Operation: Sendable {
         let name: String
         let perform: @Sendable (TransferQueue, Context, inout SplitMix64) async throws -> Void
@@ -26,7 +26,7 @@ import TransportTesting
         }
     }
 
-    /// One line for each.
+    /// The operations from which the test chooses at random.
     private static let operations = [
         Operation(name: "enqueue one") { queue, context, _ in try await queue.enqueue(context.requests(1)) },
         Operation(name: "enqueue many") { queue, context, random in
@@ -65,7 +65,7 @@ import TransportTesting
             let index = Int.random(in: 0...context.ids.count, using: &random)
             try await queue.enqueue([.upload([context.file], to: context.account.name)], at: index)
         },
-        Operation(name: "delete that account") { queue, context, _ in
+        Operation(name: "delete the other account") { queue, context, _ in
             try await queue.save(context.account)
             try await queue.deleteAccount(context.account.name, cascades: true)
         },
@@ -81,8 +81,8 @@ import TransportTesting
         Operation(name: "stop") { queue, _, _ in try await queue.stop() },
     ]
 
-    /// With every second seed, completed sessions are removed automatically.
-    @Test(arguments: 1...12) func indicesAreRightForEveryObserver(seed: UInt64) async throws {
+    /// If the seed is even, the queue automatically removes completed sessions.
+    @Test(arguments: 1...12) func indicesAreCorrectForEveryObserver(seed: UInt64) async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.open(retention: seed.isMultiple(of: 2) ? .count(2) : .keepAll)
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
@@ -108,10 +108,10 @@ import TransportTesting
         await queue.shutdown()
         let last = await order(of: queue)
         expected[last.revision] = last.ids
-        await queue.delegateIsDone()
+        await queue.waitForDelegate()
         let seen = [
             ("first", await first.value), ("second", await second.value),
-            ("delegate", await delegate.kinds.reduce(into: OrderReplica()) { $0.take($1) }),
+            ("delegate", await delegate.kinds.reduce(into: OrderReplica()) { $0.apply($1) }),
         ]
         for (name, replica) in seen {
             #expect(replica.problems.isEmpty, "\(name), seed \(seed)")
@@ -122,7 +122,7 @@ import TransportTesting
         }
     }
 
-    /// Sessions may complete and be removed at any time.
+    /// Reads the order with its revision. Reads again if the order has changed, because sessions may complete and be removed at any time.
     private func order(of queue: TransferQueue) async -> (revision: UInt64, ids: [SessionID]) {
         while true {
             let before = await queue.status().orderRevision

@@ -1,34 +1,34 @@
 import TransferKit
 
-/// The order of a queue as a view keeps it, changed only by events.
+/// A copy of a queue's order that is updated only from events, like the rows of a list view.
 struct OrderReplica: Sendable {
     private(set) var ids: [SessionID] = []
     /// The order after each change, by revision.
     private(set) var orders: [UInt64: [SessionID]] = [:]
     /// All received events except progress.
     private(set) var kinds: [QueueEvent.Kind] = []
-    /// The inconsistencies that would crash a view.
+    /// The inconsistencies that would crash a list view.
     private(set) var problems: [String] = []
     private var changes: Int?
     private var revision: UInt64?
 
     static func follow(_ events: QueueEvents) async -> OrderReplica {
-        await events.reduce(into: OrderReplica()) { $0.take($1.kind) }
+        await events.reduce(into: OrderReplica()) { $0.apply($1.kind) }
     }
 
-    mutating func take(_ kind: QueueEvent.Kind) {
+    mutating func apply(_ kind: QueueEvent.Kind) {
         if case .progress = kind { return }
         kinds.append(kind)
         switch kind {
         case .willChangeQueue(let revision):
-            expect(changes == nil, "a change begins inside another")
+            expect(changes == nil, "a change begins inside another change")
             let isNext = self.revision.map { $0 + 1 == revision } ?? true
-            expect(isNext, "the order's revision is \(revision)")
+            expect(isNext, "unexpected revision \(revision) of the order")
             changes = 0
             self.revision = revision
         case .didChangeQueue(let revision):
-            expect(changes == 1, "\(changes ?? -1) changes between the brackets")
-            expect(self.revision == revision, "the brackets have different revisions")
+            expect(changes == 1, "\(changes ?? -1) changes between willChangeQueue and didChangeQueue")
+            expect(self.revision == revision, "willChangeQueue and didChangeQueue have different revisions")
             changes = nil
             orders[revision] = ids
         case .added(let added, let index):
@@ -38,24 +38,24 @@ struct OrderReplica: Sendable {
         case .removed(let removed, let indices):
             count(kind)
             let isAscending = zip(indices, indices.dropFirst()).allSatisfy(<)
-            let areThere = indices.allSatisfy(ids.indices.contains)
-            guard expect(isAscending && areThere && !indices.isEmpty, "removed at \(indices) of \(ids.count)") else { return }
-            expect(indices.map { ids[$0] } == removed, "others were at \(indices)")
+            let areValid = indices.allSatisfy(ids.indices.contains)
+            guard expect(isAscending && areValid && !indices.isEmpty, "removed at \(indices) of \(ids.count)") else { return }
+            expect(indices.map { ids[$0] } == removed, "other sessions were at \(indices)")
             for index in indices.reversed() { ids.remove(at: index) }
         case .moved(let id, let from, let to):
             count(kind)
             guard expect(ids.indices.contains(from) && ids.indices.contains(to), "moved from \(from) to \(to)") else { return }
-            expect(ids[from] == id, "another was at \(from)")
+            expect(ids[from] == id, "another session was at \(from)")
             ids.insert(ids.remove(at: from), at: to)
         case .gap:
             expect(false, "a gap")
         default:
-            expect(changes == nil, "\(kind.name) inside of a change")
+            expect(changes == nil, "\(kind.name) inside a change")
         }
     }
 
     private mutating func count(_ kind: QueueEvent.Kind) {
-        expect(changes != nil, "\(kind.name) outside of a change")
+        expect(changes != nil, "\(kind.name) outside a change")
         changes = changes.map { $0 + 1 }
     }
 

@@ -1,7 +1,7 @@
 import TransferCore
 import TransferKit
 
-/// Records the events that a delegate receives, and whether calls overlapped.
+/// A delegate that records its events, and counts calls that overlap.
 actor RecordingDelegate: TransferQueueDelegate {
     private(set) var kinds: [QueueEvent.Kind] = []
     private let answer: CredentialsAnswer
@@ -25,7 +25,7 @@ actor RecordingDelegate: TransferQueueDelegate {
         return answer
     }
 
-    /// Lets other tasks run in between.
+    /// Suspends, so that an overlapping call would be noticed.
     private func enter() async {
         if isInside { overlaps += 1 }
         isInside = true

@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The events of a session's handle.
+/// The events that the handle of a session delivers.
 @Suite struct SessionEventTests {
     private let fixture: QueueFixture
 

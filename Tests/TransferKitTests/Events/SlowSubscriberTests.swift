@@ -5,7 +5,7 @@ import TransferKit
 
 /// Subscribers that do not read their events.
 @Suite struct SlowSubscriberTests {
-    @Test func millionChangesLeaveLimitedBufferAndGap() async throws {
+    @Test func millionChangesFillLimitedBufferAndCauseGap() async throws {
         let hub = EventHub()
         let events = hub.subscribe()
         let id = SessionID()
@@ -15,10 +15,10 @@ import TransferKit
             hub.publishUnnumbered(.progress(id, SessionStatistics()), at: .now)
         }
         hub.finish()
-        let taken = await events.collect()
-        #expect(taken.count < 4_200)
-        #expect(taken.last?.kind == .gap(from: UInt64(taken.count - 4), to: 1_000_000))
-        #expect(taken.dropLast().filter { $0.kind != .progress(id, SessionStatistics()) }.map(\.revision) == Array(1...4_091))
+        let received = await events.collect()
+        #expect(received.count < 4_200)
+        #expect(received.last?.kind == .gap(from: UInt64(received.count - 4), to: 1_000_000))
+        #expect(received.dropLast().filter { $0.kind != .progress(id, SessionStatistics()) }.map(\.revision) == Array(1...4_091))
     }
 
     @Test func largeEventsFillBufferSooner() async throws {
@@ -27,10 +27,10 @@ import TransferKit
         let ids = (0..<2_560).map { _ in SessionID() }
         for _ in 0..<1_000 { hub.send(.cancelled(ids)) }
         hub.finish()
-        let taken = await events.collect()
-        // Eleven units each.
-        #expect(taken.count == 10)
-        #expect(taken.last?.kind == .gap(from: 10, to: 1_000))
+        let received = await events.collect()
+        // Each event takes 11 of the 100 units, so 9 events and the gap fit.
+        #expect(received.count == 10)
+        #expect(received.last?.kind == .gap(from: 10, to: 1_000))
     }
 
     @Test func deliversEventLargerThanBuffer() async throws {
@@ -42,7 +42,7 @@ import TransferKit
         #expect(await events.collect().map(\.kind) == [.cancelled(ids), .gap(from: 2, to: 2)])
     }
 
-    /// For each position at which a buffer may be full.
+    /// With the given capacities, the buffer becomes full at each position within a change.
     @Test(arguments: 4...12) func gapNeverSplitsChangeOfOrder(capacity: Int) async throws {
         let hub = EventHub(capacity: capacity)
         let events = hub.subscribe()
@@ -52,12 +52,12 @@ import TransferKit
                 .willChangeQueue(orderRevision: UInt64(revision)), .added([id], index: 0), .didChangeQueue(orderRevision: UInt64(revision)))
         }
         var iterator = events.makeAsyncIterator()
-        var taken = [await iterator.next()?.kind, await iterator.next()?.kind]
+        var received = [await iterator.next()?.kind, await iterator.next()?.kind]
         hub.send(.willChangeQueue(orderRevision: 5), .added([id], index: 0), .didChangeQueue(orderRevision: 5))
         hub.finish()
-        while let event = await iterator.next() { taken.append(event.kind) }
+        while let event = await iterator.next() { received.append(event.kind) }
         var isOpen = false
-        for kind in taken {
+        for kind in received {
             switch kind {
             case .willChangeQueue: isOpen = true
             case .added: #expect(isOpen)
@@ -70,7 +70,7 @@ import TransferKit
         #expect(!isOpen)
     }
 
-    @Test func keepsOneProgressOfEachSession() async throws {
+    @Test func keepsLatestProgressOfEachSession() async throws {
         let hub = EventHub()
         let events = hub.subscribe()
         let (first, second) = (SessionID(), SessionID())

@@ -95,7 +95,7 @@ import TransportTesting
 }
 
 extension FolderTree {
-    /// Creates a socket at a path that is short enough (unix(7)), through a link if necessary.
+    /// Creates a socket. Uses a short symbolic link to the socket's folder, because the length of a socket's path is limited (unix(7)).
     fileprivate static func socket(at path: FilePath) throws -> CInt {
         let short = FilePath("/tmp/\(UUID().uuidString.prefix(8))")
         try FileManager.default.createSymbolicLink(

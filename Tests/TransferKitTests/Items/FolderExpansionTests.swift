@@ -25,7 +25,7 @@ import TransferKit
         #expect(items.map(\.position) == Array(0..<Int64(expected.count)))
         #expect(Set(items.map(\.destination.description)) == Set(expected.map { "tree/\($0)" }))
         #expect(items.map(\.source) == items.map { fixture.folder.path.pushing(FilePath(bytes: $0.destination.bytes)) })
-        // The entries of each folder in the order of their bytes, with folders among the files.
+        // The entries of each folder, files and subfolders alike, are in the byte order of their names.
         let keys = items.map { $0.destination.bytes.split(separator: UInt8(ascii: "/")).map(Array.init) }
         #expect(keys == keys.sorted { $0.lexicographicallyPrecedes($1) { $0.lexicographicallyPrecedes($1) } })
         let sizes = try expected.map { try FileManager.default.attributesOfItem(atPath: tree.path($0).string)[.size] as? Int64 ?? 0 }
@@ -47,7 +47,9 @@ import TransferKit
         let before = try await fixture.items(store, page: 2)
         #expect(before.map(\.destination.description) == ["a", "one", "b", "two", "empty", "a"])
         #expect(before.map(\.isFolder) == [false, true, false, true, true, false])
-        #expect(try await store.pendingFiles(of: 1, after: -1, limit: 9).count == 1, "items after a folder wait for it")
+        #expect(
+            try await store.pendingFiles(of: 1, after: -1, limit: 9).count == 1,
+            "the items after a folder wait until the folder is expanded")
         try await fixture.expand(store)
         let after = try await fixture.items(store, page: 2)
         #expect(after.map(\.destination.description) == ["a", "one/x", "one/y", "b", "two/deep/z", "a"])
@@ -70,7 +72,7 @@ import TransferKit
                 }
             }
         }
-        #expect(try await fixture.items(store, page: 500).count > 1_900, "half of it is stored")
+        #expect(try await fixture.items(store, page: 500).count > 1_900, "a part of the folder is stored")
         #expect(try await fixture.statistics(store)?.files == 2)
         await store.close()
         try FileManager.default.removeItem(atPath: tree.path("3").string)
@@ -93,7 +95,7 @@ import TransferKit
     @Test func endsIfReportsAreIgnored() async throws {
         try tree.file("x")
         let store = try await fixture.open([TransferItem(tree.root), TransferItem(tree.path("x"))])
-        // As the scheduler handles reports of a removed session's run.
+        // The closure ignores the reports, as the scheduler does after a session was removed.
         await #expect(throws: CancellationError.self) { try await FolderExpansion(of: 1, in: store) { _ in }.run() }
         await store.close()
     }
@@ -168,7 +170,7 @@ import TransferKit
     @Test func retriesUnreadableFolder() async throws {
         try tree.file("a", "1")
         try tree.file("z", "1")
-        // No user can read a path that is longer than the system permits, including the superuser.
+        // Not even the superuser can read a path that is longer than the system permits.
         let component = String(repeating: "d", count: 250)
         try await fixture.withDeepFolder(component) {
             let store = try await fixture.open([TransferItem(tree.root)])
@@ -189,7 +191,7 @@ import TransferKit
         }
     }
 
-    @Test func addedItemsFollowOthers() async throws {
+    @Test func addedItemsFollowEarlierItems() async throws {
         try tree.file("one/x", "1")
         try tree.file("two/y", "22")
         let file = try tree.file("a", "333")
@@ -198,7 +200,7 @@ import TransferKit
             try await store.commit([.addItems(1, try await store.drafts(of: paths.map { TransferItem($0) }))])
         }
         try await add(file)
-        #expect(try await store.pendingFiles(of: 1, after: 0, limit: 9).map(\.position) == [1], "no folder is in its way")
+        #expect(try await store.pendingFiles(of: 1, after: 0, limit: 9).map(\.position) == [1], "no folder precedes the item")
         try await add(tree.path("one"), file)
         try await add(tree.path("two"))
         try await add(file)
@@ -210,7 +212,7 @@ import TransferKit
         await store.close()
     }
 
-    @Test func readsTwentyThousandEntriesInPieces() async throws {
+    @Test func readsTwentyThousandEntriesInBatches() async throws {
         for number in 0..<20_000 {
             let path = tree.path("\(number)")
             try FileDescriptor.open(path, .writeOnly, options: [.create], permissions: [.ownerReadWrite]).close()

@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Folders and data items, from the call to the server.
+/// Uploads of folders and data items, from the request to the files on the server.
 @Suite struct FolderTransferTests {
     private let fixture: QueueFixture
     private let tree: FolderTree
@@ -90,7 +90,7 @@ import TransportTesting
         #expect(contents == ["one", "two", "three", "four"])
         await queue.shutdown()
         queue = try await open(base: nil)
-        #expect(try await queue.items(of: session.id).first?.source == after.pushing("media/a/1"), "the last base is remembered")
+        #expect(try await queue.items(of: session.id).first?.source == after.pushing("media/a/1"), "the queue remembers the last base")
         await queue.shutdown()
     }
 

@@ -9,7 +9,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// Creates folders with files.
+/// Creates folders and files below a root folder.
 struct FolderTree {
     let root: FilePath
 
@@ -43,7 +43,7 @@ struct FolderTree {
         guard unsafe path(relative).withPlatformString({ unsafe mkfifo($0, 0o600) }) == 0 else { throw Errno(rawValue: errno) }
     }
 
-    /// Fills the tree with folders and files.
+    /// Fills the tree with random folders and files.
     func fill(files: Int, using generator: inout some RandomNumberGenerator) throws {
         var folders = [""]
         for number in 0..<files {
@@ -57,7 +57,7 @@ struct FolderTree {
         }
     }
 
-    /// All regular files below the root, found by Foundation.
+    /// The relative paths of all regular files below the root, according to Foundation.
     func files() throws -> [String] {
         try FileManager.default.subpathsOfDirectory(atPath: root.string).filter {
             try FileManager.default.attributesOfItem(atPath: path($0).string)[.type] as? FileAttributeType == .typeRegular

@@ -10,7 +10,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// A store with one session, whose folders are read as in a run.
+/// A store with one session. Tests expand the session's folders in the same way as a run.
 struct ItemFixture {
     let folder: TemporaryFolder
     let tree: FolderTree
@@ -26,7 +26,7 @@ struct ItemFixture {
         try await QueueStore.open(.folder(storage, base: base), clock: .system)
     }
 
-    /// Opens a store with the session 1 and these items.
+    /// Opens a store with a session that has the key 1 and the given items.
     func open(_ items: [TransferItem]) async throws -> QueueStore {
         let store = try await open()
         let draft = SessionDraft(id: SessionID(), account: "a", name: "test", items: try await store.drafts(of: items))
@@ -37,7 +37,7 @@ struct ItemFixture {
         return store
     }
 
-    /// Reads the session's folders, and fails before a step that the closure refuses.
+    /// Expands the session's folders. Throws `CancellationError` instead of storing a step for which `refuses` returns true.
     @discardableResult
     func expand(
         _ store: QueueStore, refusing refuses: @escaping @Sendable (ExpansionStep) -> Bool = { _ in false }, fault: FolderFault? = nil
@@ -68,11 +68,11 @@ struct ItemFixture {
 }
 
 extension ItemFixture {
-    /// Runs a closure while the tree has nested folders that are deeper than any path (PATH_MAX, limits.h(0p)).
+    /// Runs a closure while the tree contains folders that are nested so deeply that their path is too long (PATH_MAX, limits.h(0p)).
     func withDeepFolder(_ name: String, _ body: () async throws -> Void) async throws {
         var open = [try FileDescriptor.open(tree.root, .readOnly, options: [.directory])]
         defer {
-            // From the bottom up, because no path names the innermost folders.
+            // Removes the folders from the bottom up, because no path can name the innermost ones.
             open.removeLast().closeQuietly()
             while let parent = open.popLast() {
                 _ = unsafe unlinkat(parent.rawValue, name, AT_REMOVEDIR)

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The URLs and contexts of items and sessions arrive at the transport, and a secret URL appears nowhere else.
+/// The upload URLs of items and the contexts of sessions are passed to the transport. An upload URL is secret, and appears nowhere else.
 @Suite struct ItemURLTests {
     private static let url = "https://upload.example.com/files/capability-4711"
     private let fixture: QueueFixture
@@ -26,7 +26,7 @@ import TransportTesting
         var items = ["1", "2", "3"].map { TransferItem(fixture.folder.path.appending($0)) }
         for name in ["1", "2", "3"] { _ = try fixture.folder.file(name, size: 10) }
         items[1].uploadURL = Self.url
-        // The last two items follow a folder, in another table.
+        // The last two items follow a folder, so the store keeps them in another table.
         var blob = TransferItem.data(Data("x".utf8), as: try RemotePath("blob"))
         blob.uploadURL = Self.url + "-blob"
         let folder = fixture.folder.path.appending("empty")
@@ -42,14 +42,14 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A transport then knows that the upload may have content of another version.
+    /// The transport must know that the upload may contain bytes of an earlier version of the file.
     @Test func reportsRestartToTransport() async throws {
         let queue = try await open()
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint()]))
         fixture.memory.faults.append(.cut(afterBytes: 5_000))
         let session = try await queue.enqueue(try fixture.upload("1", options: SessionOptions(onSourceChange: .restart)))
         try await queue.start()
-        await fixture.clock.sleeps(for: .seconds(1))
+        await fixture.clock.waitForSleep(of: .seconds(1))
         _ = try fixture.folder.file("1", size: 7_000)
         fixture.clock.advance(by: .seconds(1))
         #expect(try await session.value.state == .completed)
@@ -57,7 +57,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The content at the given URL is then of this version of the file, also at the next endpoint.
+    /// From the first checkpoint on, the uploaded bytes belong to the current version of the file, even at the next endpoint.
     @Test func reportsRestartUntilFirstCheckpoint() async throws {
         let queue = try await open()
         try await queue.save(Account("a", endpoints: ["x", "y"].map { fixture.memory.endpoint(host: $0) }))
@@ -65,12 +65,12 @@ import TransportTesting
         let options = SessionOptions(retry: RetryPolicy(maximumAttempts: 2), onSourceChange: .restart)
         let session = try await queue.enqueue(try fixture.upload("1", options: options))
         try await queue.start()
-        await fixture.clock.sleeps(for: .seconds(1))
+        await fixture.clock.waitForSleep(of: .seconds(1))
         _ = try fixture.folder.file("1", size: 7_000)
         fixture.memory.faults.append(.cut(afterBytes: 3_000))
         fixture.memory.faults.append(.fail(TransferError(.transient, .serverError, "The server failed.")))
         fixture.clock.advance(by: .seconds(1))
-        await fixture.clock.sleeps(for: .seconds(1))
+        await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.clock.advance(by: .seconds(1))
         #expect(try await session.value.state == .completed)
         let seen = attempts.withLock { $0 }
@@ -142,7 +142,7 @@ import TransportTesting
         try await queue.start()
         try await gate.reached()
         try await queue.update(session.id, SessionUpdate(context: Data("2".utf8)))
-        // Wait until the run has the change.
+        // Waits until the run has the new context.
         while await queue.live[1]?.context != Data("2".utf8) { await Task.yield() }
         gate.open()
         _ = try await session.value

@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// If a link replaces a file after its folder was read, it does not lead to files that the session's policy excludes.
+/// A file or folder is replaced with a link after the expansion. The link does not give access to files that the session's policy excludes.
 @Suite struct LinkSwapTests {
     private let fixture: QueueFixture
     private let tree: FolderTree
@@ -44,7 +44,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A folder that becomes a link after its parent was read is not read through it.
+    /// If a folder becomes a link after its parent was read, the queue does not read the folder through the link.
     @Test func doesNotFollowFolderThatBecomesLink() async throws {
         try tree.file("a/inside", "1")
         try tree.file("b/inside", "1")
@@ -54,7 +54,7 @@ import TransportTesting
         let store = try await items.open([TransferItem(tree.root, symbolicLinks: .followFiles)])
         let path = tree.path("b")
         let fault: FolderFault = { folder, _ in
-            // The root was read, and its first folder is being read.
+            // At this point, the root has been read, and its first subfolder is being read.
             if folder.lastComponent == "a", (try? FileManager.default.removeItem(atPath: path.string)) != nil {
                 try? FileManager.default.createSymbolicLink(atPath: path.string, withDestinationPath: other.root.string)
             }

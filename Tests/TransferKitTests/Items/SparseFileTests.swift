@@ -7,7 +7,7 @@ import TransportTesting
 
 private let memoryDisk = "/dev/shm"
 
-private let memoryDiskTakesHugeFiles: Bool = {
+private let memoryDiskSupportsHugeFiles: Bool = {
     let path = FilePath(memoryDisk).appending("transferkit-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(atPath: path.string) }
     return (try? makeSparse(path, size: 7 << 60)) != nil
@@ -20,8 +20,8 @@ private func makeSparse(_ path: FilePath, size: Int64) throws {
 }
 
 /// Sparse files with sizes larger than any disk. Only some file systems, such as tmpfs, support them.
-@Suite(.enabled(if: memoryDiskTakesHugeFiles)) struct SparseFileTests {
-    /// Two files of 7 EiB, and 17 of 64 PiB.
+@Suite(.enabled(if: memoryDiskSupportsHugeFiles)) struct SparseFileTests {
+    /// Creates a folder with two files of 7 EiB and 17 files of 64 PiB.
     private static func folderOfHugeFiles() throws -> FilePath {
         let folder = FilePath(memoryDisk).appending("transferkit-\(UUID().uuidString)")
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: false)
@@ -37,20 +37,20 @@ private func makeSparse(_ path: FilePath, size: Int64) throws {
         let queue = try await fixture.openWithAccounts()
         let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 1))
         let session = try await queue.enqueue(try .upload([folder], to: "a", options: options), held: true)
-        fixture.memory.failNext(100, with: TransferError(.permanent, .rejected, "It is not taken."))
+        fixture.memory.failNext(100, with: TransferError(.permanent, .rejected, "The server does not accept the file."))
         try await session.release()
         try await queue.start()
         await #expect(throws: TransferError.self) { try await session.value }
         let items = try await queue.items(of: session.id)
         #expect(items.count == 19)
         #expect(items.prefix(2).allSatisfy { $0.error?.code == .tooLarge })
-        // The last of the files of 64 PiB each exceeds the limit of a session.
+        // With the last file of 64 PiB, the sum exceeds the limit of a session.
         #expect(items.filter { $0.error?.code == .tooLarge }.count == 3)
         #expect(try await session.status.statistics.bytesTotal == 1 << 60)
         await queue.shutdown()
     }
 
-    /// Impossible sessions are rejected immediately, and nothing is added.
+    /// The queue rejects impossible sessions immediately, and adds nothing.
     @Test func rejectsHugeFiles() async throws {
         let fixture = try QueueFixture()
         let folder = try Self.folderOfHugeFiles()

@@ -41,7 +41,7 @@ import TransportTesting
         #expect(fixture.memory.contents(of: "blob-two") == Data("two".utf8))
     }
 
-    @Test func failsToSendUploadedBytesAgain() async throws {
+    @Test func cannotSendUploadedBytesAgain() async throws {
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(try request("one"))
         try await queue.start()
@@ -71,7 +71,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func deletesOrphansOnOpen() async throws {
+    @Test func deletesOrphanedFilesOnOpen() async throws {
         var queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(
             try .upload(
@@ -83,7 +83,7 @@ import TransportTesting
         let kept = Set(try spooled())
         try Data("orphan".utf8).write(to: URL(fileURLWithPath: folder.appending("orphan").string))
         queue = try await fixture.open()
-        #expect(Set(try spooled()) == kept && kept.count == 2, "an item that waits after a folder is kept, too")
+        #expect(Set(try spooled()) == kept && kept.count == 2, "the data of an item after a folder is kept, too")
         #expect(try await queue.items(of: session.id).count == 3)
         await queue.shutdown()
     }

@@ -14,7 +14,7 @@ import TransportTesting
     import Darwin
 #endif
 
-/// Folders that can be opened, but not read to their end.
+/// Folders that can be opened, but can't be read to the end.
 @Suite(.oneProcessAtATime) struct UnreadableFolderTests {
     private let fixture: ItemFixture
     private var tree: FolderTree { fixture.tree }
@@ -37,12 +37,13 @@ import TransportTesting
         return { $0 == path && $1 >= entries ? .ioError : nil }
     }
 
-    /// - Parameter count: More than a chunk, so that a part of the folder is stored before the error, or fewer.
+    /// - Parameter count: The number of files in the folder. If it exceeds the number that the queue holds in memory (16,384), a part of the folder
+    ///   is stored before the error.
     @Test(arguments: [(300, 200), (20_000, 17_000)])
     func listsWholeFolderOrNothing(_ count: Int, _ entries: Int) async throws {
         try tree.file("a", "1")
         try fill("middle", count)
-        // The first entry, so that it is read before the error.
+        // This subfolder comes first in the byte order, so it is read before the error.
         try tree.file("middle/!/inner", "22")
         try tree.link("middle/!/broken", to: "nowhere")
         try tree.file("z", "333")
@@ -55,7 +56,7 @@ import TransportTesting
         #expect(totals == ManifestTotals(files: 2, failed: 1, bytes: 4))
         #expect(try await fixture.statistics(store).map { [Int64($0.files), Int64($0.filesFailed), $0.bytesKnown] } == [3, 1, 4])
         let folders = try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM directory") }
-        #expect(folders == 1, "the root of the tree")
+        #expect(folders == 1, "the only stored folder is the root of the tree")
 
         try await store.commit([.resetSession(1, isWhole: false)])
         try await fixture.expand(store)
@@ -80,7 +81,7 @@ import TransportTesting
         await store.close()
     }
 
-    private static func takeAllDescriptors() -> [FileDescriptor] {
+    private static func openAllAvailableDescriptors() -> [FileDescriptor] {
         #if canImport(Glibc)
             let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
         #else
@@ -92,15 +93,15 @@ import TransportTesting
         limits.rlim_cur = 200
         let result = unsafe setrlimit(resource, &limits)
         #expect(result == 0)
-        var taken: [FileDescriptor] = []
-        while let descriptor = try? FileDescriptor.open(FilePath("/dev/null"), .readOnly) { taken.append(descriptor) }
-        return taken
+        var descriptors: [FileDescriptor] = []
+        while let descriptor = try? FileDescriptor.open(FilePath("/dev/null"), .readOnly) { descriptors.append(descriptor) }
+        return descriptors
     }
 
     /// Runs two reads at the same time, so that each reader of the store opens all files that it needs.
     private static func openBothReaders(of pool: DatabasePool) async throws {
         let (first, second) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        // These wait on the pool's own threads.
+        // The semaphores block only threads of the pool.
         async let one: Void = pool.read { database in
             _ = try Int.fetchOne(database, sql: "SELECT count(*) FROM session")
             first.signal()
@@ -122,17 +123,17 @@ import TransportTesting
             let queue = try await fixture.openWithAccounts()
             let session = try await queue.enqueue(.upload(items: [TransferItem(tree.root)], to: "a"))
             try await Self.openBothReaders(of: queue.store.pool)
-            let taken = Self.takeAllDescriptors()
+            let descriptors = Self.openAllAvailableDescriptors()
             try await queue.start()
             await queue.waitUntilIdle()
             let status = try await session.status
             guard case .noSpace(let error) = status.why else {
-                Issue.record("it waits for something else: \(status)")
+                Issue.record("The session waits for another reason: \(status)")
                 return
             }
             #expect(error.message.contains("too many open files"))
-            for descriptor in taken { try descriptor.close() }
-            await fixture.clock.sleeps(for: .seconds(30))
+            for descriptor in descriptors { try descriptor.close() }
+            await fixture.clock.waitForSleep(of: .seconds(30))
             fixture.clock.advance(by: .seconds(30))
             #expect(try await session.value.state == .completed)
             #expect(fixture.memory.completePaths.map(\.description) == ["tree/a"])

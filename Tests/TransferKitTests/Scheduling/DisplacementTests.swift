@@ -47,7 +47,7 @@ import TransferKit
         #expect(queue.line == "B=waiting C=completed A=running")
     }
 
-    @Test func displacesLowestOfTwoSessions() throws {
+    @Test func displacesLastOfTwoSessionsInList() throws {
         var queue = try Rehearsal(limit: 2)
         try queue.add("A B C D")
         try queue.call(.run(), "D")
@@ -55,11 +55,11 @@ import TransferKit
         try queue.call(.run(), "C")
         #expect(queue.line == "A=ending(waiting) B=ending(waiting) C=waiting D=waiting")
         try queue.finishStopping("B")
-        // The latest mark goes first.
+        // Of two sessions with a pending `run` call, the session with the later call starts first.
         #expect(queue.line == "A=ending(waiting) B=waiting C=running D=waiting")
         try queue.finishStopping("A")
         #expect(queue.line == "A=waiting B=waiting C=running D=running")
-        // B resumes for D, and A for C.
+        // D displaced B, and C displaced A.
         try queue.end("D")
         #expect(queue.line == "A=waiting B=running C=running D=completed")
         try queue.end("C")
@@ -72,7 +72,7 @@ import TransferKit
         try queue.call(.run(), "E")
         try queue.finishStopping("C")
         try queue.call(.run(), "C")
-        // E is now the lowest in the list: the two swap.
+        // E is now the last running session in the list, so C displaces E.
         #expect(queue.line == "A=running B=running C=waiting D=waiting E=ending(waiting)")
         try queue.finishStopping("E")
         #expect(queue.line == "A=running B=running C=running D=waiting E=waiting")
@@ -83,7 +83,7 @@ import TransferKit
         #expect(queue.line == "A=completed B=running C=completed D=running E=running")
     }
 
-    @Test(arguments: [1, 2, 3]) func displacesOneSessionForEachRun(limit: Int) throws {
+    @Test(arguments: [1, 2, 3]) func eachRunCallDisplacesOneSession(limit: Int) throws {
         var queue = try Rehearsal(limit: limit)
         let first = (0..<limit).map { "A\($0)" }
         let later = (0..<limit).map { "B\($0)" }
@@ -114,7 +114,7 @@ import TransferKit
         #expect(queue.line == "A=running B=waiting C=waiting")
         #expect(queue.why("C") == .retry(at: DualInstant.seconds(30).date))
         try queue.pass(seconds: 30)
-        // It waits like any other session, and does not displace again.
+        // C waits like any other session, and does not displace a session again.
         #expect(queue.line == "A=running B=waiting C=waiting")
         #expect(queue.why("C") == .order(behind: SessionID(named: "B")))
     }
@@ -159,7 +159,7 @@ import TransferKit
         #expect(queue.why("B") == .queueLimit)
     }
 
-    @Test func doesNotDisplaceForBlockedSession() throws {
+    @Test func blockedSessionDisplacesNoSession() throws {
         var queue = try Rehearsal()
         try queue.add("X", to: "b")
         try queue.end("X", .accountBlocked(TransferError(.trust, .serverNotTrusted, "Who?"), .memory("b")))
@@ -224,7 +224,7 @@ import TransferKit
         #expect(try queue.finishAll() == "A B")
     }
 
-    @Test func survivesRestart() throws {
+    @Test func displacementSurvivesRestart() throws {
         var queue = try Rehearsal()
         try queue.add("A B C")
         try queue.call(.run(), "C")
@@ -236,12 +236,12 @@ import TransferKit
         #expect(try queue.finishAll() == "C A B")
     }
 
-    @Test func lowerLimitInterruptsNothing() throws {
+    @Test func loweredLimitInterruptsNoSession() throws {
         var queue = try Rehearsal(limit: 3)
         try queue.add("A B C D")
         try queue.perform(.setSessionLimit(1, account: nil))
         #expect(queue.line == "A=running B=running C=running D=waiting")
-        // Displacing one session would not suffice, so none is displaced.
+        // Displacing a single session would not free a slot, so the call displaces no session.
         try queue.call(.run(), "D")
         #expect(queue.line == "A=running B=running C=running D=waiting")
         try queue.end("A")
@@ -251,7 +251,7 @@ import TransferKit
         #expect(queue.line == "A=completed B=completed C=completed D=running")
     }
 
-    @Test func lowerAccountLimitInterruptsNothing() throws {
+    @Test func loweredAccountLimitInterruptsNoSession() throws {
         var queue = try Rehearsal(limit: 3)
         try queue.add("A B C")
         try queue.perform(.setSessionLimit(1, account: "a"))

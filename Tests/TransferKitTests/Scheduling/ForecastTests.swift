@@ -1,9 +1,9 @@
 import Testing
 import TransferKit
 
-/// A forecast equals what a simulation of the queue by hand yields.
+/// Forecasts match start and end times that were computed by hand.
 @Suite struct ForecastTests {
-    /// One case. Sessions are written as `bytes@rate`, followed by words for their other properties.
+    /// A test case. A session is written as `bytes@rate`, followed by words for its other properties, for example `limit=5`.
     struct Case: CustomTestStringConvertible, Sendable {
         var name: String
         var queue = Forecast.Limits(sessions: 1)
@@ -11,7 +11,7 @@ import TransferKit
         var isStrict = false
         var running: [String] = []
         var waiting: [String]
-        /// Start and end in seconds for each waiting session; a dash for an unknown time.
+        /// The times of each waiting session in seconds, as `start-end`. Unknown times are left out.
         var expected: String
 
         var testDescription: String { name }
@@ -34,13 +34,15 @@ import TransferKit
             name: "sessions share the queue's limit, and a completed one returns its share", queue: Forecast.Limits(sessions: 2, rate: 10),
             waiting: ["50@100", "100@100", "10@100"], expected: "0-10 0-16 10-12"),
         Case(
-            name: "a slower session leaves more to the other", queue: Forecast.Limits(sessions: 2, rate: 10), waiting: ["20@2", "80@100"],
+            name: "a slower session leaves a larger share to the other session", queue: Forecast.Limits(sessions: 2, rate: 10),
+            waiting: ["20@2", "80@100"],
             expected: "0-10 0-10"),
         Case(
             name: "an account's limit applies only to its sessions", queue: Forecast.Limits(sessions: 3),
             accounts: [1: Forecast.Limits(rate: 10)], waiting: ["50@100", "50@100", "100@10 account=2"], expected: "0-10 0-10 0-10"),
         Case(
-            name: "an account's slots let others pass", queue: Forecast.Limits(sessions: 2), accounts: [1: Forecast.Limits(sessions: 1)],
+            name: "sessions of another account pass if an account has no free slot", queue: Forecast.Limits(sessions: 2),
+            accounts: [1: Forecast.Limits(sessions: 1)],
             waiting: ["100@10", "50@10", "20@10 account=2"], expected: "0-10 10-15 0-2"),
         Case(name: "a paused session keeps its slot", queue: Forecast.Limits(sessions: 1, paused: 1), waiting: ["10@10"], expected: "-"),
         Case(
@@ -62,7 +64,7 @@ import TransferKit
         Case(name: "a rate too low for a known end", waiting: ["1000000000@0.000001", "1@1"], expected: "0- -"),
     ]
 
-    @Test(arguments: cases) func matchesSimulation(_ example: Case) throws {
+    @Test(arguments: cases) func matchesExpectedTimes(_ example: Case) throws {
         let waiting = try example.waiting.enumerated().map { try Self.session($0.element, key: SessionKey($0.offset + 1)) }
         let forecast = Forecast(
             queue: example.queue, accounts: example.accounts, isStrict: example.isStrict,
@@ -98,7 +100,7 @@ import TransferKit
         return session
     }
 
-    @Test func thousandSessionsWithLimits() {
+    @Test func forecastsThousandSessionsWithLimits() {
         let waiting = (1...1_000).map { Forecast.Session(key: SessionKey($0), account: 1, bytes: 1_000_000_007, rate: 1e9 + Double($0)) }
         let forecast = Forecast(
             queue: Forecast.Limits(sessions: 50, rate: 1e12), accounts: [1: Forecast.Limits(rate: 1e11)], running: [], waiting: waiting)

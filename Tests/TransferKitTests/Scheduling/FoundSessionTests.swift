@@ -2,7 +2,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Sessions that were looked up before an operation changes them.
+/// Operations on sessions that were looked up earlier, and that may have changed since.
 @Suite struct FoundSessionTests {
     private func draft(_ tags: [String]) -> SessionDraft {
         var draft = SessionDraft.draft()
@@ -69,7 +69,7 @@ import TransferKit
         let more = SessionTarget.more([ids[3]], of: .all, mark: first.part.mark)
         #expect(first.part.last == ids[2])
         #expect(try scheduler.perform(.perform(.runNext, more)).answer.part.mark == first.part.mark)
-        // The latest call goes first, and then the group in its order.
+        // The session of the latest `runNext` call starts first. The sessions of the group follow in list order.
         _ = try scheduler.perform(.start)
         var started: [SessionID] = []
         while let id = scheduler.runningIDs.first, let key = scheduler.sessionIndex.key(of: id) {

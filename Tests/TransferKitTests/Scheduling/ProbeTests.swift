@@ -2,12 +2,12 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Which runs probe an endpoint that failed too often.
+/// Probes of an endpoint that failed too often: which runs may probe it, and when.
 @Suite struct ProbeTests {
     private let endpoint = Account.memory("a").endpoints[0]
     private let outage = TransferError(.unreachable, .connectionRefused, "No server answers.")
 
-    /// Three sessions, and an endpoint that failed too often and may be probed from 30 s on.
+    /// A scheduler with three sessions, and an endpoint that failed too often. Sessions may probe it from 30 s on.
     private func scheduler(_ error: TransferError = .broken) throws -> Scheduler {
         var scheduler = try Scheduler.fixture(sessionLimit: 3)
         _ = try scheduler.perform(.enqueue([.draft(), .draft(), .draft()]))
@@ -22,12 +22,14 @@ import TransferKit
         _ = try scheduler.perform(.start, at: .seconds(30))
         #expect(scheduler.runningIDs.count == 1)
         #expect(scheduler.nextDue(after: .seconds(30)) == .seconds(35))
-        // It reads a folder, or waits for its delegate or a stream.
+        // The first run has not probed yet: it may still be reading a folder, or waiting for its delegate or a stream.
         _ = scheduler.schedule(at: .seconds(35))
         #expect(scheduler.runningIDs.count == 2)
         #expect(try scheduler.report(.probe(endpoint), of: 2, at: .seconds(36)).answer.isGranted)
-        #expect(try !scheduler.report(.probe(endpoint), of: 1, at: .seconds(37)).answer.isGranted, "another run has asked")
-        #expect(try scheduler.report(.probe(endpoint), of: 2, at: .seconds(38)).answer.isGranted, "its other files")
+        #expect(try !scheduler.report(.probe(endpoint), of: 1, at: .seconds(37)).answer.isGranted, "another run probes the endpoint")
+        #expect(
+            try scheduler.report(.probe(endpoint), of: 2, at: .seconds(38)).answer.isGranted,
+            "other files of the probing run may use the endpoint, too")
     }
 
     @Test func probeEndsWithFirstResponse() throws {
@@ -47,7 +49,7 @@ import TransferKit
         _ = scheduler.schedule(at: .seconds(59))
         #expect(scheduler.runningIDs.count == 1)
         _ = scheduler.schedule(at: .seconds(60))
-        #expect(scheduler.runningIDs.count == 2, "the next one probes")
+        #expect(scheduler.runningIDs.count == 2, "the next run probes")
     }
 
     @Test func unreachableServerIsProbedEveryTenSeconds() throws {
@@ -63,7 +65,7 @@ import TransferKit
         }
     }
 
-    @Test func slowProbeLeavesOthersAtLeastAsMuchTime() throws {
+    @Test func slowProbeIsFollowedByPauseOfSameLength() throws {
         var scheduler = try scheduler(outage)
         _ = scheduler.schedule(at: .seconds(10))
         _ = try scheduler.report(.probe(endpoint), of: 1, at: .seconds(10))
@@ -72,25 +74,25 @@ import TransferKit
         #expect(scheduler.nextDue(after: .seconds(35)) == .seconds(60))
     }
 
-    /// Each of these calls lets one session probe at once.
+    /// Each of the listed commands lets one session probe immediately.
     @Test(arguments: [
         Command.perform(.run(), .one(.index(2))), .unblockAccount(name: "a"), .saveAccount(.memory("a")), .retryEndpoints(account: "a"),
         .setNetwork(.expensive),
     ])
-    func userCallProbesAtOnce(_ command: Command) throws {
+    func userCallProbesImmediately(_ command: Command) throws {
         var scheduler = try scheduler()
         _ = try scheduler.perform(command, at: .seconds(3))
         #expect(scheduler.runningIDs.count == 1)
         if case .perform = command { #expect(scheduler.view(3)?.state == .running) }
         let key = try #require(scheduler.sessions.first { $0.run != nil }).key
         #expect(try scheduler.report(.probe(endpoint), of: key, at: .seconds(3)).answer.isGranted)
-        // It fails, and the endpoint stays unavailable for twice as long.
+        // The probe fails, and the endpoint stays unavailable for twice as long.
         _ = try scheduler.report(.endpointFailed(endpoint, .broken), of: key, at: .seconds(4))
         _ = try scheduler.report(.ended(.endpointsUnavailable(.broken)), of: key, at: .seconds(4))
         #expect(scheduler.nextDue(after: .seconds(4)) == .seconds(64))
     }
 
-    @Test func retryProbesAtOnce() throws {
+    @Test func retryProbesImmediately() throws {
         var scheduler = try scheduler()
         _ = try scheduler.perform(.perform(.cancel(), .one(.index(1))), at: .seconds(3))
         _ = try scheduler.perform(.perform(.retry, .one(.index(1))), at: .seconds(3))
@@ -105,7 +107,7 @@ import TransferKit
         for key in SessionKey(1)...2 { _ = try scheduler.report(.ended(.endpointsUnavailable(.broken)), of: key) }
         #expect(scheduler.runningIDs.isEmpty)
         _ = try scheduler.perform(.perform(.run(), .one(.index(1))), at: .seconds(3))
-        #expect(scheduler.runningIDs.count == 1, "one probe serves all")
+        #expect(scheduler.runningIDs.count == 1, "one probe is enough for all sessions")
         #expect(scheduler.view(2)?.state == .running)
     }
 

@@ -14,14 +14,15 @@ import TransferKit
 
     private let soon = RecoveryDecision.retry(after: .milliseconds(500))
 
-    @Test func repeatsTransientUntilAttemptsAreUsedUp() {
+    @Test func retriesTransientFailureUntilAttemptsAreUsedUp() {
         #expect(decision(.transient) == soon)
         #expect(decision(.transient, History(failures: 7)) == .retry(after: .seconds(32)))
         #expect(decision(.transient, History(failures: 8)) == .giveUpFile)
     }
 
-    /// Without a server, an attempt costs nothing. A large body that a proxy accepts for a stopped server is different.
-    @Test(arguments: [(false, Duration.seconds(5)), (true, .seconds(64))]) func probesOutageSoonUnlessExpensive(
+    /// An attempt that reaches no server is cheap, so it is repeated soon. An attempt is costly if a proxy accepts a large body although its
+    /// server is stopped. Such an attempt is repeated later.
+    @Test(arguments: [(false, Duration.seconds(5)), (true, .seconds(64))]) func probesOutageSoonUnlessCostly(
         isCostly: Bool, delay: Duration
     ) {
         let history = History(outageAttempts: 8, isCostly: isCostly)
@@ -40,10 +41,10 @@ import TransferKit
         // The file restarts at another endpoint instead of failing.
         (History(failures: 1, hasCheckpoint: true, hasNextEndpoint: true, isOutageTooLong: true), true),
     ])
-    func unreachableMovesToNextEndpoint(_ history: History, _ goes: Bool) {
+    func unreachableMovesToNextEndpoint(_ history: History, _ moves: Bool) {
         var history = history
         history.outageAttempts = 1
-        #expect(decision(.unreachable, history) == (goes ? .nextEndpoint : soon))
+        #expect(decision(.unreachable, history) == (moves ? .nextEndpoint : soon))
     }
 
     @Test func outageUsesNoAttempts() {
@@ -52,7 +53,7 @@ import TransferKit
         #expect(decision(.unreachable, History(failures: 8), code: .notThisProtocol) == .giveUpFile)
     }
 
-    @Test func fileWithoutAttemptsMovesToNextEndpoint() {
+    @Test func fileWithoutRemainingAttemptsMovesToNextEndpoint() {
         #expect(decision(.transient, History(failures: 8, hasNextEndpoint: true)) == .nextEndpoint)
         #expect(decision(.transient, History(failures: 7, hasNextEndpoint: true)) == .retry(after: .seconds(32)))
     }
@@ -63,7 +64,7 @@ import TransferKit
         #expect(decision(.trust, History(failures: 1, hasNextEndpoint: true, isAuthenticated: true)) == .blockAccount)
     }
 
-    @Test func triesCredentialsElsewhereIfAccountAllows() {
+    @Test func triesNextEndpointAfterRejectedCredentialsIfAccountAllows() {
         let rules = RecoveryDecision.Rules(fallsBackOnCredentials: true)
         #expect(decision(.credentials, History(failures: 1, hasNextEndpoint: true), rules) == .nextEndpoint)
         #expect(decision(.credentials, History(failures: 1), rules) == .blockAccount)
@@ -77,7 +78,7 @@ import TransferKit
         #expect(decision(.credentials, History(failures: 1, isAuthenticated: true), code: .credentialsRejected) == .blockAccount)
     }
 
-    @Test func lostResumeStartsOverOnce() {
+    @Test func lostUploadStartsOverOnce() {
         #expect(decision(.resumeLost) == .restart)
         #expect(decision(.resumeLost, History(failures: 2, hasRestarted: true)) == .giveUpFile)
         #expect(decision(.resumeLost, History(failures: 1, mismatches: 1)) == .restart)
@@ -101,7 +102,7 @@ import TransferKit
         #expect(decision(.unsupported, History(failures: 1, othersMayWork: true)) == soon)
     }
 
-    @Test func waitsForFullLocalDisk() {
+    @Test func waitsWhileLocalDiskIsFull() {
         #expect(decision(.noSpace, History(failures: 1_000)) == .waitForSpace)
     }
 
@@ -109,11 +110,11 @@ import TransferKit
         #expect(decision(.remoteFull) == .failSession)
     }
 
-    @Test func triesProtocolViolationTwiceThenElsewhere() {
+    @Test func movesToNextEndpointAfterThreeProtocolViolations() {
         #expect(decision(.protocolViolation, History(failures: 1, violations: 2, hasNextEndpoint: true)) == soon)
         #expect(decision(.protocolViolation, History(failures: 3, violations: 3, hasNextEndpoint: true)) == .nextEndpoint)
         #expect(
             decision(.protocolViolation, History(failures: 1, violations: 3, hasCheckpoint: true, hasNextEndpoint: true)) == soon,
-            "as an endpoint that can't be reached: what it has counts")
+            "as with an unreachable endpoint, a file with a checkpoint stays")
     }
 }

@@ -2,7 +2,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Paused sessions that resume while others run.
+/// Paused sessions that are resumed while other sessions run.
 @Suite struct ResumptionTests {
     @Test(arguments: [SessionOperation.hold, .yield, .cancel(), .remove()])
     func waitsForEndingRunInReturnedSlot(operation: SessionOperation) throws {

@@ -6,7 +6,7 @@ import TransferKit
     private let policy = RetryPolicy(base: .seconds(1), maximumDelay: .seconds(300), maximumAttempts: 8)
 
     @Test(arguments: [(1, 1), (2, 2), (3, 4), (8, 128), (9, 256), (10, 300), (1_000, 300)])
-    func boundsDoubleUpToTheMaximum(_ failures: Int, _ seconds: Int) {
+    func delayBoundsDoubleUpToMaximum(_ failures: Int, _ seconds: Int) {
         #expect(policy.delay(afterFailures: failures, retryAfter: nil, fraction: 1) == .seconds(seconds))
         #expect(policy.delay(afterFailures: failures, retryAfter: nil, fraction: 0) == .zero)
     }
@@ -26,7 +26,7 @@ import TransferKit
     ]
 
     @Test(arguments: progresses)
-    func progress(_ confirmed: Int64, _ size: Int64?, _ expected: Bool) {
+    func recognizesProgress(_ confirmed: Int64, _ size: Int64?, _ expected: Bool) {
         #expect(RetryPolicy.isProgress(confirmed: confirmed, of: size) == expected)
     }
 }

@@ -2,7 +2,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The run time of sessions is stored along with other changes to them.
+/// The run time of a session is stored along with other changes to the session.
 @Suite struct RunTimeTests {
     private struct Ran: Equatable {
         var key: SessionKey?
@@ -27,18 +27,18 @@ import TransferKit
         _ = try scheduler.perform(.setSessionLimit(2, account: nil))
         _ = try scheduler.perform(.start)
         #expect(ran(try scheduler.report(completed, of: 1, at: milliseconds(999))) == [])
-        #expect(ran(try scheduler.report(.connected, of: 1, at: milliseconds(4_000))) == [], "progress stores nothing")
+        #expect(ran(try scheduler.report(.connected, of: 1, at: milliseconds(4_000))) == [], "this report stores no run time")
         #expect(ran(try scheduler.report(completed, of: 1, at: milliseconds(5_000))) == [Ran(key: 1, session: 5_000, queue: 5_000)])
         #expect(ran(try scheduler.report(completed, of: 1, at: milliseconds(5_500))) == [])
         let finished = RunEvent.Content.ended(.finished(failure: nil, itemsSeen: 1))
         #expect(ran(try scheduler.report(finished, of: 2, at: milliseconds(6_000))) == [Ran(key: 2, session: 6_000, queue: 1_000)])
         #expect(ran(try scheduler.report(finished, of: 1, at: milliseconds(7_250))) == [Ran(key: 1, session: 2_250, queue: 1_250)])
-        // Nothing runs: that time does not count.
+        // The time in which no session runs does not count.
         _ = try scheduler.perform(.enqueue([.draft()]), at: milliseconds(20_000))
         #expect(ran(try scheduler.report(finished, of: 3, at: milliseconds(20_100))) == [Ran(key: 3, session: 100, queue: 100)])
     }
 
-    @Test func storesRefusedTimeAgain() throws {
+    @Test func storesTimeAgainAfterRejectedWrite() throws {
         var scheduler = try Scheduler.fixture()
         _ = try scheduler.perform(.enqueue([.draft()]))
         _ = try scheduler.perform(.start)

@@ -3,7 +3,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Calls of `run` for a session that runs. Its run may have decided to wait already, and report it a moment later.
+/// Calls of `run` for a running session. The session's current run may already have decided to wait, without having reported this yet.
 @Suite struct RunWhileRunningTests {
     private static let waits: [RunOutcome] = [
         .backoff(.seconds(300), .broken), .endpointsUnavailable(.broken), .interrupted,
@@ -28,7 +28,7 @@ import TransferKit
         try queue.call(.run(), "A")
         try queue.end("A", .endpointsUnavailable(.broken))
         #expect(queue.line == "A=running")
-        // Even if the failure was reported after the call.
+        // The same applies if the failure is reported after the call.
         try queue.call(.run(), "A")
         try queue.report("A", .endpointFailed(endpoint, .broken))
         try queue.end("A", .endpointsUnavailable(.broken))
@@ -79,6 +79,6 @@ import TransferKit
         let transaction = try scheduler.report(.ended(.backoff(.seconds(300), .broken)), of: 1, at: .seconds(4))
         let times = transaction.events.compactMap { if case .attemptFailed(_, _, let retryAt) = $0 { retryAt } else { nil } }
         #expect(times == [DualInstant.seconds(4).date])
-        #expect(transaction.actions.contains(.skipBackoff(1)), "its files don't wait either")
+        #expect(transaction.actions.contains(.skipBackoff(1)), "the session's files no longer wait, either")
     }
 }

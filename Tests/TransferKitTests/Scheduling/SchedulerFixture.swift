@@ -10,7 +10,7 @@ extension Scheduler {
         return scheduler
     }
 
-    /// Handles a command and starts what may then start, like the writer.
+    /// Like the queue's writer, handles a command and then starts the sessions that can start.
     mutating func perform(_ command: Command, at now: DualInstant = .start) throws -> Transaction {
         var transaction = try handle(.command(command), at: now)
         transaction.append(schedule(at: now))
@@ -25,7 +25,7 @@ extension Scheduler {
         return transaction
     }
 
-    /// Whether a run that does not probe may ask an endpoint of the first session's account.
+    /// Whether a run that is not the probe of `endpoint` may use it. The endpoint belongs to the account of the first session.
     func offers(_ endpoint: Endpoint, at now: DualInstant = .start) -> Bool {
         endpoints(for: 1, run: .max, at: now)?.available.contains(endpoint) == true
     }

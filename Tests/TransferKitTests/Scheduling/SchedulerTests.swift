@@ -4,8 +4,8 @@ import TransferCore
 import TransferKit
 
 @Suite struct SchedulerTests {
-    /// However often a session changes while it waits, its times are kept once.
-    @Test func doesNotAddUnchangedTimesAgain() throws {
+    /// Even if a waiting session changes often, the scheduler keeps each of the session's due times only once.
+    @Test func keepsUnchangedDueTimesOnce() throws {
         var scheduler = try Scheduler.fixture()
         var draft = SessionDraft.draft()
         draft.notBefore = Date(timeIntervalSince1970: 1_000_000)
@@ -17,7 +17,7 @@ import TransferKit
             _ = try scheduler.perform(.perform(.update(update), .group(.all)))
         }
         #expect(scheduler.sessionIndex.due.count == 1 && scheduler.sessionIndex.dueDates.count == 1)
-        // A change that is taken back takes its time back, too.
+        // Undoing a change also restores the due time.
         _ = try scheduler.handle(.command(.perform(.run(), .group(.all))), at: .seconds(1))
         scheduler.undo()
         _ = scheduler.schedule(at: DualInstant(uptime: .seconds(1_000), date: Date(timeIntervalSince1970: 1_000_000)))
@@ -27,7 +27,7 @@ import TransferKit
         #expect(scheduler.runningIDs.count == 1 && scheduler.why(2, at: .seconds(1_000)) == .queueLimit)
     }
 
-    @Test func nothingStartsBeforeStart() throws {
+    @Test func noSessionStartsBeforeStart() throws {
         var scheduler = try Scheduler.fixture()
         #expect(try scheduler.perform(.enqueue([.draft()])).actions.isEmpty)
         #expect(scheduler.why(1, at: .start) == .queueNotRunning)
@@ -66,7 +66,7 @@ import TransferKit
         _ = try scheduler.perform(.enqueue([.draft()]))
         _ = try scheduler.perform(.perform(.hold, .one(.index(0))))
         #expect(try scheduler.perform(.start).events.contains(where: isIdle))
-        // Waits until a time comes, which is not idle, and is held again before it starts.
+        // While a session waits for its start time, the queue is not idle. The session is held again before it starts.
         var later = SessionDraft.draft()
         later.notBefore = DualInstant.seconds(60).date
         _ = try scheduler.perform(.enqueue([later]))
@@ -91,7 +91,7 @@ import TransferKit
         #expect(!scheduler.offers(endpoint))
     }
 
-    @Test func enqueuesLongChain() throws {
+    @Test func enqueuesLongChainOfDependencies() throws {
         var scheduler = try Scheduler.fixture()
         var drafts = (0..<20_000).map { _ in SessionDraft.draft() }
         for index in 1..<drafts.count { drafts[index].dependency = .after(drafts[index - 1].id) }
@@ -114,10 +114,10 @@ import TransferKit
         let status = scheduler.status(at: .start)
         #expect(status.scheduled == 1 && status.nextDue == DualInstant.seconds(30).date)
         _ = try scheduler.perform(.start, at: .seconds(30))
-        #expect(scheduler.runningIDs.count == 1, "it tries")
-        #expect(!scheduler.offers(endpoint, at: .seconds(30)), "no other run does")
+        #expect(scheduler.runningIDs.count == 1, "this run tries the endpoint")
+        #expect(!scheduler.offers(endpoint, at: .seconds(30)), "no other run may use it")
         _ = try scheduler.report(.probe(endpoint), of: 1, at: .seconds(30))
-        #expect(!scheduler.offers(endpoint, at: .seconds(59)), "no other run does")
+        #expect(!scheduler.offers(endpoint, at: .seconds(59)), "no other run may use it")
         var other = endpoint
         other.address += "elsewhere/"
         _ = try scheduler.report(.endpoint(other), of: 1, at: .seconds(30))
@@ -135,21 +135,21 @@ import TransferKit
         #expect(scheduler.why(1, at: .start) == .retry(at: DualInstant.seconds(10).date))
         _ = try scheduler.report(.ended(.finished(failure: nil, itemsSeen: 1)), of: 2, at: .seconds(5))
         #expect(scheduler.runningIDs.isEmpty)
-        #expect(!scheduler.isIdle(at: .seconds(5)), "a retry in the future is not idle")
+        #expect(!scheduler.isIdle(at: .seconds(5)), "a queue with a scheduled retry is not idle")
         #expect(scheduler.nextDue(after: .seconds(5)) == .seconds(10))
-        #expect(scheduler.nextDue(after: .seconds(11)) == .seconds(11), "an overdue session is due at once")
+        #expect(scheduler.nextDue(after: .seconds(11)) == .seconds(11), "an overdue session is due immediately")
         let tick = scheduler.schedule(at: .seconds(10))
         #expect(tick.actions.count == 1)
         #expect(scheduler.runningIDs == [drafts[0].id])
     }
 
-    @Test func stopInterruptsAndInterruptedStartFirst() throws {
+    @Test func interruptedSessionStartsFirstAfterStop() throws {
         var scheduler = try Scheduler.fixture()
         let drafts = [SessionDraft.draft(), .draft()]
         _ = try scheduler.perform(.enqueue(drafts))
         _ = try scheduler.perform(.start)
         _ = try scheduler.report(.ended(.backoff(.seconds(10), .broken)), of: 1)
-        // The second session runs while the first waits for its retry, and is interrupted.
+        // The second session runs while the first session waits for its retry. Stopping the queue interrupts the second session.
         #expect(try scheduler.perform(.stop(.interrupt), at: .seconds(11)).actions == [.interrupt(2, run: 2)])
         #expect(scheduler.flags.mode == .stopping)
         let end = try scheduler.report(.ended(.interrupted), of: 2, at: .seconds(12))
@@ -173,7 +173,7 @@ import TransferKit
         #expect(scheduler.runningIDs == [drafts[1].id])
     }
 
-    @Test func blockedAccountAffectsOnlyItself() throws {
+    @Test func blockedAccountDoesNotAffectOtherAccount() throws {
         var scheduler = try Scheduler.fixture()
         let drafts = [SessionDraft.draft("a"), .draft("a"), .draft("b")]
         _ = try scheduler.perform(.enqueue(drafts))
@@ -189,7 +189,7 @@ import TransferKit
     }
 
     @Test(arguments: [Command.unblockAccount(name: "a"), .saveAccount(.memory("a"))])
-    func doesNotAskAgainAfterAnswer(answer: Command) throws {
+    func doesNotAskForCredentialsAgainAfterAnswer(answer: Command) throws {
         var scheduler = try Scheduler.fixture(sessionLimit: 3)
         _ = try scheduler.perform(.enqueue([.draft(), .draft(), .draft()]))
         _ = try scheduler.perform(.start)
@@ -203,7 +203,7 @@ import TransferKit
             #expect(scheduler.accounts[1]?.block == nil)
         }
         #expect(scheduler.runningIDs.count == 3)
-        // The new runs know the answer.
+        // These runs began after the answer, so they block the account again.
         #expect(try scheduler.report(.ended(refused), of: 2).events.contains(where: isQuestion))
         #expect(scheduler.accounts[1]?.block != nil)
     }
@@ -246,7 +246,7 @@ import TransferKit
         }
     }
 
-    @Test func retriesBelongToTheirRun() throws {
+    @Test func ignoresReportOfUnknownRun() throws {
         var scheduler = try Scheduler.fixture()
         _ = try scheduler.perform(.enqueue([.draft()]))
         _ = try scheduler.perform(.start)
@@ -268,16 +268,16 @@ import TransferKit
         _ = try scheduler.perform(.enqueue(dependents))
         _ = try scheduler.perform(.start)
         var transaction = try scheduler.report(.ended(.finished(failure: nil, itemsSeen: 1)), of: 1)
-        var pieces: [Int] = []
+        var batches: [Int] = []
         while true {
-            pieces.append(transaction.writes.count { if case .schedule = $0 { true } else { false } })
+            batches.append(transaction.writes.count { if case .schedule = $0 { true } else { false } })
             #expect(!scheduler.isIdle(at: .start))
             guard scheduler.nextDue(after: .start) == .zero else { break }
             transaction = scheduler.schedule(at: .start)
             scheduler.commit()
         }
-        // Including the one that has ended and the one that begins.
-        #expect(pieces.allSatisfy { $0 <= 10_002 } && pieces.reduce(0, +) <= 25_004 && pieces.count == 3)
+        // The counts include the session that has ended and the one that begins.
+        #expect(batches.allSatisfy { $0 <= 10_002 } && batches.reduce(0, +) <= 25_004 && batches.count == 3)
         #expect(
             scheduler.sessions.dropFirst().allSatisfy {
                 if case .after = scheduler.why($0.key, at: .start) { false } else { true }

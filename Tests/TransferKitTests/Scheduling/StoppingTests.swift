@@ -5,7 +5,7 @@ import TransferKit
 
 /// Sessions and queues that are stopped, drained and started again.
 @Suite struct StoppingTests {
-    @Test func resumesOnlySessionAfterDelay() throws {
+    @Test func yieldedSessionResumesAfterDelay() throws {
         var queue = try Rehearsal()
         try queue.add("A")
         try queue.call(.yield, "A")
@@ -19,7 +19,7 @@ import TransferKit
         #expect(queue.line == "A=running")
     }
 
-    @Test func resumesAfterDelayIfOthersAreHeld() throws {
+    @Test func yieldedSessionResumesAfterDelayIfOthersAreHeld() throws {
         var queue = try Rehearsal()
         try queue.add("A")
         try queue.add("B C", isHeld: true)
@@ -29,7 +29,7 @@ import TransferKit
         #expect(queue.line == "A=running B=held C=held")
     }
 
-    @Test func resumesAfterTurnOfOtherSession() throws {
+    @Test func yieldedSessionResumesAfterOtherSession() throws {
         var queue = try Rehearsal()
         try queue.add("A B C")
         try queue.call(.yield, "A")
@@ -39,13 +39,13 @@ import TransferKit
         #expect(try queue.finishAll() == "B A C")
     }
 
-    @Test func resumesAfterDelayIfOthersCannotUseSlot() throws {
+    @Test func yieldedSessionResumesAfterDelayIfOthersCannotUseSlot() throws {
         var queue = try Rehearsal(limit: 2, accountLimit: 1)
         try queue.add("A B")
         try queue.add("C", to: "b")
         try queue.call(.pause, "A")
         try queue.finishStopping("A")
-        // B waits for the slot of its account, which A keeps, and the queue has one free slot.
+        // A keeps the only slot of its account, so B can't use the slot that C frees.
         try queue.call(.yield, "C")
         try queue.finishStopping("C")
         #expect(queue.line == "A=paused B=waiting C=waiting")
@@ -55,7 +55,7 @@ import TransferKit
         #expect(queue.line == "A=paused B=waiting C=running")
     }
 
-    @Test func letsWaitingSessionGoFirst() throws {
+    @Test func yieldedSessionsLetWaitingSessionStartFirst() throws {
         var queue = try Rehearsal()
         try queue.add("A B C")
         try queue.call(.yield, "A")
@@ -69,7 +69,7 @@ import TransferKit
         #expect(queue.line == "A=waiting B=waiting C=running")
     }
 
-    @Test func restartsDelayOnSecondYield() throws {
+    @Test func secondYieldRestartsDelay() throws {
         var queue = try Rehearsal()
         try queue.add("A")
         try queue.call(.yield, "A")
@@ -124,7 +124,7 @@ import TransferKit
         try queue.perform(.start)
         #expect(queue.mode == "running")
         try queue.finishStopping("B")
-        // B was interrupted, so it goes before the list.
+        // B was interrupted, so it starts before the other sessions of the list.
         #expect(queue.line == "A=ending(waiting) B=running C=waiting")
         try queue.finishStopping("A")
         #expect(queue.line == "A=running B=running C=waiting")
@@ -150,7 +150,7 @@ import TransferKit
         #expect(queue.line == "A=waiting B=running")
         try queue.restart()
         try queue.perform(.start)
-        // Both have been interrupted by now.
+        // By now, both sessions have been interrupted, so they start in list order.
         #expect(queue.line == "A=running B=waiting")
     }
 

@@ -7,7 +7,7 @@ import TransportTesting
 
 /// Blocking calls delay neither the cooperative pool nor other blocking calls.
 @Suite(.serialized) struct BlockingIOTests {
-    /// Blocks the calling thread until it is opened.
+    /// A gate that blocks calling threads until the test opens it.
     private final class Gate: Sendable {
         private let entered = DispatchSemaphore(value: 0)
         private let exit = DispatchSemaphore(value: 0)
@@ -17,8 +17,8 @@ import TransportTesting
             exit.wait()
         }
 
-        /// Returns once this many threads are blocked.
-        func holds(_ count: Int) async {
+        /// Returns when `count` threads are blocked.
+        func waitForBlockedThreads(_ count: Int) async {
             await withCheckedContinuation { continuation in
                 DispatchQueue(label: "waiting").async { [entered] in
                     for _ in 0..<count { entered.wait() }
@@ -30,7 +30,7 @@ import TransportTesting
         func open(_ count: Int) { for _ in 0..<count { exit.signal() } }
     }
 
-    /// More calls than cores: on the pool's threads, they would block every task until Dispatch reacts after a second.
+    /// There may be more blocked calls than cores. On the pool's threads, such calls would block every task until Dispatch reacts after a second.
     @Test(arguments: [4, 64]) func blockedCallsDoNotOccupyPool(_ count: Int) async {
         let gate = Gate()
         let blocked = Task {
@@ -38,7 +38,7 @@ import TransportTesting
                 for _ in 0..<count { group.addTask { await BlockingIO.run { gate.block() } } }
             }
         }
-        await gate.holds(count)
+        await gate.waitForBlockedThreads(count)
         let clock = ContinuousClock()
         let start = clock.now
         for _ in 0..<1_000 { await Task.detached {}.value }
@@ -48,7 +48,7 @@ import TransportTesting
         #expect(await BlockingIO.run { 7 } == 7)
     }
 
-    /// Like a network share that does not respond.
+    /// The calls hang, like calls to a network share that does not respond.
     @Test(arguments: BlockingIO.Lane.allCases) func hangingLaneDoesNotAffectOthers(_ lane: BlockingIO.Lane) async {
         let gate = Gate()
         let blocked = Task {
@@ -56,13 +56,13 @@ import TransportTesting
                 for _ in 0..<lane.limit { group.addTask { await BlockingIO.run(lane) { gate.block() } } }
             }
         }
-        await gate.holds(lane.limit)
+        await gate.waitForBlockedThreads(lane.limit)
         for other in BlockingIO.Lane.allCases where other != lane { #expect(await BlockingIO.run(other) { 7 } == 7) }
         gate.open(lane.limit)
         await blocked.value
     }
 
-    /// Local files of other sessions hang. The spool of a stream is in the storage folder.
+    /// Calls for local files of other sessions hang. The spool of a stream is in the storage folder, so the hanging calls don't delay the stream.
     @Test func shutsDownQueueWithStreamWhileFilesHang() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
@@ -74,7 +74,7 @@ import TransportTesting
                 for _ in 0..<64 { group.addTask { await BlockingIO.run { gate.block() } } }
             }
         }
-        await gate.holds(64)
+        await gate.waitForBlockedThreads(64)
         await queue.shutdown()
         gate.open(64)
         await blocked.value
@@ -94,7 +94,7 @@ import TransportTesting
                 }
             }
         }
-        await gate.holds(64)
+        await gate.waitForBlockedThreads(64)
         #expect(done.withLock { $0 } == 0)
         gate.open(200)
         await calls.value

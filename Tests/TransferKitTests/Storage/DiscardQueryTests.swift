@@ -4,9 +4,9 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Finding due removals is fast, however many wait for an unavailable server.
+/// The queue finds due removals quickly, even if many other removals wait for an unavailable server.
 @Suite struct DiscardQueryTests {
-    /// Few rows have a time before which they must wait, and the index contains no others.
+    /// The index contains only the rows of removals whose server asked for a delay. There are few such rows.
     @Test func findsPostponedRowsWithIndex() async throws {
         let folder = try TemporaryFolder()
         let store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
@@ -17,7 +17,7 @@ import TransferKit
         await store.close()
     }
 
-    /// The date was far in the future when all of these were postponed.
+    /// All removals in the store were postponed while the date was far in the future.
     @Test func correctsFarDatesInBatches() async throws {
         let folder = try TemporaryFolder()
         let store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)

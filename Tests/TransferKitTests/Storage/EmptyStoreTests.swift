@@ -40,14 +40,14 @@ import TransferKit
         try await expectDamage()
     }
 
-    @Test func reportsEarlierVersionWithLogAsDamaged() async throws {
+    @Test func reportsEmptyDatabaseWithLogAsDamaged() async throws {
         try empty()
         try Data(count: 4_152).write(to: URL(fileURLWithPath: database + "-wal"))
         try await expectDamage()
         #expect(try Data(contentsOf: URL(fileURLWithPath: database + "-wal")).count == 4_152)
     }
 
-    @Test func reportsEarlierVersionWithSpoolAsDamaged() async throws {
+    @Test func reportsEmptyDatabaseWithSpoolAsDamaged() async throws {
         try empty()
         try FileManager.default.createDirectory(atPath: storage.appending("spool").string, withIntermediateDirectories: true)
         try Data(count: 1).write(to: URL(fileURLWithPath: storage.appending("spool").appending("1").string))
@@ -55,7 +55,7 @@ import TransferKit
         #expect(FileManager.default.fileExists(atPath: storage.appending("spool").appending("1").string))
     }
 
-    /// A process was killed while it created the store.
+    /// An earlier process was killed while it created the store.
     @Test func opensNewFolderWithEmptyDatabase() async throws {
         try empty()
         try Data("77\n12345\n".utf8).write(to: URL(fileURLWithPath: storage.appending("owner.lock").string))
@@ -66,7 +66,7 @@ import TransferKit
         try await expectDamage()
     }
 
-    /// The log may be all that is left of the store. SQLite would delete it.
+    /// The log may be all that is left of the store. SQLite would delete the log, so the queue must not let SQLite open the store.
     @Test func keepsLogWithoutDatabase() async throws {
         let store = try await open()
         try await store.commit([.saveAccount(1, .memory("a"))])

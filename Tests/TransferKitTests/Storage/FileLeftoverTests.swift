@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// What a finished file leaves at a server, however it ended.
+/// The removal of uploads that a completed or failed file leaves on a server.
 @Suite struct FileLeftoverTests {
     @Test func removesLeftoversOfCompletedFileLater() async throws {
         let folder = try TemporaryFolder()

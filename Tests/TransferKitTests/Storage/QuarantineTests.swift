@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sessions in quarantine: always visible, and restored or dropped by the user.
+/// Quarantined sessions are always visible, and the user can restore or drop them.
 @Suite struct QuarantineTests {
     private let fixture: QueueFixture
 
@@ -29,7 +29,7 @@ import TransportTesting
         try StoreInspection(fixture.folder.path.appending("store")).count(table) ?? -1
     }
 
-    /// A queue with one session in quarantine, whose row contains an invalid direction, and an intact one.
+    /// Opens a queue with one quarantined session, whose row contains an invalid direction, and one intact session.
     private func quarantined() async throws -> (TransferQueue, SessionID) {
         let queue = try await fixture.openWithAccounts()
         var request = try fixture.upload("one", "two")
@@ -62,7 +62,7 @@ import TransportTesting
         let row = try #require(try await queue.quarantined().first)
         try await queue.restoreQuarantined(row.number)
         #expect(try await queue.quarantinedCount() == 0)
-        #expect(await queue.sessionIDs().count == 1, "the next opening finds it")
+        #expect(await queue.sessionIDs().count == 1, "the session reappears only when the store is next opened")
         await queue.shutdown()
         try change("UPDATE session SET direction = 'upload' WHERE key = 1")
         queue = try await fixture.open()
@@ -98,7 +98,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The process ended before the last step of a restoring, and the user drops the session instead.
+    /// The process ended before the last step of restoring a session. The session is then dropped or trimmed.
     @Test(arguments: [false, true]) func deletesPartiallyRestoredSession(isTrimmed: Bool) async throws {
         let (queue, _) = try await quarantined()
         try change("CREATE TRIGGER refusal BEFORE INSERT ON schedule BEGIN SELECT raise(ABORT, 'killed'); END")
@@ -106,7 +106,7 @@ import TransportTesting
         try change("DROP TRIGGER refusal")
         #expect(try count("quarantine") == 1 && count("session") == 2 && count("file") == 3)
         if isTrimmed {
-            // The oldest session leaves the quarantine because of its limit.
+            // The quarantine holds at most one session, so the older session is deleted.
             try change("INSERT INTO quarantine(found_at, reason, content) VALUES (0, 'for a test', '{}')")
             var limits = StoreLimits()
             limits.quarantined = 1
@@ -120,7 +120,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The process ended before the last step of dropping, when some rows may be gone.
+    /// The process ended before the last step of dropping a session. Some rows may already be gone, so the session can't be restored.
     @Test func rejectsRestoringAfterInterruptedDropping() async throws {
         let (queue, _) = try await quarantined()
         try change("CREATE TRIGGER refusal BEFORE INSERT ON schedule BEGIN SELECT raise(ABORT, 'killed'); END")
@@ -165,7 +165,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// In as many transactions as necessary, with rows of all kinds.
+    /// The session has rows of all kinds, and more rows than one transaction changes.
     @Test func restoresAndDropsLargeSession() async throws {
         let count = 2 * QueueStore.sweptRows + 1
         var store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)

@@ -33,7 +33,7 @@ import TransferKit
         }
         #expect(settings.0 == "wal")
         #expect(settings.1 == 2, "2 is FULL")
-        // The setting belongs to a connection: it must still hold after writes went through the pool.
+        // The setting belongs to a connection, so it must still apply after writes through the pool.
         try await store.commit([.saveAccount(1, .memory("a"))])
         #expect(try await store.pool.write { try Int.fetchOne($0, sql: "PRAGMA synchronous") } == 2)
         await store.close()
@@ -112,9 +112,9 @@ import TransferKit
         #expect(loaded.sessions.map(\.state) == [.waiting, .failed, .waiting])
         #expect(
             loaded.sessions.compactMap { loaded.sessionIndex[$0.key]?.startPriority } == [.interrupted, .none, .none],
-            "interrupted sessions go first"
+            "interrupted sessions start first"
         )
-        #expect(try await store.sessions([2]).first?.status.state == .waiting, "the state is stored")
+        #expect(try await store.sessions([2]).first?.status.state == .waiting, "the new state is stored")
         await store.close()
     }
 
@@ -150,7 +150,8 @@ import TransferKit
         var endpoint = account.endpoints[0]
         endpoint.settings["edited"] = "yes"
         try await store.commit([.dropDiscard(1, position: 0, endpoint), .releaseDiscards(1)])
-        #expect(try await store.dueDiscards(at: .now, limit: 9).due.count == 1, "the completed file is not removed")
+        #expect(
+            try await store.dueDiscards(at: .now, limit: 9).due.count == 1, "only the unfinished upload is removed, not the completed file")
         await store.close()
     }
 
@@ -166,12 +167,14 @@ import TransferKit
                     identity)),
         ])
         #expect(try await store.checkpoint(session: 1, position: 0, endpoint: "e", generation: 1)?.checkpoint.confirmed == 1)
-        #expect(try await store.checkpoint(session: 1, position: 0, endpoint: "e", generation: 2) == nil, "another generation of the file")
+        #expect(
+            try await store.checkpoint(session: 1, position: 0, endpoint: "e", generation: 2) == nil,
+            "the checkpoint belongs to another generation of the file")
         try await store.commit([.deleteSession(1)])
-        let left = try await store.pool.read {
+        let remaining = try await store.pool.read {
             try Int.fetchOne($0, sql: "SELECT (SELECT count(*) FROM file) + (SELECT count(*) FROM checkpoint)")
         }
-        #expect(left == 0)
+        #expect(remaining == 0)
         await store.close()
     }
 
@@ -195,7 +198,7 @@ import TransferKit
         #expect(try Data(contentsOf: URL(fileURLWithPath: database.string)) == before)
     }
 
-    /// Versions before the first release reached the present schema through five migrations.
+    /// Versions before the first release reached the current schema through five migrations.
     @Test func opensMigratedStore() async throws {
         let store = try await open()
         try await store.commit([.saveAccount(1, Account("a", endpoints: []))])
@@ -208,7 +211,7 @@ import TransferKit
         await again.close()
     }
 
-    /// An inconsistency in a store is found when its session is read, and the other sessions stay accessible.
+    /// The queue finds an inconsistency only when it reads the session, so the other sessions stay accessible.
     @Test func opensDespiteFileWithoutSession() async throws {
         try await open().close()
         var configuration = Configuration()
@@ -220,7 +223,7 @@ import TransferKit
         try await open().close()
     }
 
-    @Test(.oneProcessAtATime) func completesKilledCreation() async throws {
+    @Test(.oneProcessAtATime) func completesCreationAfterKill() async throws {
         let steps = Locked(0)
         try await QueueStore.open(.folder(folder.path.appending("counted")), clock: .system) { _ in steps.withLock { $0 += 1 } }.close()
         for step in 1...steps.withLock({ $0 }) {
@@ -245,7 +248,7 @@ import TransferKit
 
     @Test func refusesNewerVersionInLog() async throws {
         try await open().close()
-        // The state that a newer version leaves if it is killed before its first checkpoint: the header still shows the old version.
+        // A newer version was killed before its first checkpoint, so the header of the database still shows the old version.
         let newer = try DatabasePool(path: database.string)
         try await newer.write { try $0.execute(sql: "PRAGMA user_version = 99") }
         let error = try await #require(throws: QueueError.self) { try await open() }
@@ -276,14 +279,14 @@ import TransferKit
         #expect(try await #require(throws: QueueError.self) { try await open() }.code == .storageUnavailable)
     }
 
-    /// SQLite would open the database of another folder, which may belong to another queue.
+    /// For such a name, SQLite would open the database of another folder, which may belong to another queue.
     @Test func refusesFolderNameThatIsNotUTF8() async throws {
         let path = folder.path.appending(FilePath(bytes: [0x71, 0xFF]).components)
         let error = try await #require(throws: QueueError.self) { try await QueueStore.open(.folder(path), clock: .system) }
         #expect(error.code == .storageUnavailable && error.message.contains("UTF-8"))
     }
 
-    @Test func namesFolderThatCannotBeCreated() async throws {
+    @Test func errorNamesFolderThatCannotBeCreated() async throws {
         let file = try folder.file("plain", size: 1)
         let error = try await #require(throws: QueueError.self) {
             try await QueueStore.open(.folder(file.appending("store")), clock: .system)
@@ -306,7 +309,7 @@ import TransferKit
         try await second.value.close()
     }
 
-    /// The time-out applies to one owner that does not release the lock, not to several faster ones together.
+    /// The timeout applies to each owner of the lock separately, not to several owners together.
     @Test(arguments: [true, false]) func waitsForEachOwner(releasesLock: Bool) async throws {
         let path = folder.path
         let owner = Locked(try await OwnerLock.acquire(in: path, timeout: .zero, clock: .system))

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Removal and quarantine of sessions with more rows than one transaction takes.
+/// Removal and quarantine of sessions with more rows than one transaction changes.
 @Suite struct RemovalTests {
     private let folder: TemporaryFolder
     private let count = 2 * QueueStore.sweptRows + 5_000
@@ -27,7 +27,7 @@ import TransferKit
                 SourceIdentity(size: 1, modificationTime: 0, inode: 0, device: 0, bootID: "")))
     }
 
-    /// A store with a small session and one with very many files, two of which have checkpoints.
+    /// Creates a store with a small session and a session with very many files, two of which have checkpoints.
     private func prepared() async throws -> QueueStore {
         let store = try await open()
         var large = SessionDraft.draft()
@@ -52,9 +52,9 @@ import TransferKit
         #expect(try await store.dueDiscards(at: .distantFuture, limit: 9).due.count == 2)
     }
 
-    @Test func removesLargeSessionAtOnceAndItsRowsLater() async throws {
+    @Test func removesLargeSessionImmediatelyAndItsRowsLater() async throws {
         var store = try await prepared()
-        #expect(try await store.commitOrBlame([.deleteSession(1)]).hasRowsToSweep, "rows are left")
+        #expect(try await store.commitOrBlame([.deleteSession(1)]).hasRowsToSweep, "some rows must still be deleted")
         try await expectRemoved(store)
         #expect(try await rows(store, "file") > QueueStore.sweptRows)
         #expect(try await store.sweep())
@@ -98,10 +98,10 @@ import TransferKit
         let store = try await prepared()
         #expect(try await store.commitOrBlame([.quarantine(1, "for a test")]).hasRowsToSweep)
         #expect(try await store.load(.memory).0.sessions.map(\.key) == [2])
-        // A checkpoint that the run saved before it ended belongs to the session, too.
+        // The run saves another checkpoint before it ends. This checkpoint also belongs to the session.
         try await store.commit([.holdDiscard(1, position: 5, Checkpoint(data: Data("late".utf8), confirmed: 9), account.endpoints[0])])
         while try await store.sweep() {}
-        #expect(try await store.dueDiscards(at: .distantFuture, limit: 9).due.isEmpty, "its content on the server is kept")
+        #expect(try await store.dueDiscards(at: .distantFuture, limit: 9).due.isEmpty, "the partial uploads on the server are kept")
         let row = try #require(try await store.quarantined().first)
         #expect(row.content.contains("schedule.id"))
         var parts: [QuarantinedPart] = []
@@ -136,7 +136,7 @@ import TransferKit
                     .file(1, position: 0, .checkpoint(Checkpoint(data: Data(), confirmed: 1), endpoint: $0, generation: 1, identity))
                 })
         try await store.commit([.quarantine(1, "for a test")])
-        // As if a kill had left them.
+        // Creates checkpoints as if a killed process had left them.
         try await store.pool.write { db in
             for endpoint in endpoints {
                 try db.execute(

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sessions with more files than one transaction takes, repeated completely or only for their failed files.
+/// Resets of sessions with more files than one transaction changes. A reset covers all files, or only the failed ones.
 @Suite struct ResetTests {
     private static let count = 2 * QueueStore.sweptRows + 7
 
@@ -20,8 +20,8 @@ import TransportTesting
         try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
     }
 
-    /// A store with a session of which all files are in one state, each with a checkpoint. The last one is a folder that could not be read,
-    /// and the first one stands for a name that can't be stored.
+    /// Creates a store with a session whose files are all in one state, except for two failed rows. The last row is a folder that could not be
+    /// read. The first row stands for a name that can't be stored. Each row has a checkpoint.
     private func prepared(_ state: String) async throws -> QueueStore {
         let store = try await open()
         var draft = SessionDraft.draft()
@@ -62,7 +62,7 @@ import TransportTesting
         #expect(totals.states[.waiting]?.filesFailed == 1 && totals.states[.waiting]?.filesDone == 0)
     }
 
-    /// Changes rows only in batches, across restarts.
+    /// A reset changes rows only in batches, and continues after a restart.
     @Test(arguments: [true, false]) func changesRowsInBatches(_ isWhole: Bool) async throws {
         var store = try await prepared(isWhole ? "completed" : "failed")
         let state = isWhole ? "completed" : "failed"
@@ -90,7 +90,7 @@ import TransportTesting
         await store.close()
     }
 
-    @Test(arguments: [StoreWrite.deleteSession(1), .quarantine(1, "for a test")]) func endsWithSession(_ end: StoreWrite) async throws {
+    @Test(arguments: [StoreWrite.deleteSession(1), .quarantine(1, "for a test")]) func removalEndsReset(_ end: StoreWrite) async throws {
         let store = try await prepared("completed")
         try await store.commit([.resetSession(1, isWhole: true), end])
         try await store.finishResets()
@@ -100,8 +100,8 @@ import TransportTesting
         await store.close()
     }
 
-    /// A run begins once all files are pending.
-    @Test func completesBeforeRun() async throws {
+    /// A run begins only once the reset has made all files pending.
+    @Test func resetCompletesBeforeRun() async throws {
         let fixture = try QueueFixture()
         let count = QueueStore.sweptRows + 2
         let path = try fixture.folder.file("f", size: 1)
@@ -130,7 +130,7 @@ import TransportTesting
 
     // MARK: Cancelled sessions
 
-    /// The leftovers of a cancelled session move to the outbox in batches, across restarts.
+    /// The unfinished uploads of a cancelled session move to the outbox in batches. This continues after a restart.
     @Test func discardsCancelledSessionInBatches() async throws {
         var store = try await prepared("pending")
         try await store.pool.write { try $0.execute(sql: "UPDATE schedule SET state = 'cancelled'") }
@@ -153,7 +153,7 @@ import TransportTesting
         await store.close()
     }
 
-    /// Only the last batch has removals that an endpoint of the account can perform.
+    /// Only the last batch contains removals that an endpoint of the account can perform. The queue performs them without a delay.
     @Test func removesLaterBatchesImmediately() async throws {
         let store = try await prepared("pending")
         try await store.pool.write { db in
@@ -172,7 +172,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Leftovers that were not discarded yet are kept with the rest of the session.
+    /// Unfinished uploads that are not in the outbox yet stay with the session in the quarantine.
     @Test func quarantineEndsDiscarding() async throws {
         let store = try await prepared("failed")
         try await store.commit([.discardPartial(1)])
@@ -185,7 +185,7 @@ import TransportTesting
         await store.close()
     }
 
-    /// The app retries the session during the removal: the retry uses the remaining content.
+    /// If the app retries the session while its uploads move to the outbox, the retry resumes the remaining uploads.
     @Test func retryEndsDiscarding() async throws {
         let store = try await prepared("failed")
         try await store.commit([.discardPartial(1), .resetSession(1, isWhole: false)])

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sizes up to the largest number, in the store, in the file system and from transports: sums neither trap nor count as damage.
+/// Sizes up to the largest integer, in the store, in the file system and from transports. Their sums neither trap nor count as damage.
 @Suite struct SizeBoundTests {
     private static let sizes: [Int64] = [0, 1 << 31, 1 << 32, (1 << 56) - 1, 1 << 56, 1 << 60, .max]
 
@@ -55,7 +55,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// As an earlier version stored them.
+    /// An earlier version could store sums above the bound.
     @Test func showsBoundForLargerSessions() async throws {
         let store = try await QueueStore.open(.folder(storage), clock: .system)
         try await store.commit(
@@ -72,8 +72,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Later positions are counted from this one.
-    @Test func refusesUnreachablePositions() async throws {
+    /// New files get the positions after the last file, so the store must reject the largest integer as a position.
+    @Test func rejectsLargestPosition() async throws {
         let store = try await QueueStore.open(.folder(storage), clock: .system)
         try await store.commit([.saveAccount(1, .memory("a")), .session(1, rank: 0, draft(2, 1))])
         try await store.pool.write {
@@ -87,7 +87,7 @@ import TransportTesting
         await store.close()
     }
 
-    @Test(arguments: sizes, [1, 17, 200]) func refusesLocalSizesWithMessage(_ size: Int64, _ count: Int) async throws {
+    @Test(arguments: sizes, [1, 17, 200]) func rejectsLargeLocalSizesWithMessage(_ size: Int64, _ count: Int) async throws {
         let queue = try await fixture.openWithAccounts()
         let items = try (0..<count).map { number in
             TransferItem.stream(AsyncStream<Data> { $0.finish() }, as: try RemotePath("\(number)"), length: size)
@@ -106,7 +106,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Claims that a file arrived, or already existed, with a given size.
+    /// A transport that claims that each file is complete and has the given size.
     private struct ClaimingTransport: Transport {
         let id = TransportID(rawValue: "memory")
         let size: Int64
@@ -122,8 +122,9 @@ import TransportTesting
     }
 
     @Test(arguments: OverwritePolicy.allCases, [TransferDirection.upload, .download])
-    func claimsOfTransportsFailOnlyFiles(_ policy: OverwritePolicy, _ direction: TransferDirection) async throws {
-        // A false receipt of an upload is an error of the server, and opens its breaker after five files, so more files add nothing.
+    func falseClaimsOfTransportsDoNotDamageStore(_ policy: OverwritePolicy, _ direction: TransferDirection) async throws {
+        // A false receipt of an upload counts as a failure of the endpoint. After five failures, the queue stops using the endpoint for some time,
+        // so a larger number of files would test nothing new.
         for count in direction == .upload ? [1, 17] : [1, 17, 200] {
             for size in Self.sizes {
                 let fixture = try QueueFixture()

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The totals of a store match its rows, whatever was done to it.
+/// The totals of a store match its rows after any sequence of changes.
 @Suite struct TotalsTests {
     @Test(arguments: UInt64(1)...6)
     func totalsMatchRows(_ seed: UInt64) async throws {
@@ -36,7 +36,7 @@ import TransferKit
             let (totals, counted) = (try await store.totals(leavingOut: []), try await counted(in: store))
             #expect(totals.states.filter { $0.value != SessionFigures() } == counted)
         }
-        // As if some of them did not exist.
+        // Compute the totals without some sessions, and then delete these sessions.
         let some = Array(present.prefix(3))
         let without = try await store.totals(leavingOut: some)
         try await store.commit(some.map { .deleteSession($0) })
@@ -68,7 +68,7 @@ import TransferKit
         }
     }
 
-    /// Added up one by one.
+    /// The expected totals, added up session by session.
     private func counted(in store: QueueStore) async throws -> [SessionState: SessionFigures] {
         let keys = try await store.pool.read { try SessionKey.fetchAll($0, sql: "SELECT session FROM schedule") }
         var states: [SessionState: SessionFigures] = [:]

@@ -3,18 +3,18 @@ import Locking
 import TransferCore
 import TransportTesting
 
-/// Produces as many chunks of bytes as requested, and counts the requests.
+/// A sequence of chunks of bytes that counts how many chunks were requested.
 struct CountedChunks: AsyncSequence, Sendable {
     typealias Element = Data
 
     let content: Data
     let size: Int
-    /// Thrown after the last chunk instead of the end.
+    /// The error that the sequence throws after the last chunk; nil to end normally.
     var failure: TransferError?
-    let asked = Locked(0)
+    let requestCount = Locked(0)
     private let expectation: (count: Int, latch: Latch)?
 
-    /// - Parameter latch: Opened when this many chunks were requested.
+    /// - Parameter latch: A latch that opens when `count` chunks have been requested.
     init(_ content: Data, size: Int, failure: TransferError? = nil, opening latch: Latch? = nil, at count: Int = 0) {
         self.content = content
         self.size = size
@@ -27,11 +27,11 @@ struct CountedChunks: AsyncSequence, Sendable {
         var offset = 0
 
         mutating func next() async throws -> Data? {
-            let asked = chunks.asked.withLock { asked in
-                asked += 1
-                return asked
+            let requestCount = chunks.requestCount.withLock { requestCount in
+                requestCount += 1
+                return requestCount
             }
-            if let (count, latch) = chunks.expectation, asked == count { latch.open() }
+            if let (count, latch) = chunks.expectation, requestCount == count { latch.open() }
             guard offset < chunks.content.count else {
                 if let failure = chunks.failure { throw failure }
                 return nil

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The produced part of a stream outlives the queue that it was produced for.
+/// The written bytes of a stream outlive their queue, so that the next queue can send them and a new producer can continue the stream.
 @Suite struct StreamContinuationTests {
     private let fixture: QueueFixture
     private let name: RemotePath
@@ -20,8 +20,8 @@ import TransportTesting
     private var spool: FilePath { fixture.folder.path.appending("store").appending("spool") }
     private var spooled: [String] { (try? FileManager.default.contentsOfDirectory(atPath: spool.string)) ?? [] }
 
-    /// Lets a queue write the first bytes, of which the server confirms 2,000, and shuts the queue down.
-    private func leave(_ count: Int, isFinished: Bool = false, length: Int64? = nil) async throws -> SessionID {
+    /// Writes the first `count` bytes to a stream. Shuts the queue down after the server has confirmed 2,000 of these bytes.
+    private func writeAndShutDown(_ count: Int, isFinished: Bool = false, length: Int64? = nil) async throws -> SessionID {
         let queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("way/stream", atByte: 2_000)
         let (item, writer) = TransferItem.stream(as: name, length: length)
@@ -39,7 +39,7 @@ import TransportTesting
         return session.id
     }
 
-    /// The queue's database, for changes while the queue writes, too.
+    /// Opens the queue's database. Changes wait while the queue itself writes.
     private func database() throws -> DatabaseQueue {
         var configuration = Configuration()
         configuration.busyMode = .timeout(60)
@@ -47,7 +47,7 @@ import TransportTesting
     }
 
     @Test func sendsFinishedStreamWithoutProducer() async throws {
-        let id = try await leave(50_000, isFinished: true)
+        let id = try await writeAndShutDown(50_000, isFinished: true)
         let queue = try await fixture.open()
         #expect(queue.unfinishedStreams == [])
         try await queue.start()
@@ -61,7 +61,7 @@ import TransportTesting
     }
 
     @Test(arguments: [nil, 50_000] as [Int64?]) func continuesWithNewProducer(_ length: Int64?) async throws {
-        let id = try await leave(30_000, length: length)
+        let id = try await writeAndShutDown(30_000, length: length)
         let queue = try await fixture.open()
         let stream = try #require(queue.unfinishedStreams.first)
         #expect(queue.unfinishedStreams.count == 1)
@@ -79,7 +79,7 @@ import TransportTesting
     }
 
     @Test func keepsDeclaredLengthAcrossRestart() async throws {
-        let id = try await leave(30_000, length: 50_000)
+        let id = try await writeAndShutDown(30_000, length: 50_000)
         let queue = try await fixture.open()
         let writer = try queue.continueStream(try #require(queue.unfinishedStreams.first))
         try await queue.start()
@@ -91,7 +91,7 @@ import TransportTesting
     }
 
     @Test func failsWithoutNewProducer() async throws {
-        let id = try await leave(30_000)
+        let id = try await writeAndShutDown(30_000)
         let queue = try await fixture.open()
         let stream = try #require(queue.unfinishedStreams.first)
         try await queue.start()
@@ -106,7 +106,7 @@ import TransportTesting
     }
 
     @Test func failsIfServerForgetsReleasedBytes() async throws {
-        let id = try await leave(50_000, isFinished: true)
+        let id = try await writeAndShutDown(50_000, isFinished: true)
         fixture.memory.faults.append(.forget)
         let queue = try await fixture.open()
         try await queue.start()
@@ -116,7 +116,7 @@ import TransportTesting
     }
 
     @Test func keepsOnlyConfirmedBytesAfterReboot() async throws {
-        let id = try await leave(30_000)
+        let id = try await writeAndShutDown(30_000)
         let old = try #require(spooled.first)
         let new = "\(old.prefix(36))-another-boot"
         try FileManager.default.moveItem(atPath: spool.appending(old).string, toPath: spool.appending(new).string)
@@ -136,7 +136,7 @@ import TransportTesting
     }
 
     @Test(arguments: [false, true]) func deletesCancelledOrRemovedStream(_ isRemoved: Bool) async throws {
-        let id = try await leave(30_000)
+        let id = try await writeAndShutDown(30_000)
         var queue = try await fixture.open()
         if isRemoved { try await queue.remove(id) } else { try await queue.cancel(id) }
         #expect(queue.unfinishedStreams == [])
@@ -146,7 +146,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A session in quarantine keeps the bytes of its streams, because it can be restored, also after an interrupted restoring.
+    /// A quarantined session keeps the bytes of its streams, because the user can restore the session. If restoring the session
+    /// is interrupted, the bytes are kept, too.
     @Test(arguments: [false, true]) func quarantineKeepsStreams(isInterrupted: Bool) async throws {
         var queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("way/stream", atByte: 2_000)
@@ -169,7 +170,7 @@ import TransportTesting
             await #expect(throws: QueueError.self) { try await queue.restoreQuarantined(1) }
             try await database.write { try $0.execute(sql: "DROP TRIGGER refusal") }
             await queue.shutdown()
-            // Removes spool files that no item needs.
+            // Opening the queue removes spool files that no item needs.
             queue = try await fixture.open()
         }
         try await queue.restoreQuarantined(1)
@@ -192,7 +193,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func producesUnstartedStreamFromItsStart() async throws {
+    @Test func continuesUnstartedStreamFromFirstByte() async throws {
         var queue = try await fixture.openWithAccounts()
         let (item, _) = TransferItem.stream(as: name)
         let session = try await queue.enqueue(.upload(items: [item], to: "a"))

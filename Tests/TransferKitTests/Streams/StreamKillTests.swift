@@ -13,33 +13,33 @@ import TransferKit
     import Darwin
 #endif
 
-/// The process is killed while an app streams: at the steps of the store, before and after each byte count and checkpoint that a transport
-/// reports, and after each call of the writer returns.
+/// The process is killed while an app streams: at a step of the store, before or after the transport reports progress or saves a
+/// checkpoint, or after a call of the writer returns.
 @Suite(.oneProcessAtATime) struct StreamKillTests {
     private static let samples = 25
 
     @Test func flushedDataSurvivesKill() async throws {
         let undisturbed = try TemporaryFolder()
-        let moments = Locked(0)
-        try await StreamStage(undisturbed.path) { moments.withLock { $0 += 1 } }.play()
-        let count = moments.withLock { $0 }
-        let isWhole = ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all"
-        let distance = isWhole ? 1 : max(1, count / Self.samples)
-        for moment in stride(from: isWhole ? 1 : Int.random(in: 1...distance), through: count, by: distance) {
+        let killPointCount = Locked(0)
+        try await StreamStage(undisturbed.path) { killPointCount.withLock { $0 += 1 } }.play()
+        let count = killPointCount.withLock { $0 }
+        let isExhaustive = ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all"
+        let distance = isExhaustive ? 1 : max(1, count / Self.samples)
+        for killPoint in stride(from: isExhaustive ? 1 : Int.random(in: 1...distance), through: count, by: distance) {
             let folder = try TemporaryFolder()
-            await #expect(processExitsWith: .signal(SIGKILL)) { [root = folder.path.string as String, moment = moment as Int] in
-                let moments = Locked(0)
+            await #expect(processExitsWith: .signal(SIGKILL)) { [root = folder.path.string as String, killPoint = killPoint as Int] in
+                let killPointCount = Locked(0)
                 let stage = try StreamStage(FilePath(root)) {
-                    let now = moments.withLock { moments in
-                        moments += 1
-                        return moments
+                    let now = killPointCount.withLock { killPointCount in
+                        killPointCount += 1
+                        return killPointCount
                     }
-                    if now == moment { kill(getpid(), SIGKILL) }
+                    if now == killPoint { kill(getpid(), SIGKILL) }
                 }
                 try await stage.play()
                 kill(getpid(), SIGKILL)
             }
-            try await Self.check(folder.path, "killed at moment \(moment)")
+            try await Self.check(folder.path, "killed at kill point \(killPoint)")
         }
     }
 
@@ -79,25 +79,25 @@ private struct StreamStage {
 
     let content = DownloadFixture.content(size)
     private let root: FilePath
-    private let moment: @Sendable () -> Void
+    private let reachKillPoint: @Sendable () -> Void
     private var server: FilePath { root.appending("server") }
     private var journal: FilePath { root.appending("journal") }
 
-    init(_ root: FilePath, moment: @escaping @Sendable () -> Void = {}) throws {
+    init(_ root: FilePath, reachKillPoint: @escaping @Sendable () -> Void = {}) throws {
         self.root = root
-        self.moment = moment
+        self.reachKillPoint = reachKillPoint
         try FileManager.default.createDirectory(atPath: root.appending("server").string, withIntermediateDirectories: true)
     }
 
     func open() async throws -> TransferQueue {
         var configuration = QueueConfiguration()
         configuration.logger.logLevel = .critical
-        configuration.storeObserver = { [moment] step in
+        configuration.storeObserver = { [reachKillPoint] step in
             if case .before(let sql) = step, sql.hasPrefix("SELECT") || sql.hasPrefix("PRAGMA") { return }
-            moment()
+            reachKillPoint()
         }
         let queue = try await TransferQueue(
-            storage: .folder(root.appending("store")), transports: [AppendingTransport(folder: server, moment: moment)],
+            storage: .folder(root.appending("store")), transports: [AppendingTransport(folder: server, reachKillPoint: reachKillPoint)],
             configuration: configuration)
         if await queue.account("a") == nil {
             try await queue.save(Account("a", endpoints: [Endpoint(transport: "appending", address: "folder://a/")]))
@@ -114,30 +114,30 @@ private struct StreamStage {
     }
 
     func stream(on queue: TransferQueue) async throws {
-        // Small enough that the head is confirmed while the tail is written.
+        // The buffer is so small that the server confirms the first bytes while the last bytes are still being written.
         let (item, writer) = TransferItem.stream(as: try RemotePath("stream"), ahead: 4_000)
         try await queue.enqueue(.upload(items: [item], to: "a"))
         try await write(from: 0, to: writer)
     }
 
-    /// Writes the content from an offset on, and keeps a journal of what was flushed.
+    /// Writes the content from an offset on, and records the flushed offsets in a journal.
     func write(from offset: Int, to writer: StreamWriter) async throws {
         let journal = try FileDescriptor.open(
             journal, .writeOnly, options: [.create, .append], permissions: [.ownerReadWrite])
         for start in stride(from: offset, to: Self.size, by: Self.chunk) {
             let end = min(start + Self.chunk, Self.size)
             try await writer.write(content[start..<end])
-            moment()
+            reachKillPoint()
             try await writer.flush()
             // The data in the kernel outlives the process.
             _ = try journal.writeAll(Array("\(end)\n".utf8))
-            moment()
+            reachKillPoint()
         }
         writer.finish()
-        moment()
+        reachKillPoint()
         try await writer.flush()
         _ = try journal.writeAll(Array("end\n".utf8))
-        moment()
+        reachKillPoint()
         try journal.close()
     }
 
@@ -159,11 +159,11 @@ private struct StreamStage {
     }
 }
 
-/// Appends the content of a source to a file that outlives the client, like a real server.
+/// A transport that appends the content of a source to a file. Like the file on a real server, this file outlives the client.
 private struct AppendingTransport: Transport {
     let id: TransportID = "appending"
     let folder: FilePath
-    let moment: @Sendable () -> Void
+    let reachKillPoint: @Sendable () -> Void
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         let source = try attempt.source
@@ -174,16 +174,16 @@ private struct AppendingTransport: Transport {
         defer { try? file.close() }
         var position = try SourceIdentity(of: file, path: upload).size
         guard position >= attempt.checkpoint?.confirmed ?? 0 else {
-            throw TransferError(.resumeLost, .uploadGone, "What was sent is gone.")
+            throw TransferError(.resumeLost, .uploadGone, "The sent bytes are gone.")
         }
         let content = try FileDescriptor.open(source.path, .readOnly)
         defer { try? content.close() }
         while true {
-            moment()
+            reachKillPoint()
             try await reporter.save(Checkpoint(data: Data("upload".utf8), confirmed: position))
-            moment()
+            reachKillPoint()
             reporter.report(sent: position, confirmed: position)
-            moment()
+            reachKillPoint()
             growth.confirmed(before: position)
             try await growth.waitUntilReadable(at: position)
             let end: Int64
@@ -191,7 +191,7 @@ private struct AppendingTransport: Transport {
             case .failed(let error): throw error
             case .complete(position):
                 try FileManager.default.moveItem(atPath: upload.string, toPath: upload.string + ".done")
-                moment()
+                reachKillPoint()
                 return TransferReceipt(bytes: position)
             case .complete(let size), .growing(let size): end = size
             }

@@ -35,7 +35,7 @@ import TransportTesting
         let chunks = CountedChunks(content(size), size: chunk)
         let session = try await queue.enqueue(.upload(items: [.stream(chunks, as: name, ahead: 3_000)], to: "a"))
         let before = try await session.status
-        #expect(before.name == "stream" && before.statistics.bytesTotal == nil && chunks.asked.withLock { $0 } == 0)
+        #expect(before.name == "stream" && before.statistics.bytesTotal == nil && chunks.requestCount.withLock { $0 } == 0)
         try await queue.start()
         let end = try await session.value
         #expect(end.statistics.bytesTotal == Int64(size) && end.statistics.bytesDone == Int64(size))
@@ -45,7 +45,7 @@ import TransportTesting
         #expect(spooled == [])
     }
 
-    /// A stream may last for months, with any number of attempts.
+    /// A stream may last for months, with any number of attempts, so ended attempts must not use memory.
     @Test func releasesAttemptsOfUnfinishedStream() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("stream", atByte: 2_000)
@@ -85,7 +85,7 @@ import TransportTesting
     @Test func limitsLeadOfProducer() async throws {
         let queue = try await fixture.openWithAccounts()
         let latch = Latch()
-        // 2,000 bytes are confirmed and 5,000 may wait: the eighth chunk is the first that does not fit.
+        // 2,000 bytes are confirmed, and 5,000 more may wait. So seven chunks of 1,000 bytes fit, and the eighth does not.
         let chunks = CountedChunks(content(50_000), size: 1_000, opening: latch, at: 8)
         let gate = fixture.memory.gate("stream", atByte: 2_000)
         let session = try await queue.enqueue(.upload(items: [.stream(chunks, as: name, ahead: 5_000)], to: "a"))
@@ -94,7 +94,7 @@ import TransportTesting
         try await latch.wait()
         let file = try #require(spooled.first)
         let path = fixture.folder.path.appending("store").appending("spool").appending(file)
-        #expect(try SourceIdentity(ofFileAt: path).size <= 7_000 && chunks.asked.withLock { $0 } == 8)
+        #expect(try SourceIdentity(ofFileAt: path).size <= 7_000 && chunks.requestCount.withLock { $0 } == 8)
         #expect(try await session.status.statistics.bytesTotal == nil)
         gate.open()
         #expect(try await session.value.statistics.bytesDone == 50_000)
@@ -102,7 +102,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func pauseHoldsProducerUntilResume() async throws {
+    @Test func producerContinuesAfterPause() async throws {
         let queue = try await fixture.openWithAccounts()
         let latch = Latch()
         let chunks = CountedChunks(content(50_000), size: 1_000, opening: latch, at: 8)
@@ -125,7 +125,7 @@ import TransportTesting
         let session = try await queue.enqueue(
             .upload(items: [.stream(CountedChunks(content(20_000), size: 700), as: name, ahead: 3_000)], to: "a"))
         try await queue.start()
-        await fixture.clock.sleeps(for: .seconds(1))
+        await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.clock.advance(by: .seconds(1))
         #expect(try await session.value.statistics.bytesDone == 20_000)
         #expect(arrived() == content(20_000) && fixture.memory.attempts.map(\.startOffset) == [0, 7_500])
@@ -166,7 +166,7 @@ import TransportTesting
         #expect(error?.failureClass == .sourceLost && error?.code == .producerGone)
         #expect(error?.message.contains("stream") == true && error?.message.contains("The camera went away.") == true)
         #expect(arrived() == nil)
-        // Its file is removed with it, and a retry explains why it can't work.
+        // The stream's spool file was removed after the failure. The error of a retry explains that the stream can't be sent again.
         try await queue.retry(session.id)
         let again = await #expect(throws: TransferError.self) { try await session.value }
         #expect(again?.failureClass == .sourceLost && again?.message.contains("with another stream") == true)
@@ -188,7 +188,7 @@ import TransportTesting
 
     // MARK: Releasing disk space
 
-    /// A transport with large chunks, because disk space is released in megabytes.
+    /// Uses a transport with large chunks, because disk space is released in megabytes.
     @Test func releasesDiskSpaceOfConfirmedBytes() async throws {
         let memory = MemoryTransport(chunkSize: 256 << 10)
         let fixture = try QueueFixture(memory: memory)
@@ -216,14 +216,15 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// As the file system reports it: blocks of 512 bytes (inode(7)), which Foundation multiplies by another size on Linux.
+    /// The number of bytes that a file occupies on disk, from its number of blocks of 512 bytes (inode(7)). Does not use Foundation, which assumes
+    /// another block size on Linux.
     private static func bytesOnDisk(_ path: FilePath) throws -> Int {
         var status = stat()
         try #require(unsafe path.withPlatformString { unsafe stat($0, &status) } == 0)
         return Int(status.st_blocks) * 512
     }
 
-    @Test func slowProducerIsNotAStall() {
+    @Test func slowProducerDoesNotCountAsStall() {
         let isAwaited = Locked(true)
         let file = ActiveFile(position: 0, size: nil, start: 0, isAwaiting: { _ in isAwaited.withLock { $0 } })
         var watch = StallWatch(file, stallTimeout: .seconds(60), responseTimeout: .seconds(300), at: .zero)
@@ -232,6 +233,6 @@ import TransportTesting
         #expect(times.map { watch.sample(file, at: $0) } == [false, false])
         isAwaited.withLock { $0 = false }
         let later: [Duration] = [.seconds(1_059), .seconds(1_060)]
-        #expect(later.map { watch.sample(file, at: $0) } == [false, true], "a server that does not confirm is a stall")
+        #expect(later.map { watch.sample(file, at: $0) } == [false, true], "a server that does not confirm counts as stalled")
     }
 }

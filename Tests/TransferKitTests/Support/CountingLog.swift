@@ -1,7 +1,7 @@
 import Locking
 import Logging
 
-/// Counts the warnings of a log, and keeps its errors and its messages.
+/// A log handler that counts warnings, and records errors and all messages.
 struct CountingLog: LogHandler {
     let warnings: Locked<Int>
     let errors = Locked<[String]>([])

@@ -2,7 +2,7 @@ import Foundation
 import TransferKit
 
 extension EventHub {
-    /// Numbers and publishes events, as if a store had taken them.
+    /// Numbers and publishes events as if they had been stored.
     func send(_ kinds: QueueEvent.Kind...) {
         publish(number(kinds, at: .now))
     }
@@ -14,7 +14,7 @@ extension QueueEvents {
         await reduce(into: []) { $0.append($1) }
     }
 
-    /// The next events, this many.
+    /// The next `count` events, or fewer at the end.
     func collect(_ count: Int) async -> [QueueEvent] {
         var events: [QueueEvent] = []
         var iterator = makeAsyncIterator()

@@ -2,7 +2,7 @@ import Locking
 import TransferCore
 import TransportTesting
 
-/// Records the requests, and forwards them to the transport in memory.
+/// A transport that records its attempts, and forwards them to a memory transport.
 struct NotingTransport: Transport {
     let id = TransportID(rawValue: "memory")
     let memory: MemoryTransport

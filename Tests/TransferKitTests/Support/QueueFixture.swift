@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A storage folder, a transport in memory and a clock, which outlive the queues that open them.
+/// A storage folder, a memory transport and a clock. They outlive the queues that use them, so a test can open one queue after another.
 struct QueueFixture {
     let folder: TemporaryFolder
     let memory: MemoryTransport
@@ -16,7 +16,7 @@ struct QueueFixture {
         self.memory = memory
     }
 
-    /// Opens the queue. Delays are the longest that the retry policy allows, so that tests can predict them.
+    /// Opens a queue. Every delay is the longest that the retry policy allows, so that tests can predict the delays.
     func open(
         transports: [any Transport]? = nil, delegate: (any TransferQueueDelegate)? = nil, changeLogLimit: Int = 100_000,
         ordering: QueueOrdering = .inOrder, retention: Retention = .keepAll, logger: Logger? = nil
@@ -31,14 +31,14 @@ struct QueueFixture {
             delegate: delegate)
     }
 
-    /// Opens the queue with the accounts "a" and "b".
+    /// Opens a queue with the accounts "a" and "b".
     func openWithAccounts() async throws -> TransferQueue {
         let queue = try await open()
         for name in ["a", "b"] { try await queue.save(Account(name, endpoints: [memory.endpoint(host: name)])) }
         return queue
     }
 
-    /// Creates a local file with this name and size, and a request to upload it.
+    /// Creates local files of `size` bytes each, and returns a request to upload them.
     func upload(_ names: String..., size: Int = 10_000, to account: String = "a", options: SessionOptions = SessionOptions()) throws
         -> SessionRequest
     {
@@ -51,7 +51,7 @@ struct QueueFixture {
 }
 
 extension QueueEvents {
-    /// Waits for the first event for which the body returns a value.
+    /// Waits for the first event for which `body` returns a value. Returns this value, or nil if the events end first.
     func first<Value>(_ body: (QueueEvent.Kind) -> Value?) async -> Value? {
         for await event in self {
             if let value = body(event.kind) { return value }

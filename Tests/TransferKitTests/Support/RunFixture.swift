@@ -7,7 +7,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A session in a store and runs of it, without a scheduler: the fixture stores the reports of a run, like the queue, and keeps them.
+/// A stored session that tests run without a scheduler. Like the queue, the fixture stores the reports of a run. It also records the reports.
 final class RunFixture: Sendable {
     let folder: TemporaryFolder
     let memory: MemoryTransport
@@ -15,7 +15,7 @@ final class RunFixture: Sendable {
     let store: QueueStore
     let mailbox = Mailbox()
     let account: Locked<Account>
-    /// Which endpoints can't be asked, and until when their hosts are busy.
+    /// The unavailable endpoints. The value is the time until which the endpoint's host is busy, or zero if the host is not busy.
     let unavailable = Locked<[Endpoint: Duration]>([:])
     let allowance = Locked<@Sendable (Int) -> Allowance>({ Allowance(bytes: $0) })
     let live: Locked<LiveRun?> = Locked(nil)
@@ -27,17 +27,17 @@ final class RunFixture: Sendable {
     private let present = Locked<Task<Void, Never>?>(nil)
     private let reported = Locked<[RunEvent.Content]>([])
     private let commitCount = Locked(0)
-    /// Called with each report before the tasks that wait for it resume.
+    /// Called with each report before it is stored and answered.
     let whenReported = Locked<@Sendable (RunEvent.Content) -> Void>({ _ in })
-    /// Delays the reply to a report, which is stored by then; nil for no delay.
+    /// Returns a closure that runs between storing a report and answering it, to delay the answer; nil for no delay.
     let delay = Locked<@Sendable (RunEvent.Content) -> (@Sendable () async -> Void)?>({ _ in nil })
-    /// The histories from which the next run would resume, at the end of each run.
+    /// The files' histories at the end of the last run. The next run would resume from them.
     let historiesAtEnd = Locked<[Int64: FileHistory]>([:])
     private let writer: Task<Void, Never>
 
     /// - Parameters:
-    ///   - hosts: The account's endpoints.
-    ///   - transport: Replaces the transport in memory; it serves the same endpoints.
+    ///   - hosts: The hosts of the account's endpoints.
+    ///   - transport: Serves the endpoints instead of the memory transport; nil to use the memory transport.
     init(
         _ sizes: KeyValuePairs<String, Int>, _ direction: TransferDirection = .upload, hosts: [String] = ["a"],
         options: SessionOptions = SessionOptions(),
@@ -101,7 +101,7 @@ final class RunFixture: Sendable {
         }
     }
 
-    /// Begins a run; the task's value is the outcome.
+    /// Starts a run. The task returns the run's outcome.
     func start() async throws -> Task<RunOutcome?, any Error> {
         let record = try #require(try await store.sessions([1]).first)
         let live = LiveRun(id: id, activation: 1, base: record.status.statistics, options: options, at: clock.engineClock.now())
@@ -126,14 +126,14 @@ final class RunFixture: Sendable {
         present.withLock { $0 = run }
         return Task { [mailbox, reported] in
             await run.value
-            // The reports are stored when this returns.
+            // Once the store has handled this message, it has stored all earlier reports.
             try await mailbox.send(.tick)
             guard case .ended(let outcome) = reported.withLock({ $0.last }) else { return nil }
             return outcome
         }
     }
 
-    /// Asks the present run to end.
+    /// Cancels the current run, without waiting for its end.
     func cancelRun() {
         present.withLock { $0 }?.cancel()
     }
@@ -143,10 +143,10 @@ final class RunFixture: Sendable {
     }
 
     var reports: [RunEvent.Content] { reported.withLock { $0 } }
-    /// How many transactions the reports about files took.
+    /// The number of transactions that stored reports about files.
     var commits: Int { commitCount.withLock { $0 } }
 
-    /// The names of the reports that are not about files.
+    /// The names of the reports, except for reports about chosen endpoints and about the progress of files.
     var eventNames: [String] {
         reports.compactMap { report in
             switch report {

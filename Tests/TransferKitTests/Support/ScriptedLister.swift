@@ -1,12 +1,12 @@
 import TransferCore
 import TransportTesting
 
-/// Lists what a test specifies, piece by piece, and receives files like the transport in memory.
+/// A transport that lists the entries that a test specifies, batch by batch. It downloads files with a memory transport.
 struct ScriptedLister: FolderListing {
     var id = TransportID(rawValue: "memory")
     let memory: MemoryTransport
-    /// This piece of a folder's entries; nil at its end.
-    let pieces: @Sendable (RemotePath, Int) async throws -> [RemoteEntry]?
+    /// Returns a batch of a folder's entries, given the folder's path and the number of the batch; nil after the last batch.
+    let batches: @Sendable (RemotePath, Int) async throws -> [RemoteEntry]?
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         try await memory.perform(attempt, reporting: reporter)
@@ -14,8 +14,8 @@ struct ScriptedLister: FolderListing {
 
     func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws {
         var number = 0
-        while let piece = try await pieces(attempt.remotePath, number) {
-            try await receive(piece)
+        while let batch = try await batches(attempt.remotePath, number) {
+            try await receive(batch)
             number += 1
         }
     }

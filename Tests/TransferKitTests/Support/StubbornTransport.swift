@@ -4,14 +4,14 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A transport that removes nothing at some hosts, and reports no error.
+/// A memory transport whose removals of unfinished uploads hang or fail at one host.
 final class StubbornTransport: PartialDiscarding {
     private struct State {
         var host: String?
         var ignoresCancellation = false
         var refusal: TransferError?
         var arrival = Latch()
-        var asked = 0
+        var requestCount = 0
     }
 
     private let memory: MemoryTransport
@@ -24,7 +24,7 @@ final class StubbornTransport: PartialDiscarding {
 
     var id: TransportID { memory.id }
 
-    /// - Returns: Opened by the first discard that hangs.
+    /// - Returns: A latch that the first hanging discard opens.
     func hang(at host: String, ignoresCancellation: Bool) -> Latch {
         state.withLock { state in
             state.host = host
@@ -41,13 +41,13 @@ final class StubbornTransport: PartialDiscarding {
         }
     }
 
-    /// Ends all discards that hang, now and later.
+    /// Ends all hanging discards. Later discards no longer hang.
     func release() { end.open() }
 
     func acceptRequests() { state.withLock { $0.host = nil } }
 
-    /// How often a removal was requested.
-    var asked: Int { state.withLock { $0.asked } }
+    /// The number of requested removals.
+    var requestCount: Int { state.withLock { $0.requestCount } }
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         try await memory.perform(attempt, reporting: reporter)
@@ -55,7 +55,7 @@ final class StubbornTransport: PartialDiscarding {
 
     func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
         let state = state.withLock { state in
-            state.asked += 1
+            state.requestCount += 1
             return state
         }
         guard let host = state.host, endpoint == memory.endpoint(host: host) else {

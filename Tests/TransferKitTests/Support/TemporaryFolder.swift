@@ -1,7 +1,7 @@
 import Foundation
 import SystemPackage
 
-/// A folder that is removed together with the test.
+/// A folder that is deleted when this object is released.
 final class TemporaryFolder: Sendable {
     let path: FilePath
 

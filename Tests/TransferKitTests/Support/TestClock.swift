@@ -12,7 +12,7 @@ final class TestClock: Sendable {
 
     private struct State {
         var now = Duration.zero
-        /// By how much the date was changed.
+        /// The number of seconds by which tests have changed the date.
         var dateOffset = 0.0
         var nextID = 0
         var sleepers: [Int: Sleeper] = [:]
@@ -46,16 +46,16 @@ final class TestClock: Sendable {
         state.withLock { $0.dateOffset += seconds }
     }
 
-    /// Returns once this many tasks sleep for exactly this long from now.
-    func sleeps(for duration: Duration, count: Int = 1) async {
+    /// Returns when at least `count` tasks sleep until exactly `duration` from now.
+    func waitForSleep(of duration: Duration, count: Int = 1) async {
         await withCheckedContinuation { continuation in
-            let isTrue = state.withLock { state in
+            let isSatisfied = state.withLock { state in
                 let needed = state.now + duration
                 if state.count(until: needed) >= count { return true }
                 state.watchers.append((needed, count, continuation))
                 return false
             }
-            if isTrue { continuation.resume() }
+            if isSatisfied { continuation.resume() }
         }
     }
 

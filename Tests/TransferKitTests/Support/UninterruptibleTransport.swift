@@ -1,6 +1,6 @@
 import TransferCore
 
-/// Finishes what it began, even if it is cancelled.
+/// A transport whose attempts ignore cancellation and complete after ``finish()``.
 final class UninterruptibleTransport: Transport {
     let id: TransportID = "memory"
     private let beginning = AsyncStream<Void>.makeStream()
@@ -13,7 +13,7 @@ final class UninterruptibleTransport: Transport {
         return TransferReceipt(bytes: try attempt.source.size)
     }
 
-    func begun() async { for await _ in beginning.stream {} }
+    func waitUntilBegun() async { for await _ in beginning.stream {} }
     func finish() { end.continuation.finish() }
     func shutdown() async {}
 }

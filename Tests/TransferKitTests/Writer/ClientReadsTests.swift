@@ -2,7 +2,7 @@ import Locking
 import Testing
 import TransferKit
 
-/// Reads of clients, of which only a limited number run in parallel.
+/// Reads by clients. Only a limited number of them run concurrently.
 @Suite struct ClientReadsTests {
     @Test func limitsParallelReadsAndServesAll() async {
         let reads = ClientReads(limit: 2)
@@ -26,8 +26,8 @@ import TransferKit
         #expect(most <= 2 && all == 100)
     }
 
-    /// A hanging read keeps only its own place.
-    @Test func hangingReadKeepsOnlyItsPlace() async {
+    /// A read that hangs occupies only one of the two slots.
+    @Test func hangingReadOccupiesOneSlot() async {
         let reads = ClientReads(limit: 2)
         let (end, continuation) = AsyncStream.makeStream(of: Void.self)
         let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
@@ -43,8 +43,8 @@ import TransferKit
         await hung.value
     }
 
-    /// It looks sessions up like a listing.
-    @Test func operationOnTagHasItsTurn() async throws {
+    /// An operation on a tag looks up sessions like a client's read, so it also waits for a free slot.
+    @Test func operationOnTagWaitsForFreeSlot() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         var request = try fixture.upload("1")

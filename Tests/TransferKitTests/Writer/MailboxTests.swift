@@ -23,66 +23,66 @@ import TransferKit
         }
     }
 
-    /// Whether the bell rang: once closed, the stream ends after its contents.
-    private func rang() async -> Bool {
+    /// Closes the mailbox, and returns whether it had rung to notify its reader. Closing the mailbox does not discard earlier rings.
+    private func hasRung() async -> Bool {
         mailbox.close()
         for await _ in mailbox.rings { return true }
         return false
     }
 
-    @Test func deferrableReportsWaitForOthers() async {
+    @Test func deferrableReportsWaitForFullGroup() async {
         for position in Int64(0)..<63 { post(position) }
-        #expect(await !rang())
+        #expect(await !hasRung())
         #expect(positions() == Array(Int64(0)..<63))
     }
 
     @Test func fullGroupRings() async {
         for position in Int64(0)..<64 { post(position) }
-        #expect(await rang())
+        #expect(await hasRung())
     }
 
     @Test func ringsAfterLongestDelay() async {
         post(0)
-        await clock.sleeps(for: .milliseconds(20))
+        await clock.waitForSleep(of: .milliseconds(20))
         clock.advance(by: .milliseconds(20))
         for await _ in mailbox.rings { break }
         #expect(positions() == [0])
     }
 
-    @Test func otherReportsTakeDeferredOnesAlongInOrder() async {
+    @Test func otherReportsFlushDeferredReportsInOrder() async {
         post(0)
         mailbox.post(.report(RunEvent(key: 1, run: 1, content: .file(position: 1, .size(1)))))
         post(2)
-        #expect(await rang())
+        #expect(await hasRung())
         #expect(positions() == [0, 1, 2])
     }
 
     @Test func earlierDeadlineDoesNotRingForNextGroup() async {
         post(0)
-        await clock.sleeps(for: .milliseconds(20))
+        await clock.waitForSleep(of: .milliseconds(20))
         clock.advance(by: .milliseconds(15))
         #expect(positions() == [0])
         post(1)
         clock.advance(by: .milliseconds(5))
-        await clock.sleeps(for: .milliseconds(15))
+        await clock.waitForSleep(of: .milliseconds(15))
         clock.advance(by: .milliseconds(14))
-        #expect(await !rang())
+        #expect(await !hasRung())
     }
 
     @Test func nextGroupRingsAtItsOwnDeadline() async {
         post(0)
-        await clock.sleeps(for: .milliseconds(20))
+        await clock.waitForSleep(of: .milliseconds(20))
         clock.advance(by: .milliseconds(15))
         #expect(positions() == [0])
         post(1)
         clock.advance(by: .milliseconds(5))
-        await clock.sleeps(for: .milliseconds(15))
+        await clock.waitForSleep(of: .milliseconds(15))
         clock.advance(by: .milliseconds(15))
         for await _ in mailbox.rings { break }
         #expect(positions() == [1])
-        // And one that arrives when nothing is awaited.
+        // A report that arrives while no deadline is pending starts a new deadline.
         post(2)
-        await clock.sleeps(for: .milliseconds(20))
+        await clock.waitForSleep(of: .milliseconds(20))
         clock.advance(by: .milliseconds(20))
         for await _ in mailbox.rings { break }
         #expect(positions() == [2])

@@ -2,7 +2,7 @@ import Testing
 import TransferKit
 
 @Suite struct QueueThroughputTests {
-    @Test func countsRunsTogether() throws {
+    @Test func addsUpRatesOfConcurrentRuns() throws {
         let throughput = QueueThroughput()
         throughput.begin(1, at: .zero)
         throughput.begin(2, at: .zero)
@@ -25,12 +25,12 @@ import TransferKit
         #expect(abs(rate - 5_000) < 1)
     }
 
-    @Test func ignoresSpeedOfAnHourAgo() {
+    @Test func ignoresRateOfAnHourAgo() {
         let throughput = QueueThroughput()
         throughput.begin(1, at: .zero)
         throughput.sample(1, moved: 1_000_000, at: .seconds(1))
         throughput.end(1, moved: 2_000_000, at: .seconds(2))
-        #expect(throughput.rate(at: .seconds(2)) == nil, "nothing runs")
+        #expect(throughput.rate(at: .seconds(2)) == nil, "no session runs")
         throughput.begin(2, at: .seconds(3_600))
         #expect(throughput.rate(at: .seconds(3_600)) == nil)
         throughput.sample(2, moved: 10, at: .seconds(3_601))

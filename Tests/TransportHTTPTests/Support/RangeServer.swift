@@ -3,7 +3,7 @@ import Locking
 import ScriptedHTTP
 import TransferCore
 
-/// Serves ranges of one file (RFC 9110), and other responses that a test requires.
+/// Creates the responses of a server to requests for one file, or for ranges of the file (RFC 9110).
 final class RangeServer: Sendable {
     let content: [UInt8]
     private let tag: Locked<String?>
@@ -24,7 +24,7 @@ final class RangeServer: Sendable {
     /// Changes the version of the file, but not its length.
     func change() { tag.withLock { $0 = "\"v2\"" } }
 
-    /// The range that a request contains.
+    /// The range that a request asks for; nil if it asks for the whole file.
     static func range(_ request: ReceivedRequest) -> Range<Int>? {
         let bounds = request.headers["range"]?.dropFirst("bytes=".count).split(separator: "-").compactMap { Int($0) } ?? []
         return bounds.count == 2 ? bounds[0]..<bounds[1] + 1 : nil
@@ -36,14 +36,14 @@ final class RangeServer: Sendable {
         return .answer(status, fields, body: body)
     }
 
-    /// The head of that response, and the first bytes of its body.
+    /// The head of the response to a request, and the first bytes of its body.
     func beginning(_ request: ReceivedRequest, bytes: Int) -> ServerStep {
         let (status, fields, body) = parts(request, [:])
         let lines = fields.map { "\($0.key): \($0.value)\r\n" }.joined()
         return .raw("HTTP/1.1 \(status) Scripted\r\n\(lines)Content-Length: \(body.utf8.count)\r\n\r\n\(body.prefix(bytes))")
     }
 
-    /// The rest of the body.
+    /// The rest of the body after ``beginning(_:bytes:)``.
     func rest(_ request: ReceivedRequest, after bytes: Int) -> ServerStep {
         .raw(String(parts(request, [:]).body.dropFirst(bytes)))
     }

@@ -10,7 +10,7 @@ import TransportSupport
 
 /// Records the reports of an attempt.
 final class Recorder: Sendable {
-    /// The reported positions.
+    /// The reported numbers of transferred bytes.
     let positions = AsyncStream.makeStream(of: Int64.self)
     private let state = Locked<(checkpoints: [Checkpoint], progress: [(sent: Int64, confirmed: Int64)], activity: Int)>(([], [], 0))
 
@@ -45,7 +45,7 @@ struct TestTransfer {
     /// The local name of a download.
     var localName: FilePath = "file"
     var overwrite = OverwritePolicy.never
-    /// Replaces ``remotePath``, for names that are not text.
+    /// Replaces ``remotePath``, for names that are not UTF-8.
     var remoteBytes: [UInt8]?
     var number = 1
     /// Replaces ``file``.
@@ -91,7 +91,7 @@ struct TestTransfer {
         return try await transport.perform(attempt, reporting: recorder.reporter())
     }
 
-    /// Runs one attempt that fails.
+    /// Runs one attempt, and returns its error; nil if the attempt succeeds.
     func failure(from checkpoint: Checkpoint? = nil) async -> TransferError? {
         do {
             _ = try await run(from: checkpoint)

@@ -3,7 +3,7 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// Whether an account's folder is usable.
+/// The check of an endpoint's folder.
 struct CheckTests {
     @Test(arguments: [("", nil), ("/missing", "There is no folder "), ("/a.bin", "is not a folder")] as [(String, String?)])
     func checksFolder(path: String, words: String?) async throws {

@@ -12,7 +12,7 @@ import TransportSFTP
                 held.append(question.id)
                 return held
             }
-            // When all requests have arrived, responds to the last one first.
+            // When all requests have arrived, responds to them in reverse order.
             return ids.count < 20 ? [] : ids.reversed().map { ScriptedPeer.attributes($0, size: UInt64($0)) }
         }
         let sizes = try await withThrowingTaskGroup(of: UInt64?.self) { group in
@@ -26,7 +26,7 @@ import TransportSFTP
     @Test func failsRequestsWhenChannelEnds() async throws {
         let peer = ScriptedPeer { _ in [] }
         let waiting = (0..<5).map { _ in Task { try await peer.client.attributes(.lstat([0x61])) } }
-        while peer.asked.count < 5 { await Task.yield() }
+        while peer.requests.count < 5 { await Task.yield() }
         await peer.close()
         for task in waiting {
             let result = await task.result
@@ -43,7 +43,7 @@ import TransportSFTP
             case .open:
                 openID.withLock { $0 = question.id }
                 return []
-            // Each later request also completes the first one.
+            // Each later request also answers the pending open request.
             default: return (openID.withLock { $0 }.map { [ScriptedPeer.handle($0)] } ?? []) + [ScriptedPeer.status(question.id, .ok)]
             }
         }
@@ -53,11 +53,11 @@ import TransportSFTP
         await #expect(throws: CancellationError.self) { try await task.value }
         let first = Task { try await peer.client.perform(.remove([0x61])) }
         try await first.value
-        while !peer.asked.contains(where: { $0.type == .close }) { await Task.yield() }
+        while !peer.requests.contains(where: { $0.type == .close }) { await Task.yield() }
         await peer.close()
     }
 
-    @Test func recognizesSFTPByFirstPacket() async throws {
+    @Test func rejectsInvalidFirstPacket() async throws {
         let greetings: [([UInt8], TransferError.Code)] = [
             (Array("Welcome to this machine!\n".utf8), .notThisProtocol),
             (ScriptedPeer.packet(.version, ScriptedPeer.number(2)), .unsupportedVersion),
@@ -67,7 +67,7 @@ import TransportSFTP
             let peer = ScriptedPeer(greeting: greeting) { _ in [] }
             do {
                 _ = try await peer.client.features()
-                Issue.record("It was taken for SFTP.")
+                Issue.record("The client accepted an invalid first packet.")
             } catch let error as TransferError {
                 #expect(error.code == code && error.failureClass == .unreachable)
             }
@@ -85,7 +85,7 @@ import TransportSFTP
             let peer = ScriptedPeer { [answer($0.id)] }
             do {
                 _ = try await peer.client.attributes(.lstat([0x61]))
-                Issue.record("It was taken for an answer.")
+                Issue.record("The client accepted an invalid response.")
             } catch let error as TransferError {
                 #expect(error.failureClass == .protocolViolation)
             }
@@ -102,7 +102,7 @@ import TransportSFTP
         await peer.close()
     }
 
-    @Test(arguments: [(UInt64(1), 4_096), (0, 32_640), (10_000, 10_000), (.max, 32_640)]) func enforcesMinimumLimits(
+    @Test(arguments: [(UInt64(1), 4_096), (0, 32_640), (10_000, 10_000), (.max, 32_640)]) func appliesServerLimitsWithinBounds(
         limit: UInt64, size: Int
     ) async throws {
         let text = Array("limits@openssh.com".utf8)

@@ -2,7 +2,7 @@ import Testing
 import TransportSFTP
 
 @Suite struct CodecTests {
-    /// A packet as the server sends it: its type and its content.
+    /// Encodes a packet as the server sends it, with its length and type.
     private static func packet(_ type: PacketType, _ parts: [UInt8]...) -> [UInt8] {
         let body = [type.rawValue] + parts.flatMap { $0 }
         return number(body.count) + body
@@ -18,7 +18,7 @@ import TransportSFTP
         return try assembler.next().map { try ServerPacket($0) }
     }
 
-    @Test func encodesRequestsByDraft() {
+    @Test func encodesRequestsAccordingToDraft() {
         let handle = Handle([0, 0, 0, 7])
         #expect(Request.initialize == [0, 0, 0, 5, 1, 0, 0, 0, 3])
         #expect(
@@ -39,33 +39,33 @@ import TransportSFTP
                 == Self.packet(.fsetstat, Self.number(1), Self.text(handle.bytes), Self.number(1), [0, 0, 0, 0, 0, 0, 1, 2]))
     }
 
-    @Test func decodesExtensionsOfVersion() throws {
+    @Test func decodesExtensionsInVersionPacket() throws {
         let packet = Self.packet(
             .version, Self.number(3), Self.text(Array("fsync@openssh.com".utf8)), Self.text([0x31]), Self.text(Array("other".utf8)),
             Self.text([]))
-        guard case .version(let features)? = try Self.decode(packet) else { throw NotThat() }
+        guard case .version(let features)? = try Self.decode(packet) else { throw UnexpectedPacket() }
         #expect(features.version == 3)
         #expect(features.offers(.fsync) && !features.offers(.posixRename))
         #expect(features.extensions == ["fsync@openssh.com", "other"])
     }
 
-    @Test func keepsBytesOfNames() throws {
+    @Test func preservesBytesOfNames() throws {
         let name: [UInt8] = [0x61, 0xFF, 0x2E, 0x2E]
         let packet = Self.packet(
             .name, Self.number(9), Self.number(1), Self.text(name), Self.text([]), Self.number(0x8000_0001), [0, 0, 0, 1, 0, 0, 0, 0],
             Self.number(1), Self.text([1]), Self.text([2]))
-        guard case .answer(9, .names(let names))? = try Self.decode(packet) else { throw NotThat() }
+        guard case .answer(9, .names(let names))? = try Self.decode(packet) else { throw UnexpectedPacket() }
         #expect(names.map(\.name) == [name])
         #expect(names.first?.attributes.size == 1 << 32)
     }
 
-    @Test func keepsTextOfStatus() throws {
+    @Test func decodesStatusText() throws {
         let packet = Self.packet(.status, Self.number(1), Self.number(4), Self.text(Array("No space\nleft".utf8)), Self.text([]))
         #expect(try Self.decode(packet) == .answer(id: 1, .status(Status(.failure, "No space left"))))
         #expect(try Self.decode(Self.packet(.status, Self.number(1), Self.number(0))) == .answer(id: 1, .status(Status(.ok))))
     }
 
-    @Test func rejectsInvalidBounds() {
+    @Test func rejectsInvalidLengthsAndCounts() {
         let broken: [[UInt8]] = [
             [0, 0, 0, 0], [0x7F, 0xFF, 0xFF, 0xFF], Self.number(PacketLimit.packet + 1),
             Self.packet(.handle, Self.number(1), Self.text([UInt8](repeating: 0, count: 257))),
@@ -94,7 +94,7 @@ import TransportSFTP
         }
     }
 
-    /// Each packet is decoded or rejected, and no byte beyond its end is read.
+    /// Decodes or rejects each packet, and never reads beyond its end.
     @Test(arguments: 0..<20) func decodesOrRejectsArbitraryBytes(seed: UInt64) throws {
         var generator = Generator(state: seed)
         let attributes = Self.number(0x8000_000F) + [UInt8](repeating: 1, count: 28) + Self.number(1) + Self.text([1]) + Self.text([2])
@@ -112,7 +112,7 @@ import TransportSFTP
             for _ in 0..<Int.random(in: 0...4, using: &generator) {
                 bytes[Int.random(in: bytes.indices, using: &generator)] = UInt8.random(in: 0 ... .max, using: &generator)
             }
-            // The length is usually correct, so that the rest of the packet is decoded.
+            // The length is usually corrected, so that the rest of the packet is decoded.
             if Int.random(in: 0..<4, using: &generator) > 0 { bytes.replaceSubrange(0..<4, with: Self.number(bytes.count - 4)) }
             _ = try? Self.decode(bytes)
             _ = try? ServerLimits(bytes)
@@ -121,9 +121,9 @@ import TransportSFTP
     }
 }
 
-struct NotThat: Error {}
+struct UnexpectedPacket: Error {}
 
-/// The same numbers for the same seed (SplitMix64).
+/// A generator that returns the same numbers for the same seed (SplitMix64).
 struct Generator: RandomNumberGenerator {
     var state: UInt64
 

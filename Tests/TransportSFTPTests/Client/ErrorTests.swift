@@ -48,7 +48,7 @@ import TransportSFTP
         Endpoint(transport: .sftp, address: "sftp://host/", settings: ["parallelThreshold": "0"]),
         .sftp("sftp://host/", credentials: .bearer(.environment("T"))),
     ])
-    func rejectsInvalidAddresses(endpoint: Endpoint) {
+    func rejectsInvalidEndpoints(endpoint: Endpoint) {
         let error = #expect(throws: TransferError.self) { try SFTPTransport.validate(endpoint) }
         #expect(error?.message.contains("secret") == false)
     }

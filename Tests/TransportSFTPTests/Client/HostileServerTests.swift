@@ -17,10 +17,10 @@ struct HostileServerTests {
     ///
     /// - Parameters:
     ///   - reported: The size that the server reports.
-    ///   - inTheEnd: The size that it reports after all reads, or nil for the same.
+    ///   - inTheEnd: The size that the server reports after all reads, or nil if the size stays the same.
     ///   - name: A path in the local folder.
     ///   - prepare: Prepares the local folder.
-    ///   - read: Responds to a request for a range.
+    ///   - read: Returns the response to a read request with the given ID, offset and length.
     private func download(
         reported: UInt64 = UInt64(size), inTheEnd: UInt64? = nil, name: FilePath = "file", prepare: (URL) throws -> Void = { _ in },
         _ read: @escaping @Sendable (UInt32, Int, Int) -> [UInt8]
@@ -60,12 +60,12 @@ struct HostileServerTests {
         bytes[min(offset, bytes.count)..<min(offset + count, bytes.count)]
     }
 
-    @Test func requestsRestOfShortResponses() async throws {
+    @Test func requestsBytesMissingFromShortResponses() async throws {
         let (received, error) = try await download { id, offset, count in ScriptedPeer.data(id, Self.part(offset, max(1, count / 3))) }
         #expect(error == nil && received == content(Self.size))
     }
 
-    @Test func rejectsLongResponses() async throws {
+    @Test func rejectsTooLongResponses() async throws {
         let (received, error) = try await download { id, offset, count in ScriptedPeer.data(id, [UInt8](repeating: 1, count: count + 1)) }
         #expect(error?.failureClass == .protocolViolation && received == nil)
     }
@@ -88,8 +88,8 @@ struct HostileServerTests {
         #expect(error?.failureClass == .resumeLost && received == nil)
     }
 
-    /// The length alone is sufficient, before any content is stored.
-    @Test(arguments: [0, 256 * 1024 + 1025, 0x7FFF_FFFF, 0xFFFF_FFFF]) func rejectsPacketsOfAbsurdLength(length: Int) async throws {
+    /// The client rejects the packet because of its length alone, before it buffers any content.
+    @Test(arguments: [0, 256 * 1024 + 1025, 0x7FFF_FFFF, 0xFFFF_FFFF]) func rejectsPacketsOfInvalidLength(length: Int) async throws {
         let (received, error) = try await download { _, _, _ in ScriptedPeer.number(length) }
         #expect(error?.failureClass == .protocolViolation && received == nil)
         #expect(error?.message == "peer: The server sent a packet of \(length) bytes; 1 to \(256 * 1024 + 1024) are allowed.")
@@ -101,7 +101,7 @@ struct HostileServerTests {
         #expect(error?.message == "peer: The server answered a request that was not made.")
     }
 
-    /// The transport does not follow planted links in the local folder, neither as a folder nor as the part file.
+    /// An attacker has replaced a local subfolder or the part file with a link. The transport does not follow the link.
     @Test func doesNotFollowPlantedLinks() async throws {
         let outside = FileManager.default.temporaryDirectory.appending(path: "sftp-outside-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: outside, withIntermediateDirectories: true)
@@ -140,9 +140,9 @@ struct HostileServerTests {
         #expect(error?.code == .forbidden && received == nil)
     }
 
-    /// Impossible sizes, in all responses of a server.
+    /// All responses of the server contain impossible sizes.
     @Test(arguments: Self.policies, Self.impossibleSizes)
-    func uploadToleratesImpossibleSizes(policy: OverwritePolicy, reported: UInt64) async throws {
+    func uploadFailsCleanlyOnImpossibleSizes(policy: OverwritePolicy, reported: UInt64) async throws {
         let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "sftp-sizes-\(UUID().uuidString)").path)
         try content(1000).write(to: URL(filePath: path.string))
         defer { try? FileManager.default.removeItem(atPath: path.string) }

@@ -7,7 +7,7 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// The connections that files share.
+/// The pool of connections that files share.
 @Suite(.timeLimit(.minutes(10)))
 struct PoolTests {
     private static let endpoint = Endpoint.sftp("sftp://me@peer/")
@@ -17,7 +17,7 @@ struct PoolTests {
         _ = try await transport.check(Self.endpoint, credentials: NoCredentials())
     }
 
-    /// A server that completes every request.
+    /// Returns a server that completes every request.
     private static func completingPeer() -> ScriptedPeer { ScriptedPeer { [ScriptedPeer.status($0.id, .ok)] } }
 
     // MARK: Number of connections
@@ -61,12 +61,12 @@ struct PoolTests {
         }
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
         let endpoint = Endpoint.sftp("sftp://me@peer/", options: SFTPOptions(maxConnections: 6))
-        // Each connection has more requests than it should, because the server never responds.
+        // The servers never respond, so each connection has enough waiting requests to justify another connection.
         let tasks = (0..<20).map { _ in
             Task { _ = try await transport.check(endpoint, credentials: NoCredentials()) }
         }
-        for (expected, atOnce) in [(1, 1), (4, 3)] {
-            while clock.sleepers(for: .seconds(1)) < atOnce { await Task.yield() }
+        for (expected, concurrent) in [(1, 1), (4, 3)] {
+            while clock.sleepers(for: .seconds(1)) < concurrent { await Task.yield() }
             for _ in 0..<1_000 { await Task.yield() }
             #expect(connector.attempts == expected)
             clock.advance(by: .seconds(1))
@@ -84,22 +84,23 @@ struct PoolTests {
             throw TransferError(.transient, .serverError, "There is no room.")
         }
         var policy = clock.policy
-        // The server never responds, however long this test takes.
+        // The server never responds. The limit has no effect, because it is longer than the test takes.
         policy.silence = .seconds(1_000_000)
-        let looks = Locked(0)
+        let clockReads = Locked(0)
         policy.now = { [now = policy.now] in
-            looks.withLock { $0 += 1 }
+            clockReads.withLock { $0 += 1 }
             return now()
         }
         let transport = SFTPTransport(connector: connector, policy: policy)
         var tasks: [Task<Void, any Error>] = []
-        // The third check requests another connection, and then uses the existing one. So do all later checks.
+        // The third check requests another connection, which is refused, and then uses the existing one. All later checks use the existing one
+        // without requesting another.
         for count in 1...20 {
-            let before = looks.withLock { $0 }
+            let before = clockReads.withLock { $0 }
             tasks.append(Task { try await check(transport) })
-            while busy.asked.count < count { await Task.yield() }
+            while busy.requests.count < count { await Task.yield() }
             // The pool reads the clock when the check arrives, and again when it records the refusal.
-            if count == 3 { while looks.withLock({ $0 }) < before + 2 { await Task.yield() } }
+            if count == 3 { while clockReads.withLock({ $0 }) < before + 2 { await Task.yield() } }
         }
         #expect(connector.attempts == 2)
         clock.advance(by: clock.policy.pause)
@@ -112,7 +113,7 @@ struct PoolTests {
 
     // MARK: Silent servers
 
-    @Test func timesOutServerThatNeverBegins() async throws {
+    @Test func timesOutServerThatNeverStartsSFTP() async throws {
         let mute = ScriptedPeer(greeting: []) { _ in [] }
         let transport = SFTPTransport(connector: TestConnector { $0 == 0 ? mute : Self.completingPeer() }, policy: clock.policy)
         let waiting = (0..<3).map { _ in Task { try await check(transport) } }
@@ -128,10 +129,10 @@ struct PoolTests {
         await transport.shutdown()
     }
 
-    @Test func timesOutConnecting() async throws {
+    @Test func connectingTimesOut() async throws {
         let clock = clock
         let connector = TestConnector { number in
-            // Longer than any limit.
+            // Sleeps for longer than any limit.
             if number == 0 { try await clock.policy.sleep(.seconds(1_000_000)) }
             return Self.completingPeer()
         }
@@ -158,11 +159,12 @@ struct PoolTests {
         return (server, waiting)
     }
 
-    /// The SSH server is alive and responds. The queue cancels stalled attempts on the connection one after another.
+    /// The SFTP server process hangs, although the SSH server is alive and responds. After a stalled attempt is cancelled, the next attempt
+    /// opens another connection.
     @Test func abandonsSilentConnection() async throws {
         let connector = ProcessConnector()
         var policy = clock.policy
-        // However long this test takes.
+        // The limit has no effect, because it is longer than the test takes.
         policy.silenceAfterCancellation = .seconds(1_000_000)
         let transport = SFTPTransport(connector: connector, policy: policy)
         let (first, hanging) = try await waitForSuspended(connector, transport)
@@ -177,7 +179,8 @@ struct PoolTests {
         await transport.shutdown()
     }
 
-    /// A slow request, such as a sync of a large file, may still complete.
+    /// A silent connection stays open while a request waits for its response, because a slow request, such as a sync of a large file, may
+    /// still complete.
     @Test func keepsSilentConnectionForWaitingRequest() async throws {
         let connector = ProcessConnector()
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
@@ -187,14 +190,14 @@ struct PoolTests {
         #expect(connector.servers.count == 2 && first.client.isOpen)
         first.resume()
         try await slow.value
-        // No other request uses this connection.
+        // No other request uses this connection, so it is closed after the response.
         while first.client.isOpen { await Task.yield() }
         try await check(transport)
         #expect(connector.servers.count == 2)
         await transport.shutdown()
     }
 
-    @Test func idleServerMayBeSilent() async throws {
+    @Test func keepsIdleConnectionDespiteSilence() async throws {
         let connector = TestConnector { _ in Self.completingPeer() }
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
         try await check(transport)
@@ -204,7 +207,7 @@ struct PoolTests {
         await transport.shutdown()
     }
 
-    /// The queue cancels a stalled attempt, and starts another one.
+    /// After the queue cancels a stalled attempt, its next attempt uses another connection.
     @Test func silentConnectionCostsOneAttempt() async throws {
         let connector = ProcessConnector()
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
@@ -226,8 +229,8 @@ struct PoolTests {
             return Self.completingPeer()
         }
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
-        let words = Locked(0)
-        let reporter = AttemptReporter(progress: { _, _ in }, checkpoint: { _ in }, activity: { words.withLock { $0 += 1 } })
+        let reports = Locked(0)
+        let reporter = AttemptReporter(progress: { _, _ in }, checkpoint: { _ in }, activity: { reports.withLock { $0 += 1 } })
         let root = FilePath(FileManager.default.temporaryDirectory.path)
         let attempt = FileAttempt(
             transferID: "t-1", endpoint: Self.endpoint,
@@ -236,7 +239,7 @@ struct PoolTests {
         let waiting = Task { try await transport.perform(attempt, reporting: reporter) }
         for count in 1...3 {
             await clock.waitForSleeper(for: clock.policy.activityInterval)
-            #expect(words.withLock { $0 } == count)
+            #expect(reports.withLock { $0 } == count)
             clock.advance(by: clock.policy.activityInterval)
         }
         waiting.cancel()
@@ -244,8 +247,8 @@ struct PoolTests {
         await transport.shutdown()
     }
 
-    /// A large file that fills one connection leaves another one for small files.
-    @Test func usesOtherConnectionBesideLargeFile() async throws {
+    /// If a large file fills one connection, small files use another connection.
+    @Test func smallFilesAvoidConnectionOfLargeFile() async throws {
         let number = Locked(0)
         let peers = Locked<[ScriptedPeer]>([])
         let connector = TestConnector { _ in
@@ -273,12 +276,12 @@ struct PoolTests {
             transferID: "t-1", endpoint: Self.endpoint, source: UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)),
             remotePath: try RemotePath("large"), credentials: NoCredentials(), logger: Logger(label: "test"))
         let large = Task { try await transport.perform(attempt, reporting: Recorder().reporter) }
-        while (peers.withLock { $0.first }?.asked ?? []).count(where: { $0.type == .write }) < 4 { await Task.yield() }
+        while (peers.withLock { $0.first }?.requests ?? []).count(where: { $0.type == .write }) < 4 { await Task.yield() }
         // This check opens another connection, and waits for it.
         try await check(transport)
         #expect(peers.withLock { $0.count } == 2)
         for _ in 0..<10 { try await check(transport) }
-        #expect(peers.withLock { $0.first }?.asked.contains { $0.type == .realpath } == false)
+        #expect(peers.withLock { $0.first }?.requests.contains { $0.type == .realpath } == false)
         large.cancel()
         _ = await large.result
         await transport.shutdown()

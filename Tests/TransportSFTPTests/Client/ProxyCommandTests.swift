@@ -2,7 +2,7 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// A `proxyCommand` that ends before it reaches the server.
+/// Errors for a `proxyCommand` that ends before it reaches the server.
 @Suite(.timeLimit(.minutes(5))) struct ProxyCommandTests {
     private func failure(of command: String) async throws -> TransferError {
         let transport = SFTPTransport()
@@ -19,13 +19,13 @@ import TransportSFTP
             ("false", "ended with status 1 before it reached host.invalid.", nil),
             ("sh -c 'echo first >&2; printf \"no way\\n\" >&2; exit 3'", "ended with status 3", ": no way"),
             ("sh -c 'printf \"\\033[1mhalf a line\" >&2; exit 4'", "ended with status 4", "half a line"),
-            // The control sequence introducer as one character (ECMA-48, 5.4), and an override of the text direction.
+            // U+009B, the one-character control sequence introducer (ECMA-48, 5.4), and U+202E, which overrides the text direction.
             ("sh -c 'printf \"a\\302\\233b\\342\\200\\256c\" >&2; exit 4'", "ended with status 4", ": a b c"),
             ("/no/such/program %h", "ended with status 127", "/no/such/program"), ("sh -c 'kill -KILL $$'", "ended with signal 9", nil),
         ] as [(String, String, String?)])
-    func reportsHowCommandEnded(command: String, manner: String, words: String?) async throws {
+    func reportsHowCommandEnded(command: String, exitReason: String, words: String?) async throws {
         let error = try await failure(of: command)
-        #expect(error.failureClass == .unreachable && error.message.contains("proxyCommand \(manner)"), "\(error)")
+        #expect(error.failureClass == .unreachable && error.message.contains("proxyCommand \(exitReason)"), "\(error)")
         if let words { #expect(error.message.contains(words), "\(error)") }
         #expect(!error.message.contains("first") && !error.message.contains("\u{1B}"))
     }

@@ -2,7 +2,7 @@ import Locking
 import Testing
 import TransportSFTP
 
-/// The number of bytes in flight.
+/// The limit on the number of bytes in flight.
 @Suite(.timeLimit(.minutes(10))) struct RequestWindowTests {
     private final class Clock: Sendable {
         private let time = Locked(ContinuousClock.Instant.now)
@@ -12,10 +12,13 @@ import TransportSFTP
 
     private static let piece = 32 << 10
 
-    /// Sends content for some seconds over a path that carries this many bytes in each tenth of a second.
+    /// Measures the bytes in flight during a simulated transfer over a path with limited throughput.
     ///
-    /// - Returns: The maximum number of bytes in flight in the last second.
-    private func move(_ bytes: Int, for seconds: Int) async throws -> Int {
+    /// - Parameters:
+    ///   - bytes: The number of bytes that the path carries in each tenth of a second.
+    ///   - seconds: The duration of the transfer.
+    /// - Returns: The maximum number of bytes in flight during the last second.
+    private func maximumInFlight(_ bytes: Int, for seconds: Int) async throws -> Int {
         let clock = Clock()
         let window = RequestWindow(bytes: 4 << 20, requests: 128, pace: RequestPace { clock.now })
         let sent = Locked(0)
@@ -47,16 +50,17 @@ import TransportSFTP
         return most
     }
 
-    /// A small file beside a large one waits about a second for each response, and not for the whole window.
+    /// A small file that shares the connection with a large file waits about a second for each response, instead of the time that a full
+    /// window takes.
     @Test func doesNotFillSlowPath() async throws {
-        #expect(try await move(30_000, for: 4) <= 512 << 10)
+        #expect(try await maximumInFlight(30_000, for: 4) <= 512 << 10)
     }
 
     @Test func fillsFastPath() async throws {
-        #expect(try await move(2_000_000, for: 4) >= 3 << 20)
+        #expect(try await maximumInFlight(2_000_000, for: 4) >= 3 << 20)
     }
 
-    @Test func permitsWholeWindowAtFirst() async throws {
+    @Test func permitsFullWindowAtStart() async throws {
         let window = RequestWindow(bytes: 4 << 20, requests: 128, pace: RequestPace())
         try await window.acquire(bytes: 4 << 20)
         #expect(window.inFlight == 4 << 20)

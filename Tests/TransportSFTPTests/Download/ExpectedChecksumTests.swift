@@ -3,7 +3,7 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// The expected checksums of a session's downloads.
+/// Downloads with an expected checksum.
 @Suite(.timeLimit(.minutes(10)))
 struct ExpectedChecksumTests {
     private static let content = Data("0123456789".utf8)
@@ -23,11 +23,11 @@ struct ExpectedChecksumTests {
             let receipt = try await transfer.download()
             #expect(receipt.checksum == checksum && receipt.warnings.isEmpty)
             #expect(transfer.received == Self.content)
-            #expect(shell.commands.isEmpty, "The server need not compute one then.")
+            #expect(shell.commands.isEmpty, "The server does not need to compute a checksum.")
         }
     }
 
-    @Test(arguments: sums) func rejectsOtherChecksum(checksum: String) async throws {
+    @Test(arguments: sums) func rejectsContentWithOtherChecksum(checksum: String) async throws {
         try await ProcessFixture.with { fixture in
             var transfer = TestTransfer(fixture)
             transfer.options.expectedChecksum = checksum
@@ -50,8 +50,8 @@ struct ExpectedChecksumTests {
         #expect(error?.failureClass == .permanent && error?.code == .checksumMismatch)
     }
 
-    /// The queue validates sessions before it stores them.
-    @Test func validatesSessions() throws {
+    /// The queue calls this validation before it stores a session.
+    @Test func rejectsUnsupportedSessionOptions() throws {
         let transport = try #require(SFTPTransport() as any Transport as? any SessionValidating)
         let endpoint = Endpoint.sftp("sftp://me@host/in/")
         try transport.validate(AttemptOptions(metadata: ["a b": "1"]), for: .upload, at: endpoint)

@@ -6,7 +6,7 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// Listings of faulty or malicious servers.
+/// Listings from faulty or malicious servers.
 @Suite(.timeLimit(.minutes(10)))
 struct HostileListingTests {
     /// Lists a folder on a scripted server. Returns the received entries and the error, if any.
@@ -34,7 +34,7 @@ struct HostileListingTests {
         } catch {
             failure = error
         }
-        // All earlier requests have arrived when this one completes.
+        // When this request completes, all earlier requests have arrived.
         _ = try? await peer.client.attributes(.stat([]))
         await transport.shutdown()
         await peer.close()
@@ -44,9 +44,9 @@ struct HostileListingTests {
 
     private struct Enough: Error {}
 
-    /// A response with names.
+    /// Encodes a response with names.
     ///
-    /// - Parameter mode: The mode of each file with its type (inode(7)), or nil if the server omits it.
+    /// - Parameter mode: The mode of each file, which includes the file type (inode(7)), or nil if the server omits the mode.
     private static func names(_ id: UInt32, _ names: [String], mode: Int? = 0o100644) -> [UInt8] {
         let files = names.flatMap { name -> [UInt8] in
             let attributes = mode.map { ScriptedPeer.number(4) + ScriptedPeer.number($0) } ?? ScriptedPeer.number(0)
@@ -55,7 +55,7 @@ struct HostileListingTests {
         return ScriptedPeer.packet(.name, ScriptedPeer.number(Int(id)), ScriptedPeer.number(names.count), files)
     }
 
-    /// The receiver decides when to stop; the transport then sends no further request.
+    /// The receiver stops the listing by throwing an error. The transport then requests no more entries.
     @Test func receiverStopsEndlessListing() async throws {
         let number = Locked(0)
         let result = try await list(atMost: 1_000) { question in
@@ -67,11 +67,12 @@ struct HostileListingTests {
             return [Self.names(question.id, (0..<100).map { "\(next)-\($0)" })]
         }
         #expect(result.error is Enough && result.names.count == 1_000)
-        #expect(result.peer.asked.count { $0.type == .readdir } < 30)
-        #expect(result.peer.asked.count { $0.type == .close } == 1)
+        #expect(result.peer.requests.count { $0.type == .readdir } < 30)
+        #expect(result.peer.requests.count { $0.type == .close } == 1)
     }
 
-    /// One response may contain tens of thousands of names whose attributes must be requested.
+    /// One response may contain tens of thousands of names whose attributes must be requested. The receiver gets the first entries before the
+    /// attributes of all entries have been requested.
     @Test func deliversEntriesInBatches() async throws {
         let result = try await list(atMost: 1) { question in
             switch question.type {
@@ -81,7 +82,7 @@ struct HostileListingTests {
             }
         }
         #expect(result.error is Enough && result.names.count == 100)
-        #expect(result.peer.asked.count { $0.type == .lstat } == 100)
+        #expect(result.peer.requests.count { $0.type == .lstat } == 100)
     }
 
     @Test func reportsUnreadableFolder() async throws {
@@ -93,14 +94,14 @@ struct HostileListingTests {
         #expect(error?.failureClass == .permanent && error?.code == .forbidden)
     }
 
-    @Test func limitsEmptyResponses() async throws {
+    @Test func limitsNumberOfEmptyResponses() async throws {
         let result = try await list { question in
             question.type == .readdir ? [Self.names(question.id, [])] : [ScriptedPeer.status(question.id, .ok)]
         }
         #expect((result.error as? TransferError)?.failureClass == .protocolViolation && result.names.isEmpty)
     }
 
-    @Test func rejectsOtherResponses() async throws {
+    @Test func rejectsResponsesOfWrongType() async throws {
         let answers: [@Sendable (UInt32) -> [UInt8]] = [
             { ScriptedPeer.handle($0) }, { ScriptedPeer.status($0, .ok) }, { ScriptedPeer.attributes($0, size: 3) },
         ]
@@ -112,7 +113,7 @@ struct HostileListingTests {
         }
     }
 
-    @Test func deliversUnsafeNamesWithoutRequestingThem() async throws {
+    @Test func deliversUnsafeNamesWithoutUsingThemInRequests() async throws {
         let isListed = Locked(false)
         let names = ["../out", "/etc/passwd", "nul\0", "", ".", "..", "good"]
         let result = try await list { question in
@@ -130,8 +131,8 @@ struct HostileListingTests {
         }
         #expect(result.error == nil && result.names == ["../out", "/etc/passwd", "nul\0", "", "good"])
         #expect(result.kinds == [.file(size: nil), .file(size: nil), .file(size: nil), .file(size: nil), .file(size: 9)])
-        let looked = result.peer.asked.filter { $0.type == .lstat }
-        #expect(looked.map { String(decoding: $0.body.dropFirst(4), as: UTF8.self) } == ["/folder/good"])
+        let attributeRequests = result.peer.requests.filter { $0.type == .lstat }
+        #expect(attributeRequests.map { String(decoding: $0.body.dropFirst(4), as: UTF8.self) } == ["/folder/good"])
     }
 
     @Test func treatsHugeSizesAsUnknown() async throws {

@@ -15,7 +15,7 @@ extension ProcessFixture: ListingFixture {
     }
 }
 
-/// Listings by OpenSSH's server.
+/// Listings from OpenSSH's server.
 @Suite(.timeLimit(.minutes(10)))
 struct ListingTests {
     @Test(arguments: ListingPromise.allCases)
@@ -40,7 +40,7 @@ struct ListingTests {
 
     private func entry(_ name: String, _ kind: RemoteEntry.Kind) -> RemoteEntry { RemoteEntry(name: Array(name.utf8), kind: kind) }
 
-    @Test func reportsTypes() async throws {
+    @Test func reportsTypesOfEntries() async throws {
         try await ProcessFixture.with { fixture in
             let folder = fixture.server.appending(path: "f")
             try FileManager.default.createDirectory(at: folder.appending(path: "folder"), withIntermediateDirectories: true)
@@ -62,7 +62,7 @@ struct ListingTests {
         }
     }
 
-    @Test func keepsNamesThatAreNotText() async throws {
+    @Test func preservesNamesThatAreNotUTF8() async throws {
         try await ProcessFixture.with { fixture in
             let name: [UInt8] = [0xFF, 0x61, 0xC3, 0x28, 0x0A]
             let path = FilePath(fixture.server.path).appending(Array("f".utf8))
@@ -72,7 +72,7 @@ struct ListingTests {
         }
     }
 
-    /// Root may read everything.
+    /// Skipped for root, who can read all folders.
     @Test(.enabled(if: getuid() != 0)) func reportsUnreadableFolder() async throws {
         try await ProcessFixture.with { fixture in
             let folder = fixture.server.appending(path: "locked")

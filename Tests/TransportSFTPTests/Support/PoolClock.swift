@@ -3,17 +3,18 @@ import Logging
 import TransferCore
 import TransportSFTP
 
-/// The clock of a connection pool, which a test sets ahead of the system's clock.
+/// A clock for a connection pool. It follows the system's clock, and a test can advance it.
 final class PoolClock: Sendable {
     private struct Sleeper {
         let number: Int
         let duration: Duration
-        /// The value of ``State/ahead`` at which the sleep ends.
+        /// The sleep ends when ``State/ahead`` reaches this value.
         let end: Duration
         let continuation: CheckedContinuation<Void, any Error>
     }
 
     private struct State {
+        /// The time by which this clock is ahead of the system's clock.
         var ahead = Duration.zero
         var lastNumber = 0
         var sleepers: [Sleeper] = []
@@ -29,7 +30,7 @@ final class PoolClock: Sendable {
         return policy
     }
 
-    /// Advances the clock.
+    /// Advances the clock, and ends the sleeps that are due.
     func advance(by duration: Duration) {
         let awake = state.withLock { state in
             state.ahead += duration
@@ -40,12 +41,12 @@ final class PoolClock: Sendable {
         for sleeper in awake { sleeper.continuation.resume() }
     }
 
-    /// The number of current sleeps of this duration.
+    /// Returns the number of current sleeps of a duration.
     func sleepers(for duration: Duration) -> Int {
         state.withLock { $0.sleepers.count { $0.duration == duration } }
     }
 
-    /// Returns when a sleep of this duration has begun.
+    /// Waits until a sleep of a duration has begun.
     func waitForSleeper(for duration: Duration) async {
         while sleepers(for: duration) == 0 { await Task.yield() }
     }
@@ -58,7 +59,7 @@ final class PoolClock: Sendable {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let isCancelled = state.withLock { state in
-                    // A later cancellation finds the sleeper; an earlier one is visible here.
+                    // An earlier cancellation is visible here. A later cancellation finds the sleeper.
                     if Task.isCancelled { return true }
                     state.sleepers.append(
                         Sleeper(number: number, duration: duration, end: state.ahead + duration, continuation: continuation))
@@ -76,12 +77,12 @@ final class PoolClock: Sendable {
     }
 }
 
-/// Opens connections by a closure of the test.
+/// Opens connections by calling a closure of the test.
 final class TestConnector: SFTPConnector {
     private let count = Locked(0)
     private let make: @Sendable (Int) async throws -> any SFTPLink
 
-    /// - Parameter make: Receives the number of the connection, from 0.
+    /// - Parameter make: Opens a connection. Receives the number of the connection, counted from 0.
     init(_ make: @escaping @Sendable (Int) async throws -> any SFTPLink) {
         self.make = make
     }

@@ -6,7 +6,7 @@ import TransportSFTP
 import TransportSupport
 import TransportTesting
 
-/// A folder on a server, with connections that break on request.
+/// A fixture for a folder on OpenSSH's SFTP server. The connections to the server break on request.
 final class ProcessFixture: DownloadingFixture {
     private struct Credentials: CredentialProvider {
         func secret(for reference: CredentialReference) async throws -> Secret { Secret("hunter2-correct-horse") }
@@ -25,7 +25,7 @@ final class ProcessFixture: DownloadingFixture {
 
     private let direction: CutPlan.Direction
 
-    /// - Parameter direction: The direction whose bytes count toward a cut.
+    /// - Parameter direction: The direction whose bytes ``cut(afterBytes:)`` counts.
     init(
         cutting direction: CutPlan.Direction = .fromClient, options: [String] = [], commands: (any CommandRunner)? = nil,
         disks: DiskThreads = DiskThreads(limit: 4)
@@ -51,9 +51,9 @@ final class ProcessFixture: DownloadingFixture {
 
     // MARK: Requirements of the conformance suite
 
-    /// The complete file, or else its part file.
+    /// Returns the path of the complete file, or of its part file if the upload is incomplete; nil if neither exists.
     private func file(_ path: RemotePath) async throws -> FilePath? {
-        // When the process of a broken connection has ended, it has processed all received bytes.
+        // Waits for the server process of each broken connection, because it processes all received bytes before it ends.
         for server in connector.servers where !server.client.isOpen { await server.close() }
         let final = FilePath(server.path).appending(path.bytes)
         if final.exists { return final }
@@ -78,7 +78,7 @@ final class ProcessFixture: DownloadingFixture {
         let file = server.appending(path: path.description)
         try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
         try content.write(to: file)
-        // SFTP identifies versions by size and second.
+        // The transport identifies versions by the size and the modification time in whole seconds, so each version gets a different time.
         let version = versions.withLock { version in
             version += 1
             return version
@@ -92,7 +92,7 @@ extension FilePath {
     /// Appends a path of arbitrary bytes.
     func appending(_ name: [UInt8]) -> FilePath { FilePath(bytes: bytes + [UInt8(ascii: "/")] + name) }
 
-    /// Whether a readable file exists.
+    /// Whether a readable file exists at this path.
     var exists: Bool {
         guard let file = try? FileDescriptor.open(self, .readOnly, options: .closeOnExec) else { return false }
         try? file.close()

@@ -8,11 +8,11 @@ import TransferCore
 import TransportSFTP
 import TransportSupport
 
-/// OpenSSH's SFTP server in its own process, without SSH. Two threads move the bytes of its input and output.
+/// OpenSSH's SFTP server in its own process, without SSH. Two threads pass bytes between the process and a client.
 final class ServerProcess: SFTPLink {
     struct Missing: Error {}
 
-    /// Its path on Debian and on BSD systems.
+    /// The possible paths of the server program on different systems.
     private static let programs = ["/usr/lib/openssh/sftp-server", "/usr/libexec/sftp-server", "/usr/lib/ssh/sftp-server"]
 
     let client: SFTPClient
@@ -24,7 +24,10 @@ final class ServerProcess: SFTPLink {
     private let sent = Locked(0)
     private let ending = Locked<(threads: Int, isOver: Bool, waiters: [CheckedContinuation<Void, Never>])>((2, false, []))
 
-    /// - Parameter options: The options of sftp-server(8).
+    /// - Parameters:
+    ///   - options: The options of sftp-server(8).
+    ///   - cuts: Determines when the connection breaks.
+    ///   - commands: Runs the commands that the client sends to the server, or nil if the server does not run commands.
     init(_ options: [String] = [], cuts: CutPlan = CutPlan(), commands: (any CommandRunner)? = nil) throws {
         self.commands = commands
         guard let program = Self.programs.first(where: { FileManager.default.isExecutableFile(atPath: $0) }) else { throw Missing() }
@@ -38,7 +41,7 @@ final class ServerProcess: SFTPLink {
         bell.signal()
     }
 
-    /// Kills the process, like a crash.
+    /// Kills the process, which simulates a crash.
     func kill() {
         _ = Glibc.kill(process.identifier, SIGKILL)
     }
@@ -95,7 +98,7 @@ final class ServerProcess: SFTPLink {
                 sent.withLock { $0 += passed }
             }
         }
-        // The server ends when it has processed all received bytes.
+        // After the end of its input, the server processes all received bytes and then exits.
         shutdown(process.socket, CInt(SHUT_WR))
         endThread()
     }
@@ -135,12 +138,14 @@ final class CutPlan: Sendable {
 
     private let remaining = Locked<[Direction: Int]>([:])
 
-    /// Breaks a connection once this many bytes have passed from now on, in total.
+    /// Breaks a connection after `bytes` further bytes have passed in a direction, counted over all connections.
     func cut(_ direction: Direction, after bytes: Int) {
         remaining.withLock { $0[direction] = bytes }
     }
 
-    /// - Returns: The number of bytes to pass on. If fewer than `count`, the connection breaks.
+    /// Counts bytes that arrived in a direction.
+    ///
+    /// - Returns: The number of bytes to forward. If it is less than `count`, the connection breaks.
     func pass(_ count: Int, _ direction: Direction) -> Int {
         remaining.withLock { remaining in
             guard let left = remaining[direction] else { return count }
@@ -150,14 +155,14 @@ final class CutPlan: Sendable {
     }
 }
 
-/// A program whose input and output are the other end of a socket.
+/// A program whose standard input and output are one end of a socket pair.
 private struct PipedProcess {
     let identifier: pid_t
     let socket: CInt
 
     init(_ arguments: [String]) throws {
         var ends: [CInt] = [-1, -1]
-        // Close-on-exec from the start: a program that another test starts would otherwise keep the connection open.
+        // The sockets are close-on-exec from the start. Otherwise, a program that another test starts could keep the connection open.
         guard unsafe socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
             throw Errno(rawValue: errno)
         }
@@ -174,7 +179,7 @@ private struct PipedProcess {
         (identifier, socket) = (child, ends[0])
     }
 
-    /// Waits for the end of the program, and closes the connection.
+    /// Waits until the program exits, and closes the connection.
     func awaitEnd() {
         var status: CInt = 0
         while unsafe waitpid(identifier, &status, 0) < 0, errno == EINTR {}
@@ -182,7 +187,7 @@ private struct PipedProcess {
     }
 }
 
-/// Connects to processes in place of hosts. Refuses the host `refused`.
+/// Starts a server process for each connection, instead of connecting to a host. Refuses connections to the host `refused`.
 final class ProcessConnector: SFTPConnector {
     let cuts = CutPlan()
     private let options: [String]
@@ -194,7 +199,7 @@ final class ProcessConnector: SFTPConnector {
         self.commands = commands
     }
 
-    /// All servers so far.
+    /// All servers that were started so far.
     var servers: [ServerProcess] { links.withLock { $0 } }
 
     func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink {

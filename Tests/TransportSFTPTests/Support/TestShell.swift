@@ -5,15 +5,15 @@ import TransferCore
 import TransportSFTP
 import TransportSupport
 
-/// Runs the server's commands on this machine.
+/// Runs the commands that the client sends to the server in a local shell.
 final class TestShell: CommandRunner {
     private let path: String?
     private let before: @Sendable () throws -> Void
     private let inputs = Locked<[[UInt8]]>([])
 
     /// - Parameters:
-    ///   - path: The folder of the available programs, or nil for all programs.
-    ///   - before: Runs before each command that computes checksums.
+    ///   - path: The only folder in the search path, or nil for the search path of the tests.
+    ///   - before: Called before each command that computes checksums.
     init(path: String? = nil, before: @escaping @Sendable () throws -> Void = {}) {
         self.path = path
         self.before = before
@@ -43,20 +43,20 @@ final class TestShell: CommandRunner {
     }
 }
 
-/// Completes each command with a given output when the test permits it.
+/// Runs commands that complete with a given output when the test calls ``release()``.
 final class HeldShell: CommandRunner {
     private let state = Locked<(inputs: [[UInt8]], answers: [AsyncStream<Void>.Continuation])>(([], []))
     private let answer: @Sendable ([UInt8]) -> [UInt8]
 
-    /// - Parameter answer: The output for an input. The first command has no input, and completes immediately.
+    /// - Parameter answer: Returns the output for an input. The first command has no input, and completes immediately.
     init(_ answer: @escaping @Sendable ([UInt8]) -> [UInt8]) {
         self.answer = answer
     }
 
-    /// The inputs of the commands so far, except the first one.
+    /// The inputs of all commands so far except the first, which has no input.
     var commands: [[UInt8]] { state.withLock { $0.inputs } }
 
-    /// Completes all current commands.
+    /// Completes all commands that are running.
     func release() {
         let answers = state.withLock { state in
             defer { state.answers = [] }

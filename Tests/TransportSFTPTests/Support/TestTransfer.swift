@@ -6,7 +6,7 @@ import TransferCore
 import TransportSFTP
 import TransportSupport
 
-/// Attempts at the server of a fixture.
+/// Performs attempts to transfer a file with the server of a fixture.
 struct TestTransfer {
     let fixture: ProcessFixture
     var name = "a.bin"
@@ -59,7 +59,7 @@ struct TestTransfer {
         return try await fixture.transport.perform(attempt, reporting: reporter ?? recorder.reporter)
     }
 
-    /// The class and the code of the error that the closure throws.
+    /// Returns the `TransferError` that the closure throws, or nil if it succeeds or throws a different error.
     func failure(_ body: () async throws -> TransferReceipt) async -> TransferError? {
         do {
             _ = try await body()
@@ -76,7 +76,7 @@ struct TestTransfer {
 }
 
 extension ProcessFixture {
-    /// Runs a test with its own server.
+    /// Runs a test with its own fixture, and closes the fixture afterwards.
     static func with(
         cutting direction: CutPlan.Direction = .fromClient, options: [String] = [], commands: (any CommandRunner)? = nil,
         disks: DiskThreads = DiskThreads(limit: 4), _ body: (ProcessFixture) async throws -> Void
@@ -113,7 +113,7 @@ final class Recorder: Sendable {
     private let state = Locked<(checkpoints: [Checkpoint], sent: [Int64])>(([], []))
     private let isOver = Locked(false)
 
-    /// Whether no further report follows, so that tests stop waiting.
+    /// Whether no more reports will follow, so that tests can stop waiting.
     var isFinished: Bool { isOver.withLock { $0 } }
 
     func finish() { isOver.withLock { $0 = true } }
@@ -128,7 +128,7 @@ final class Recorder: Sendable {
     }
 }
 
-/// Bytes that do not repeat soon.
+/// Returns pseudorandom bytes, which depend on the seed.
 func content(_ size: Int, seed: UInt64 = 1) -> Data {
     var generator = Generator(state: seed)
     var data = Data(capacity: size + 8)

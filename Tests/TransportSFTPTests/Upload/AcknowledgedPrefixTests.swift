@@ -1,7 +1,7 @@
 import Testing
 import TransportSFTP
 
-/// Acknowledgements in any order.
+/// The position up to which all bytes are acknowledged, when acknowledgements arrive in any order.
 @Suite(.timeLimit(.minutes(10))) struct AcknowledgedPrefixTests {
     private static let piece: Int64 = 32_640
 
@@ -15,7 +15,7 @@ import TransportSFTP
         #expect(prefix.end == 100_000 * Self.piece && prefix.islandCount == 0)
     }
 
-    @Test(arguments: 0..<50) func anyOrderCompletes(seed: UInt64) {
+    @Test(arguments: 0..<50) func acceptsRangesInAnyOrder(seed: UInt64) {
         var generator = Generator(state: seed)
         let count = Int64.random(in: 1...300, using: &generator)
         var prefix = AcknowledgedPrefix(from: 0)

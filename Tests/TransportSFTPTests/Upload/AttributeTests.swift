@@ -4,9 +4,9 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// Optional transfer of times and permissions.
+/// The optional transfer of modification times and permissions.
 @Suite struct AttributeTests {
-    private func keeping(_ fixture: ProcessFixture) -> TestTransfer {
+    private func transferKeepingAttributes(_ fixture: ProcessFixture) -> TestTransfer {
         var transfer = TestTransfer(fixture, overwrite: .always)
         transfer.settings = ["keepTimes": "true", "keepModes": "true"]
         return transfer
@@ -22,11 +22,11 @@ import TransferCore
         return (found[.posixPermissions] as? Int, (found[.modificationDate] as? Date).map { Int($0.timeIntervalSince1970) })
     }
 
-    /// Also for read-only files. Set-user-ID bits are not copied.
+    /// Copies attributes even of read-only files. Set-user-ID bits are not copied.
     @Test(arguments: [(0o640, 0o640), (0o444, 0o444), (0o4755, 0o755)])
     func copiesAttributes(mode: Int, kept: Int) async throws {
         try await ProcessFixture.with { fixture in
-            let transfer = keeping(fixture)
+            let transfer = transferKeepingAttributes(fixture)
             let path = try transfer.source(content(1000)).path
             try set(path.string, mode: mode)
             let source = UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path))
@@ -54,7 +54,7 @@ import TransferCore
 
     @Test func warnsIfServerRefusesAttributes() async throws {
         try await ProcessFixture.with(options: ["-P", "fsetstat"]) { fixture in
-            let transfer = keeping(fixture)
+            let transfer = transferKeepingAttributes(fixture)
             let receipt = try await transfer.upload(transfer.source(content(1000)))
             #expect(
                 receipt.warnings == [
@@ -64,24 +64,24 @@ import TransferCore
         }
     }
 
-    /// The modes of the part file at each report, and the final mode of the file.
+    /// Uploads a file. Returns the modes that its part file had at each report, and the final mode of the file.
     private func modes(_ transfer: TestTransfer, _ source: UploadSource) async throws -> (part: Set<Int>, file: Int?) {
         let part = transfer.fixture.server.appending(path: ".tq-t-1.part").path
         let seen = Locked<Set<Int>>([])
-        let look = { @Sendable in
+        let recordMode = { @Sendable in
             guard let found = try? FileManager.default.attributesOfItem(atPath: part), (found[.size] as? Int ?? 0) > 0,
                 let mode = found[.posixPermissions] as? Int
             else { return }
             seen.withLock { _ = $0.insert(mode) }
         }
         _ = try await transfer.upload(
-            source, reporting: AttemptReporter(progress: { _, _ in look() }, checkpoint: { if $0.confirmed == 0 { look() } }))
+            source, reporting: AttemptReporter(progress: { _, _ in recordMode() }, checkpoint: { if $0.confirmed == 0 { recordMode() } }))
         return (seen.withLock { $0 }, try attributes(transfer.fixture.server.appending(path: transfer.name).path).mode)
     }
 
-    /// Only the account may read a part file with incomplete content. The file never gets more permissions than its source.
+    /// Only the owner may read a part file while its content is incomplete. The complete file never gets more permissions than its source.
     @Test(arguments: [0o644, 0o640, 0o600, 0o777, 0o444]) func hidesPartFiles(mode: Int) async throws {
-        // The first file shows the server's default mode, which the second one uses.
+        // From the first file, the transport learns the server's default mode, which it uses for the second file.
         try await ProcessFixture.with { fixture in
             for name in ["a.bin", "b.bin"] {
                 let transfer = TestTransfer(fixture, name)
@@ -92,14 +92,14 @@ import TransferCore
                 let plain = fixture.server.appending(path: "plain")
                 try Data().write(to: plain)
                 let usual = try #require(try attributes(plain.path).mode)
-                // At the end the part file gets its own mode, before it is renamed.
+                // The part file gets its final mode shortly before it is renamed.
                 #expect(part.subtracting([mode & usual]).isSubset(of: [0o600]) && !part.isEmpty, "\(part)")
                 #expect(file == mode & usual, "\(String(file ?? 0, radix: 8))")
             }
         }
     }
 
-    /// Data items are read from a file of the queue, whose permissions do not matter.
+    /// The source of a data item is a spool file of the queue, whose permissions are irrelevant.
     @Test func dataItemsGetDefaultMode() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)

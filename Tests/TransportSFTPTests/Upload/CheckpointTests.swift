@@ -12,6 +12,8 @@ import TransportSFTP
 struct CheckpointTests {
     private static let size = 3_000_000
 
+    /// Resumes an upload, and checks the position at which it resumes.
+    ///
     /// - Parameter position: The expected position, or nil for the confirmed bytes of the checkpoint.
     private func resume(
         _ transfer: TestTransfer, _ source: UploadSource, from checkpoint: Checkpoint, at position: Int64? = nil
@@ -27,9 +29,9 @@ struct CheckpointTests {
         #expect(transfer.stored == content(Self.size) && transfer.fixture.names == ["a.bin"])
     }
 
-    /// Runs an upload until the server has received at least a million bytes, and interrupts it there.
+    /// Runs an upload until the server has received at least a million bytes, and then interrupts it.
     ///
-    /// - Returns: The number of received bytes.
+    /// - Returns: The number of bytes that the server received.
     private func interrupt(_ transfer: TestTransfer, _ source: UploadSource, by: (Task<Void, any Error>) -> Void) async throws -> Int {
         let granted = Locked(0)
         let isInterrupted = Locked(false)
@@ -46,7 +48,7 @@ struct CheckpointTests {
         let upload = Task { _ = try await transfer.upload(source, reporting: reporter) }
         while granted.withLock({ $0 }) < 1_000_000 || transfer.part?.count != granted.withLock({ $0 }) { await Task.yield() }
         let count = granted.withLock { $0 }
-        // When this request completes, all earlier ones have completed.
+        // When this request completes, all earlier requests have completed.
         _ = try await (transfer.fixture.transport as? SFTPTransport)?.check(
             transfer.fixture.endpoint, credentials: transfer.fixture.credentials)
         by(upload)
@@ -55,13 +57,15 @@ struct CheckpointTests {
         return count
     }
 
-    /// The position up to which the server acknowledged bytes without a sync.
+    /// Returns the position in a checkpoint up to which the server has acknowledged bytes without a sync.
     private func acknowledged(_ checkpoint: Checkpoint) throws -> Int64? {
         try (JSONSerialization.jsonObject(with: checkpoint.data) as? [String: Any])?["acknowledged"] as? Int64
     }
 
-    /// Breaks the connection.
-    private func cut(_ transfer: TestTransfer, _ source: UploadSource) async throws -> (count: Int, checkpoint: Checkpoint) {
+    /// Interrupts an upload by breaking the connection.
+    ///
+    /// - Returns: The number of bytes that the server received, and the last checkpoint.
+    private func breakConnection(_ transfer: TestTransfer, _ source: UploadSource) async throws -> (count: Int, checkpoint: Checkpoint) {
         let count = try await interrupt(transfer, source) { _ in
             for server in transfer.fixture.connector.servers { server.kill() }
         }
@@ -69,27 +73,27 @@ struct CheckpointTests {
         return (count, try #require(transfer.recorder.checkpoints.last))
     }
 
-    @Test func cutKeepsConfirmedBytes() async throws {
+    @Test func lostConnectionKeepsConfirmedBytes() async throws {
         try await ProcessFixture.with(options: ["-P", "fsync"]) { fixture in
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(Self.size))
-            let (count, checkpoint) = try await cut(transfer, source)
+            let (count, checkpoint) = try await breakConnection(transfer, source)
             #expect(checkpoint.confirmed >= count)
             try await resume(transfer, source, from: checkpoint)
         }
     }
 
-    /// The server supports syncs, but had no time for one. The next attempt requests it.
-    @Test func cutKeepsAcknowledgedBytes() async throws {
+    /// The server supports syncs, but the connection breaks before a sync is requested. The next attempt requests the sync.
+    @Test func lostConnectionKeepsAcknowledgedBytes() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(Self.size))
-            let (count, checkpoint) = try await cut(transfer, source)
+            let (count, checkpoint) = try await breakConnection(transfer, source)
             // On a slow machine, the transport has already saved a regular checkpoint.
             let kept = try acknowledged(checkpoint) ?? checkpoint.confirmed
             #expect(kept == Int64(count) && checkpoint.confirmed <= kept)
             try await resume(transfer, source, from: checkpoint, at: Int64(count))
-            // The next checkpoint lacks these bytes, in case the result of the sync stays unknown. The one after it covers them.
+            // The first new checkpoint does not cover these bytes, in case the result of the sync remains unknown. The second checkpoint covers them.
             let checkpoints = transfer.recorder.checkpoints
             let first = try #require(checkpoints.firstIndex(of: checkpoint)) + 1
             #expect(checkpoints[first...].prefix(2).map(\.confirmed) == [checkpoint.confirmed, Int64(count)])
@@ -97,17 +101,17 @@ struct CheckpointTests {
         }
     }
 
-    /// The loss of acknowledged bytes when a server loses power.
+    /// The damage to a part file with acknowledged bytes after the server lost power: missing bytes at the end, or different content.
     enum Loss: CaseIterable {
         case size
         case content
     }
 
-    @Test(arguments: Loss.allCases) func sendsLostBytesAgainAfterCut(loss: Loss) async throws {
+    @Test(arguments: Loss.allCases) func sendsAcknowledgedBytesAgainIfServerLostThem(loss: Loss) async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(Self.size))
-            let (count, checkpoint) = try await cut(transfer, source)
+            let (count, checkpoint) = try await breakConnection(transfer, source)
             // On a slow machine, the transport has already saved a regular checkpoint.
             guard checkpoint.confirmed < count else { return }
             var part = try #require(transfer.part)
@@ -150,7 +154,7 @@ struct CheckpointTests {
         }
     }
 
-    /// Servers with and without syncs, and accounts that disable them.
+    /// Servers that do or do not support syncs, an account that disables syncs, and a server whose files can't be read.
     enum Server: CaseIterable {
         case syncs
         case cannotSync
@@ -166,7 +170,7 @@ struct CheckpointTests {
         }
     }
 
-    /// The same size with other content, as after a power loss without a sync.
+    /// The part file has the expected size, but different content, as after a power failure without a sync.
     @Test(arguments: Server.allCases) func comparesUnsyncedBytes(server: Server) async throws {
         try await ProcessFixture.with(options: server.options) { fixture in
             var transfer = TestTransfer(fixture)
@@ -184,7 +188,8 @@ struct CheckpointTests {
                 _ = try await transfer.upload(source)
                 #expect(transfer.stored == content(Self.size) && fixture.names == ["a.bin"])
             } else {
-                // Synced bytes can't change, so this byte is not sent again.
+                // The transport does not compare this byte, because it was synced, syncs are disabled, or the file can't be read. So the byte is not
+                // sent again.
                 let receipt = try await transfer.upload(source, from: checkpoint)
                 #expect(receipt.warnings.contains { $0.contains("was not compared") } == (server == .cannotBeRead), "\(receipt.warnings)")
                 #expect(transfer.stored?[600_000] != content(Self.size)[600_000])
@@ -215,8 +220,10 @@ struct CheckpointTests {
     /// Uploads to a server that supports syncs.
     ///
     /// - Parameters:
-    ///   - syncs: The results of the first syncs; the later ones succeed.
-    ///   - isCancelledAtSync: Whether the attempt is cancelled at the first sync. The server then answers it with the second one.
+    ///   - reported: The size that the server reports.
+    ///   - syncs: The results of the first syncs. Later syncs succeed.
+    ///   - isCancelledAtSync: Whether the attempt is cancelled at the first sync. The server then responds to the first sync only when it receives a
+    ///     second one.
     private func upload(
         _ size: Int, reported: Int, number: Int = 1, syncs: [Status.Code] = [], isCancelledAtSync: Bool = false,
         from checkpoint: Checkpoint? = nil
@@ -283,13 +290,14 @@ struct CheckpointTests {
     @Test func syncsBeforeCheckpointAndRename() async throws {
         let (events, error) = try await upload(30_000, reported: 30_000)
         #expect(error == nil && events.first == .checkpoint(0) && events.last == .rename)
-        // At least once: a slow upload is also synced in between.
+        // Each event occurs at least once. A slow upload has additional syncs.
         let order = [Event.write, .sync, .checkpoint(30_000), .rename].compactMap { events.firstIndex(of: $0) }
         #expect(order.count == 4 && order == order.sorted(), "\(events)")
         #expect(events.count { $0 == .write } == 1 && events.count { $0 == .rename } == 1)
     }
 
-    /// A server's system reports a failed write-back once, and drops the bytes: a later sync succeeds without them, also of another attempt.
+    /// The server's operating system reports a failed write-back only once, and drops the bytes. A later sync succeeds although the bytes
+    /// are lost, even in another attempt.
     @Test func laterSyncDoesNotConfirmLostBytes() async throws {
         let (events, error) = try await upload(30_000, reported: 30_000, syncs: [.failure])
         #expect(error != nil && !events.contains(.rename), "\(error?.description ?? "")")
@@ -297,7 +305,7 @@ struct CheckpointTests {
         #expect(events.count { $0 == .sync } == 1, "\(events)")
     }
 
-    /// As after a sync that is due in between.
+    /// A sync that is due during the upload succeeds, and the next one fails. No further sync may confirm the lost bytes.
     @Test func remembersFailureOfEarlierSync() async throws {
         let size = 24 << 20
         let (events, error) = try await upload(size, reported: size, number: 2, syncs: [.ok, .failure])
@@ -308,7 +316,7 @@ struct CheckpointTests {
         #expect(events.count { $0 == .sync } == 2)
     }
 
-    /// What an earlier attempt left unsynced is gone for good if its sync fails, although a later one succeeds.
+    /// An earlier attempt left bytes unsynced. If their sync fails, the bytes may be lost, even if a later sync succeeds.
     @Test func forgetsAcknowledgedBytesAfterFailedSync() async throws {
         var stored = UploadCheckpoint(part: Array("p".utf8), final: Array("reel.mov".utf8), stage: .writing)
         stored.acknowledged = 20_000
@@ -319,14 +327,14 @@ struct CheckpointTests {
             events.allSatisfy { if case .checkpoint(let confirmed, let more) = $0 { confirmed == 10_000 && more == nil } else { true } })
     }
 
-    /// The server answers the sync of a cancelled attempt with a failure, which no task awaits. A second sync would succeed.
+    /// The server responds to the sync of a cancelled attempt with a failure, which no task awaits. A second sync would succeed.
     @Test func unknownSyncResultConfirmsNothing() async throws {
         let (events, _) = try await upload(24 << 20, reported: 24 << 20, number: 2, syncs: [.failure], isCancelledAtSync: true)
         #expect(events.allSatisfy { if case .checkpoint(let confirmed, let more) = $0 { confirmed == 0 && more == nil } else { true } })
         #expect(events.count { $0 == .sync } == 1, "\(events)")
     }
 
-    /// As before, but the attempt resumes, and syncs the acknowledged bytes of an earlier one.
+    /// Like ``unknownSyncResultConfirmsNothing()``, but the attempt resumes, and syncs the acknowledged bytes of an earlier attempt.
     @Test func unknownSyncResultForgetsAcknowledgedBytes() async throws {
         var stored = UploadCheckpoint(part: Array("p".utf8), final: Array("reel.mov".utf8), stage: .writing)
         stored.acknowledged = 20_000
@@ -336,7 +344,7 @@ struct CheckpointTests {
         #expect(checkpoints.last.map { $0.0 == 10_000 && $0.1 == nil } == true, "\(events)")
     }
 
-    @Test(arguments: [29_999, 30_001]) func rejectsOtherFinalSize(reported: Int) async throws {
+    @Test(arguments: [29_999, 30_001]) func rejectsWrongFinalSize(reported: Int) async throws {
         let (events, error) = try await upload(30_000, reported: reported)
         #expect(error?.failureClass == .resumeLost && !events.contains(.rename), "\(error?.description ?? "")")
     }

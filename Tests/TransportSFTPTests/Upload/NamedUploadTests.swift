@@ -6,7 +6,7 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// Files that are written under their final names, with the settings `partFiles` and `sync`.
+/// Uploads that write to the final name, and the effects of the settings `partFiles` and `sync`.
 @Suite struct NamedUploadTests {
     private func transfer(_ fixture: ProcessFixture, overwrite: OverwritePolicy = .always) -> TestTransfer {
         var transfer = TestTransfer(fixture, overwrite: overwrite)
@@ -14,19 +14,19 @@ import TransportSFTP
         return transfer
     }
 
-    /// Breaks the connection in the middle of 1,000,000 bytes.
-    private func interrupted(_ transfer: TestTransfer, _ source: UploadSource, from checkpoint: Checkpoint? = nil) async throws {
+    /// Uploads 1,000,000 bytes, and breaks the connection after 400,000.
+    private func interruptUpload(_ transfer: TestTransfer, _ source: UploadSource, from checkpoint: Checkpoint? = nil) async throws {
         transfer.fixture.connector.cuts.cut(.fromClient, after: 400_000)
         #expect(await transfer.failure { try await transfer.upload(source, from: checkpoint) }?.failureClass == .transient)
         for server in transfer.fixture.connector.servers { await server.close() }
     }
 
-    @Test func resumesWithFinalName() async throws {
+    @Test func resumesFileWithFinalName() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = transfer(fixture)
             try fixture.put(content(2_000_000, seed: 2), "a.bin")
             let source = try transfer.source(content(1_000_000))
-            try await interrupted(transfer, source)
+            try await interruptUpload(transfer, source)
             #expect(fixture.names == ["a.bin"])
             let half = try #require(transfer.stored)
             #expect((1..<1_000_000).contains(half.count) && half == content(1_000_000).prefix(half.count))
@@ -39,13 +39,13 @@ import TransportSFTP
         }
     }
 
-    /// The queue removes abandoned content whenever the server allows it, perhaps after a restart of the file, after a retry, or after the
-    /// file arrived by another endpoint.
-    @Test func lateRemovalKeepsFinalName() async throws {
+    /// The queue removes abandoned content as soon as the server permits it. This may be after the file was restarted or retried, or after it arrived
+    /// through another endpoint, so the removal must not delete the file with the final name.
+    @Test func lateRemovalKeepsCompleteFile() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = transfer(fixture)
             let source = try transfer.source(content(1_000_000))
-            try await interrupted(transfer, source)
+            try await interruptUpload(transfer, source)
             let abandoned = try #require(transfer.recorder.checkpoints.last)
             _ = try await transfer.upload(source)
             let transport = try #require(fixture.transport as? SFTPTransport)
@@ -54,7 +54,7 @@ import TransportSFTP
         }
     }
 
-    /// A file that could not be opened belongs to another user.
+    /// A file that could not be opened may belong to another user, so it must not be removed.
     @Test func keepsFileThatCouldNotBeOpened() async throws {
         try await ProcessFixture.with(options: ["-R"]) { fixture in
             let transfer = transfer(fixture)
@@ -83,35 +83,35 @@ import TransportSFTP
         }
     }
 
-    /// These policies compare the existing file. An incomplete file would count as newer or identical.
+    /// Policies other than `always` depend on the existing file. An incomplete file would count as newer or identical.
     @Test(arguments: OverwritePolicy.allCases.filter { $0 != .always }) func otherPoliciesUsePartFiles(policy: OverwritePolicy) async throws
     {
         try await ProcessFixture.with { fixture in
             let transfer = transfer(fixture, overwrite: policy)
-            try await interrupted(transfer, transfer.source(content(1_000_000)))
+            try await interruptUpload(transfer, transfer.source(content(1_000_000)))
             #expect(fixture.names == [".tq-t-1.part"])
         }
     }
 
-    /// In both directions.
-    @Test(arguments: ["true", "false"]) func resumesAsItBegan(setting: String) async throws {
+    /// The setting `partFiles` changes between two attempts. The upload resumes with the name that it started with.
+    @Test(arguments: ["true", "false"]) func changedSettingDoesNotAffectResumedUpload(setting: String) async throws {
         try await ProcessFixture.with { fixture in
             var transfer = transfer(fixture)
             transfer.settings["partFiles"] = setting
             let source = try transfer.source(content(1_000_000))
-            try await interrupted(transfer, source)
+            try await interruptUpload(transfer, source)
             let begun = fixture.names
             transfer.settings["partFiles"] = setting == "true" ? "false" : "true"
             let checkpoint = Checkpoint(data: try #require(transfer.recorder.checkpoints.first).data, confirmed: 100_000)
-            try await interrupted(transfer, source, from: checkpoint)
+            try await interruptUpload(transfer, source, from: checkpoint)
             #expect(fixture.names == begun)
             _ = try await transfer.upload(source, from: checkpoint)
             #expect(transfer.stored == content(1_000_000) && fixture.names == ["a.bin"])
         }
     }
 
-    /// The requests of a small file. For the first file in a folder, the transport learns the default mode and hides the part file; it
-    /// creates later ones with that mode.
+    /// Checks the requests for a small file that is the first file in its folder. From such a file, the transport learns the default mode before it
+    /// hides the part file. It creates later part files hidden.
     @Test(
         arguments: [
             (["partFiles": "false", "sync": "false"], [.open, .write, .fstat, .close]),
@@ -143,12 +143,12 @@ import TransportSFTP
             options: options, credentials: NoCredentials(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         _ = try await transport.perform(attempt, reporting: Recorder().reporter)
         await transport.shutdown()
-        var asked = peer.asked.compactMap(\.type)
-        // With a part file, the final name is checked several times.
-        if settings["partFiles"] == nil { asked.removeAll { $0 == .lstat } }
-        // An upload of more than five seconds is also synced in between.
-        let syncs = asked.indices.filter { asked[$0] == .extended }
-        for index in syncs.dropLast().reversed() { asked.remove(at: index) }
-        #expect(asked == expected)
+        var requests = peer.requests.compactMap(\.type)
+        // Ignores the checks of the final name, which occur several times if a part file is used.
+        if settings["partFiles"] == nil { requests.removeAll { $0 == .lstat } }
+        // Ignores additional syncs, which occur if the upload takes more than five seconds.
+        let syncs = requests.indices.filter { requests[$0] == .extended }
+        for index in syncs.dropLast().reversed() { requests.remove(at: index) }
+        #expect(requests == expected)
     }
 }

@@ -8,20 +8,20 @@ import TransferCore
 struct RangeTests {
     private static let size = 400_000
 
-    private func splitting(_ fixture: ProcessFixture, connections: Int = 4) -> TestTransfer {
+    private func splitTransfer(_ fixture: ProcessFixture, connections: Int = 4) -> TestTransfer {
         var transfer = TestTransfer(fixture)
         transfer.options.parallel = 4
         transfer.settings = ["parallelThreshold": "\(Self.size)", "maxConnections": "\(connections)"]
         return transfer
     }
 
-    /// The confirmed positions of a checkpoint's ranges, or nil if it has no ranges.
+    /// Returns the confirmed positions of a checkpoint's ranges, or nil if the checkpoint has no ranges.
     private func positions(_ checkpoint: Checkpoint) throws -> [(start: Int64, confirmed: Int64)]? {
         let stored = try JSONSerialization.jsonObject(with: checkpoint.data) as? [String: Any]
         return (stored?["ranges"] as? [[String: Int64]])?.map { ($0["start"] ?? -1, $0["confirmed"] ?? -1) }
     }
 
-    /// Uploads a large file whose first connection hangs from the start.
+    /// Uploads a large file. The first connection hangs after its first bytes, until the closure returns.
     private func uploadDespiteHangingConnection(
         _ transfer: TestTransfer, _ source: UploadSource, while act: @escaping @Sendable (Task<TransferReceipt, any Error>) async -> Void
     ) async throws -> TransferReceipt {
@@ -45,14 +45,15 @@ struct RangeTests {
         return try await upload.value
     }
 
-    @Test func otherConnectionsTakeOver() async throws {
+    @Test func otherConnectionsTakeOverRangeOfHangingConnection() async throws {
         try await ProcessFixture.with { fixture in
-            var transfer = splitting(fixture)
+            var transfer = splitTransfer(fixture)
             transfer.settings["parallelThreshold"] = "1"
             let receipt = try await uploadDespiteHangingConnection(transfer, transfer.source(Self.large)) {
                 [recorder = transfer.recorder] _ in
                 while fixture.connector.servers.count < 4, !recorder.isFinished { await Task.yield() }
-                // All bytes except those in flight on the first connection, and the rest of its range that is too small to move.
+                // Waits until all bytes are sent, except the bytes in flight on the first connection and the end of its range. That end is too small
+                // for another connection to take over.
                 while recorder.sent.last ?? 0 < Self.large.count - 7_000_000, !recorder.isFinished { await Task.yield() }
             }
             #expect(receipt.bytes == Self.large.count && transfer.stored == Self.large)
@@ -64,7 +65,7 @@ struct RangeTests {
 
     @Test func savesProgressOfEachConnection() async throws {
         try await ProcessFixture.with { fixture in
-            var transfer = splitting(fixture, connections: 2)
+            var transfer = splitTransfer(fixture, connections: 2)
             transfer.settings["parallelThreshold"] = "1"
             let source = try transfer.source(Self.large)
             let error = await #expect(throws: (any Error).self) {
@@ -84,9 +85,9 @@ struct RangeTests {
         }
     }
 
-    @Test func usesOneRangeForEachConnection() async throws {
+    @Test func doesNotSplitFilesForOneConnection() async throws {
         try await ProcessFixture.with { fixture in
-            let transfer = splitting(fixture, connections: 1)
+            let transfer = splitTransfer(fixture, connections: 1)
             _ = try await transfer.upload(transfer.source(content(Self.size)))
             #expect(transfer.stored == content(Self.size) && fixture.connector.servers.count == 1)
             let first = try #require(transfer.recorder.checkpoints.first)
@@ -96,19 +97,20 @@ struct RangeTests {
 
     @Test func doesNotSplitSmallFiles() async throws {
         try await ProcessFixture.with { fixture in
-            let transfer = splitting(fixture)
+            let transfer = splitTransfer(fixture)
             _ = try await transfer.upload(transfer.source(content(Self.size - 1)))
             #expect(transfer.stored == content(Self.size - 1) && fixture.connector.servers.count == 1)
         }
     }
 
-    @Test func resumesAfterCut() async throws {
+    @Test func resumesAfterLostConnection() async throws {
         try await ProcessFixture.with { fixture in
-            var transfer = splitting(fixture, connections: 2)
+            var transfer = splitTransfer(fixture, connections: 2)
             transfer.settings["parallelThreshold"] = "1"
             let source = try transfer.source(Self.large)
             try await fixture.cut(afterBytes: 8_000_000)
-            #expect(await transfer.failure { try await transfer.upload(source) }?.failureClass == .transient)
+            let failure = await transfer.failure { try await transfer.upload(source) }
+            #expect(failure?.failureClass == .transient, "\(String(describing: failure))")
             #expect(transfer.stored == nil)
             let checkpoint = try #require(transfer.recorder.checkpoints.last)
             let positions = try positions(checkpoint)
@@ -119,8 +121,12 @@ struct RangeTests {
         }
     }
 
-    /// A checkpoint, and a part file whose confirmed bytes are recognizable.
-    private func begun(_ transfer: TestTransfer, _ source: UploadSource, confirmed: [Int64], partSize: Int) async throws -> Checkpoint {
+    /// Creates a part file whose bytes differ from the source, and a checkpoint with ranges of 100,000 bytes. The stored content then shows which
+    /// bytes a resumed upload sends.
+    ///
+    /// - Parameter confirmed: The number of confirmed bytes in each range.
+    private func beginUpload(_ transfer: TestTransfer, _ source: UploadSource, confirmed: [Int64], partSize: Int) async throws -> Checkpoint
+    {
         _ = try await transfer.upload(source)
         try FileManager.default.removeItem(at: transfer.fixture.server.appending(path: "a.bin"))
         let first = try #require(transfer.recorder.checkpoints.first)
@@ -135,10 +141,10 @@ struct RangeTests {
 
     @Test(arguments: [1, 2, 4]) func eachRangeResumesAtItsPosition(connections: Int) async throws {
         try await ProcessFixture.with { fixture in
-            var transfer = splitting(fixture)
+            var transfer = splitTransfer(fixture)
             let source = try transfer.source(content(Self.size))
             let confirmed: [Int64] = [40_000, 0, 100_000, 1]
-            let checkpoint = try await begun(transfer, source, confirmed: confirmed, partSize: 350_000)
+            let checkpoint = try await beginUpload(transfer, source, confirmed: confirmed, partSize: 350_000)
             let before = transfer.recorder.sent.count
             transfer.settings["maxConnections"] = "\(connections)"
             _ = try await transfer.upload(source, from: checkpoint)
@@ -154,9 +160,9 @@ struct RangeTests {
 
     @Test func rejectsShortPartFile() async throws {
         try await ProcessFixture.with { fixture in
-            let transfer = splitting(fixture)
+            let transfer = splitTransfer(fixture)
             let source = try transfer.source(content(Self.size))
-            let checkpoint = try await begun(transfer, source, confirmed: [100_000, 0, 50_000, 0], partSize: 240_000)
+            let checkpoint = try await beginUpload(transfer, source, confirmed: [100_000, 0, 50_000, 0], partSize: 240_000)
             #expect(await transfer.failure { try await transfer.upload(source, from: checkpoint) }?.failureClass == .resumeLost)
         }
     }
@@ -164,16 +170,16 @@ struct RangeTests {
     @Test(arguments: [[100_000, 100_001, 0, 0], [0, -1, 0, 0], [50_000, 0, 0]])
     func rejectsInvalidRanges(confirmed: [Int64]) async throws {
         try await ProcessFixture.with { fixture in
-            let transfer = splitting(fixture)
+            let transfer = splitTransfer(fixture)
             let source = try transfer.source(content(Self.size))
-            let checkpoint = try await begun(transfer, source, confirmed: confirmed, partSize: Self.size)
+            let checkpoint = try await beginUpload(transfer, source, confirmed: confirmed, partSize: Self.size)
             #expect(await transfer.failure { try await transfer.upload(source, from: checkpoint) }?.failureClass == .resumeLost)
         }
     }
 
     @Test func verifiesWholeFile() async throws {
         try await ProcessFixture.with(commands: TestShell()) { fixture in
-            var transfer = splitting(fixture)
+            var transfer = splitTransfer(fixture)
             transfer.options.verification = .checksum
             let receipt = try await transfer.upload(transfer.source(content(Self.size)))
             #expect(receipt.checksum?.hasPrefix("sha256:") == true && receipt.warnings.isEmpty)
@@ -183,15 +189,16 @@ struct RangeTests {
 
     // MARK: Downloads
 
-    /// Several blocks of content that does not repeat.
+    /// Content of several blocks, each of which is different.
     private static let large: Data = {
         let chunk = content(60_000)
         return (0..<200).reduce(into: Data()) { $0 += Data("\($1)".utf8) + chunk }
     }()
 
-    /// A transfer with two open connections. Otherwise the first one may receive the whole file before the second one is open.
-    private func receiving(_ fixture: ProcessFixture) async throws -> TestTransfer {
-        var transfer = splitting(fixture, connections: 2)
+    /// Opens two connections, and returns a download that uses both. If the second connection were not open yet, the first one might receive the
+    /// whole file.
+    private func parallelDownload(_ fixture: ProcessFixture) async throws -> TestTransfer {
+        var transfer = splitTransfer(fixture, connections: 2)
         transfer.settings["parallelThreshold"] = "1"
         transfer.name = "b.bin"
         _ = try await transfer.upload(transfer.source(content(1000)))
@@ -202,9 +209,9 @@ struct RangeTests {
         return download
     }
 
-    @Test func downloadsShareBlocks() async throws {
+    @Test func connectionsShareBlocksOfDownload() async throws {
         try await ProcessFixture.with(cutting: .fromServer) { fixture in
-            let transfer = try await receiving(fixture)
+            let transfer = try await parallelDownload(fixture)
             #expect(try await transfer.download().bytes == Self.large.count)
             #expect(transfer.received == Self.large)
             #expect(fixture.connector.servers.count == 2)
@@ -212,9 +219,9 @@ struct RangeTests {
         }
     }
 
-    @Test func resumesDownloadAfterCut() async throws {
+    @Test func resumesDownloadAfterLostConnection() async throws {
         try await ProcessFixture.with(cutting: .fromServer) { fixture in
-            let transfer = try await receiving(fixture)
+            let transfer = try await parallelDownload(fixture)
             try await fixture.cut(afterBytes: 6_000_000)
             #expect(await transfer.failure { try await transfer.download() }?.failureClass == .transient)
             let checkpoint = try #require(transfer.recorder.checkpoints.last)

@@ -9,14 +9,15 @@ import TransportSFTP
 /// Servers with full or nearly full disks.
 @Suite(.timeLimit(.minutes(10)))
 struct SpaceTests {
-    /// Uploads a file to a server with this much free space.
+    /// Uploads a file to a server with limited free space.
     ///
     /// - Parameters:
-    ///   - extensions: The extensions of the server.
-    ///   - refuses: Whether writes fail without a reason.
+    ///   - free: The free space that the server reports, in bytes.
+    ///   - extensions: The extensions that the server supports.
+    ///   - refuses: Whether the server rejects writes without a reason.
     private func upload(
         _ size: Int, free: Int, extensions: [String], refuses: Bool = false, from checkpoint: Checkpoint? = nil
-    ) async throws -> (asked: [PacketType?], error: TransferError?, checkpoints: [Checkpoint]) {
+    ) async throws -> (requests: [PacketType?], error: TransferError?, checkpoints: [Checkpoint]) {
         let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "sftp-space-\(UUID().uuidString)").path)
         try content(size).write(to: URL(filePath: path.string))
         defer { try? FileManager.default.removeItem(atPath: path.string) }
@@ -28,7 +29,7 @@ struct SpaceTests {
             case .open: [ScriptedPeer.handle(question.id)]
             case .lstat: [ScriptedPeer.status(question.id, .noSuchFile)]
             case .fstat: [ScriptedPeer.attributes(question.id, size: UInt64(size))]
-            // Block sizes and counts of 64 bits each: blocks of 1,024 bytes.
+            // The fields are block sizes and block counts of 64 bits each. The size of a block is 1,024 bytes.
             case .extended:
                 [
                     ScriptedPeer.packet(
@@ -53,25 +54,25 @@ struct SpaceTests {
             failure = error
         }
         await transport.shutdown()
-        return (peer.asked.map(\.type), failure, recorder.checkpoints)
+        return (peer.requests.map(\.type), failure, recorder.checkpoints)
     }
 
     @Test(arguments: ["fstatvfs@openssh.com", "statvfs@openssh.com"])
     func detectsFullDiskBeforeFirstByte(feature: String) async throws {
-        let (asked, error, _) = try await upload(3_000_000, free: 2_048_000, extensions: [feature])
+        let (requests, error, _) = try await upload(3_000_000, free: 2_048_000, extensions: [feature])
         #expect(error?.failureClass == .remoteFull && error?.code == .remoteFull)
         #expect(error?.message == "peer has 2048000 bytes free for reel.mov, which needs 3000000 more.")
-        #expect(!asked.contains(.write))
-        #expect(asked.suffix(2).contains(.remove), "The part file is removed.")
+        #expect(!requests.contains(.write))
+        #expect(requests.suffix(2).contains(.remove), "The part file is removed.")
     }
 
     @Test(arguments: [[], ["fstatvfs@openssh.com"], ["statvfs@openssh.com"]])
-    func sendsWithSufficientOrUnknownSpace(extensions: [String]) async throws {
-        let (asked, error, _) = try await upload(3_000_000, free: 4_096_000, extensions: extensions)
-        #expect(error == nil && asked.contains(.write))
+    func sendsIfSpaceIsSufficientOrUnknown(extensions: [String]) async throws {
+        let (requests, error, _) = try await upload(3_000_000, free: 4_096_000, extensions: extensions)
+        #expect(error == nil && requests.contains(.write))
     }
 
-    /// OpenSSH reports only a failure.
+    /// OpenSSH reports a full disk only as a generic failure, so the transport queries the free space.
     @Test func distinguishesFullDiskFromOtherFailures() async throws {
         let full = try await upload(100_000, free: 0, extensions: ["fstatvfs@openssh.com"], refuses: true)
         #expect(full.error?.failureClass == .remoteFull)
@@ -79,13 +80,13 @@ struct SpaceTests {
         #expect(other.error?.failureClass == .transient)
     }
 
-    /// The upload resumes once there is space again.
-    @Test func keepsPartFileWithoutSpace() async throws {
+    /// The transport keeps the part file, so that the upload can resume when there is enough space.
+    @Test func keepsPartFileOfResumedUploadOnFullDisk() async throws {
         let begun = try await upload(3_000_000, free: 0, extensions: ["fstatvfs@openssh.com"])
         let checkpoint = Checkpoint(data: try #require(begun.checkpoints.last).data, confirmed: 1_000_000)
         let extensions = ["fstatvfs@openssh.com", "fsync@openssh.com"]
-        let (asked, error, _) = try await upload(3_000_000, free: 1_024_000, extensions: extensions, from: checkpoint)
+        let (requests, error, _) = try await upload(3_000_000, free: 1_024_000, extensions: extensions, from: checkpoint)
         #expect(error?.message == "peer has 1024000 bytes free for reel.mov, which needs 2000000 more.")
-        #expect(!asked.contains(.remove) && !asked.contains(.write))
+        #expect(!requests.contains(.remove) && !requests.contains(.write))
     }
 }

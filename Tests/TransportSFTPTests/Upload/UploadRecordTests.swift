@@ -3,7 +3,7 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// Several writers of one file, in any order, with interruptions.
+/// Several writers that send ranges of one file in random order, with interruptions.
 @Suite(.timeLimit(.minutes(10))) struct UploadRecordTests {
     private final class Saved: Sendable {
         let last = Locked<Checkpoint?>(nil)
@@ -15,6 +15,7 @@ import TransportSFTP
 
     /// A writer that sends one range after another.
     private struct Writer {
+        /// The index of the current range.
         var index: Int?
         /// The position of the writer in each range.
         var positions: [Int: Int64] = [:]
@@ -26,9 +27,9 @@ import TransportSFTP
         return checkpoint
     }
 
-    /// Runs one attempt until all bytes are sent or it is interrupted.
+    /// Runs one attempt until it is interrupted after a number of steps.
     ///
-    /// - Parameter sent: Receives each claimed range.
+    /// - Parameter sent: Called with each claimed range of bytes.
     private func attempt(
         _ checkpoint: UploadCheckpoint, _ size: Int64, interruptedAfter steps: Int, using generator: inout Generator, _ saved: Saved,
         sent: (Range<Int64>) -> Void
@@ -48,9 +49,9 @@ import TransportSFTP
                 #expect(stored.ranges?.reduce(0) { $0 + $1.confirmed - $1.start } == kept.confirmed)
             }
             if writers[number].index == nil {
-                guard let taken = record.take() else { continue }
-                writers[number].index = taken.index
-                writers[number].positions[taken.index] = taken.start
+                guard let assigned = record.assignRange() else { continue }
+                writers[number].index = assigned.index
+                writers[number].positions[assigned.index] = assigned.start
             }
             guard let index = writers[number].index else { continue }
             let limit = Int64.random(in: 1...3_000_000, using: &generator)
@@ -65,7 +66,7 @@ import TransportSFTP
         if Bool.random(using: &generator) { for writer in writers { try await record.save(writer.positions) } }
     }
 
-    @Test(arguments: 0..<100) func sendsEachByteOnce(seed: UInt64) async throws {
+    @Test(arguments: 0..<100) func eachAttemptSendsEachMissingByteOnce(seed: UInt64) async throws {
         var generator = Generator(state: seed)
         let size = Int64.random(in: 1...60_000_000, using: &generator)
         let saved = Saved()
@@ -77,7 +78,7 @@ import TransportSFTP
                 checkpoint, size, interruptedAfter: isLast ? 1_500 : Int.random(in: 0...60, using: &generator), using: &generator, saved
             ) { claims.append($0) }
             claims.sort { $0.lowerBound < $1.lowerBound }
-            #expect(zip(claims, claims.dropFirst()).allSatisfy { $0.upperBound <= $1.lowerBound }, "nothing is sent twice")
+            #expect(zip(claims, claims.dropFirst()).allSatisfy { $0.upperBound <= $1.lowerBound }, "no byte is sent twice")
             let kept = checkpoint.ranges ?? []
             // Bytes that a checkpoint covers are not sent again.
             for claim in claims {

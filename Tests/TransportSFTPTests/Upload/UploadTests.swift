@@ -20,9 +20,9 @@ import TransportSFTP
         }
     }
 
-    /// Also on servers that can't replace a file atomically.
+    /// Replaces the file even on a server that can't replace it atomically.
     @Test(arguments: [[], ["-P", "posix-rename,fsync,limits,statvfs,fstatvfs,hardlink"]])
-    func replacesIfConfigured(options: [String]) async throws {
+    func replacesFileIfPolicyRequiresIt(options: [String]) async throws {
         try await ProcessFixture.with(options: options) { fixture in
             let transfer = TestTransfer(fixture, overwrite: .always)
             try fixture.put(Data("theirs".utf8), "a.bin")
@@ -41,11 +41,11 @@ import TransportSFTP
             _ = try await transfer.upload(source)
             try fixture.put(content(1000, seed: 2), "a.bin", modified: Int(source.identity.modificationTime / 1_000_000_000))
             _ = try await transfer.upload(source)
-            #expect(transfer.stored == content(1000, seed: 2), "Size and time are the same.")
+            #expect(transfer.stored == content(1000, seed: 2), "A file with the same size and time is kept.")
             try fixture.put(content(1000, seed: 2), "a.bin")
             _ = try await transfer.upload(source)
-            #expect(transfer.stored == content(1000), "The time differs.")
-            // The time was copied, so the next session considers the file identical.
+            #expect(transfer.stored == content(1000), "A file with a different time is replaced.")
+            // The upload copied the source's time, so the next session considers the file identical.
             let found = try FileManager.default.attributesOfItem(atPath: fixture.server.appending(path: "a.bin").path)
             #expect(
                 (found[.modificationDate] as? Date)?.timeIntervalSince1970.rounded(.down)
@@ -66,7 +66,7 @@ import TransportSFTP
         }
     }
 
-    @Test func skipsOrRenames() async throws {
+    @Test func skipPolicyKeepsFileAndRenamePolicyNumbersUploads() async throws {
         try await ProcessFixture.with { fixture in
             try fixture.put(Data("theirs".utf8), "a.bin")
             let skipping = TestTransfer(fixture, overwrite: .skip)
@@ -98,7 +98,7 @@ import TransportSFTP
             let transfer = TestTransfer(fixture, "one/two/three.bin")
             _ = try await transfer.upload(transfer.source(content(1000)))
             #expect(transfer.stored == content(1000))
-            // The endpoint's own folder is not created: a wrong address must not create folders.
+            // The endpoint's folder itself is not created, because a wrong address must not create folders.
             var lost = transfer
             lost.name = "b.bin"
             try FileManager.default.removeItem(at: fixture.server)
@@ -122,12 +122,12 @@ import TransportSFTP
 
     // MARK: Resuming
 
-    /// A checkpoint of the transport, with another position.
-    private func halfSent(_ transfer: TestTransfer, _ source: UploadSource, at position: Int64) async throws -> Checkpoint {
+    /// Interrupts an upload, and returns a checkpoint of it with a given position.
+    private func interruptUpload(_ transfer: TestTransfer, _ source: UploadSource, at position: Int64) async throws -> Checkpoint {
         transfer.fixture.connector.cuts.cut(.fromClient, after: 400_000)
         _ = await transfer.failure { try await transfer.upload(source) }
         for server in transfer.fixture.connector.servers { await server.close() }
-        // The first checkpoint contains no position that the server acknowledged later.
+        // Uses the first checkpoint, which does not contain the position that the server acknowledged later.
         return Checkpoint(data: try #require(transfer.recorder.checkpoints.first).data, confirmed: position)
     }
 
@@ -135,8 +135,8 @@ import TransportSFTP
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(1_000_000))
-            let checkpoint = try await halfSent(transfer, source, at: 100_000)
-            #expect((transfer.part?.count ?? 0) > 100_000, "The part file has more bytes than the checkpoint covers. They are removed.")
+            let checkpoint = try await interruptUpload(transfer, source, at: 100_000)
+            #expect((transfer.part?.count ?? 0) > 100_000, "The part file is longer than the checkpoint. The transport truncates it.")
             let before = transfer.recorder.sent.count
             _ = try await transfer.upload(source, from: checkpoint)
             #expect(transfer.recorder.sent.dropFirst(before).first == 100_000)
@@ -149,15 +149,15 @@ import TransportSFTP
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(1_000_000))
-            let checkpoint = try await halfSent(transfer, source, at: 900_000)
+            let checkpoint = try await interruptUpload(transfer, source, at: 900_000)
             if isMissing { try FileManager.default.removeItem(at: fixture.server.appending(path: ".tq-t-1.part")) }
             let error = await transfer.failure { try await transfer.upload(source, from: checkpoint) }
             #expect(error?.failureClass == .resumeLost)
         }
     }
 
-    /// The response to the last request was lost: the file may have either name.
-    @Test func settlesLostResponse() async throws {
+    /// The response to the request that renames the part file was lost, so the file may have its final name or the part file's name.
+    @Test func resumesAfterLostResponseToRename() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(1000))
@@ -171,7 +171,7 @@ import TransportSFTP
                 at: fixture.server.appending(path: "a.bin"), to: fixture.server.appending(path: ".tq-t-1.part"))
             #expect(try await transfer.upload(source, from: checkpoint).bytes == 1000)
             #expect(fixture.names == ["a.bin"])
-            // Neither exists.
+            // Neither the final file nor the part file exists.
             try FileManager.default.removeItem(at: fixture.server.appending(path: "a.bin"))
             #expect(await transfer.failure { try await transfer.upload(source, from: checkpoint) }?.failureClass == .resumeLost)
         }
@@ -180,7 +180,7 @@ import TransportSFTP
     @Test func discardRemovesPartFile() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)
-            let checkpoint = try await halfSent(transfer, transfer.source(content(1_000_000)), at: 0)
+            let checkpoint = try await interruptUpload(transfer, transfer.source(content(1_000_000)), at: 0)
             #expect(fixture.names == [".tq-t-1.part"])
             let transport = try #require(fixture.transport as? SFTPTransport)
             // A missing file counts as removed.
@@ -199,7 +199,7 @@ import TransportSFTP
         }
     }
 
-    /// The file is at fault, so other files stay at this server.
+    /// The error concerns only the file, so the queue continues to send other files to this server.
     @Test(arguments: [300, 5]) func longNameIsPermanentFailure(length: Int) async throws {
         try await ProcessFixture.with { fixture in
             let name = String(repeating: "x", count: length)
@@ -223,7 +223,7 @@ import TransportSFTP
         try await ProcessFixture.with { fixture in
             let transport = SFTPTransport(connector: PeerConnector(peer: peer))
             let source = try TestTransfer(fixture).source(content(10))
-            // A retry by the user permits as many attempts again.
+            // After the permanent failure, the user may retry the file, which permits the same number of attempts again.
             for expected in [FailureClass.transient, .transient, .permanent, .transient] {
                 let attempt = FileAttempt(
                     transferID: "t-1", endpoint: .sftp("sftp://me@peer/"), source: source, remotePath: try RemotePath("a.bin"),
@@ -237,15 +237,15 @@ import TransportSFTP
         }
     }
 
-    /// The transport finds the reason that the status does not give.
-    @Test func explainsFailure() async throws {
-        let looks = Locked(0)
+    /// The server's status does not contain a reason, so the transport determines it.
+    @Test func explainsGenericFailure() async throws {
+        let checks = Locked(0)
         let peer = ScriptedPeer { question in
             switch question.type {
-            // At first there is no file, and then another client creates one.
+            // The first check finds no file. Then another client creates one.
             case .lstat
-            where looks.withLock({ looks in
-                looks += 1; return looks
+            where checks.withLock({ checks in
+                checks += 1; return checks
             }) > 1: [ScriptedPeer.attributes(question.id, size: 3)]
             case .lstat: [ScriptedPeer.status(question.id, .noSuchFile)]
             case .open: [ScriptedPeer.status(question.id, .failure)]
@@ -303,7 +303,7 @@ import TransportSFTP
         }
     }
 
-    @Test func checkReportsFeatures() async throws {
+    @Test func checkReportsFeaturesAndLimits() async throws {
         try await ProcessFixture.with { fixture in
             let transport = try #require(fixture.transport as? SFTPTransport)
             let report = try await transport.check(fixture.endpoint, credentials: fixture.credentials)

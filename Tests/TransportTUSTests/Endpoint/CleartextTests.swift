@@ -7,12 +7,12 @@ import TransportTUS
 
 /// Credentials that are sent without encryption.
 @Suite struct CleartextTests {
-    /// The secret can't be read, so no request is sent to these addresses.
+    /// The secret does not exist, so the transport sends no request to these addresses.
     @Test(arguments: [
         ("http://upload.invalid/files/", 1), ("https://upload.invalid/files/", 0),
         ("http://127.0.0.1:1/files/", 0), ("http://localhost:1/files/", 0), ("http://[::1]:1/files/", 0),
     ])
-    func warnsOnce(address: String, count: Int) async throws {
+    func warnsOnceAboutUnencryptedCredentials(address: String, count: Int) async throws {
         let lines = LogLines()
         let file = try TemporaryFile(size: 1)
         let transport = TUSTransport()

@@ -21,7 +21,7 @@ import TransportTUS
         proxy.stop()
     }
 
-    /// For http the proxy responds in place of the server, for https before the client reaches the server.
+    /// For http, the proxy responds in place of the server. For https, it responds before the client reaches the server.
     @Test(arguments: ["http", "https"]) func namesProxyThatRequiresCredentials(scheme: String) async throws {
         let proxy = try ScriptedServer { _, _ in [.answer(407, ["Proxy-Authenticate": "Basic realm=\"x\""], body: "no"), .close] }
         var upload = try TestUpload(size: 10, answers: [])
@@ -36,7 +36,7 @@ import TransportTUS
         proxy.stop()
     }
 
-    /// The server itself may be reachable.
+    /// The error names the proxy, because the server itself may be reachable.
     @Test(arguments: ["http", "socks5h"]) func namesUnreachableProxy(scheme: String) async throws {
         let closed = try ReservedPort()
         var upload = try TestUpload(size: 10, answers: [])
@@ -50,7 +50,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The system's messages mention only the server.
+    /// The system's error messages mention only the server. The transport's error therefore also names the settings that determine the
+    /// route.
     @Test(arguments: [("proxy", "https"), ("proxy", "socks5h"), ("interface", "nosuch0")])
     func namesRouteSettings(name: String, value: String) async throws {
         let proxy = try ScriptedServer { _, _ in [.raw("no such protocol\r\n\r\n"), .close] }

@@ -89,7 +89,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func forbiddenConcernsFileAfterAcceptedCredentials() async throws {
+    @Test func treats403AfterAcceptedCredentialsAsFileError() async throws {
         let upload = try upload(
             .bearer(.environment("T")), answers: [[.tus(403)], [.created], [.accepted(1)], [.tus(403)]])
         #expect(await upload.failure()?.failureClass == .credentials)

@@ -8,7 +8,7 @@ import TransportTUS
 
 /// The header hook of an app.
 @Suite struct HeaderHookTests {
-    /// A server that accepts the token with this number and later ones.
+    /// A server that accepts the token with the given number, and all later tokens.
     private static func script(from number: Int, status: Int = 401) -> ScriptedServer.Script {
         { request, _ in
             let token = request.headers["authorization"]?.split(separator: "-").last.flatMap { Int($0) } ?? -1
@@ -21,26 +21,26 @@ import TransportTUS
         }
     }
 
-    @Test func runsBeforeEachRequest() async throws {
+    @Test func hookRunsBeforeEachRequest() async throws {
         let tokens = Tokens()
         var upload = try TestUpload(size: 10, headers: tokens.hook, Self.script(from: 0))
         upload.number = 3
         _ = try await upload.run()
-        #expect(tokens.asked.map(\.method) == ["OPTIONS", "POST", "PATCH"])
-        #expect(tokens.asked.allSatisfy { $0.reason == .request && $0.session == "s-1" && $0.item == 3 && $0.attempt == 3 })
-        #expect(tokens.asked.allSatisfy { $0.context == Data("{}".utf8) })
-        #expect(tokens.asked.last?.url == upload.server.url("/files/1"))
+        #expect(tokens.requests.map(\.method) == ["OPTIONS", "POST", "PATCH"])
+        #expect(tokens.requests.allSatisfy { $0.reason == .request && $0.session == "s-1" && $0.item == 3 && $0.attempt == 3 })
+        #expect(tokens.requests.allSatisfy { $0.context == Data("{}".utf8) })
+        #expect(tokens.requests.last?.url == upload.server.url("/files/1"))
         #expect(upload.requests.allSatisfy { $0.headers["authorization"] == "Bearer token-0" })
         await upload.end()
     }
 
-    @Test(arguments: [401, 403]) func runsAgainAfterRejection(status: Int) async throws {
+    @Test(arguments: [401, 403]) func hookRunsAgainAfterRejection(status: Int) async throws {
         let tokens = Tokens()
         let upload = try TestUpload(size: 10, headers: tokens.hook, Self.script(from: 1, status: status))
         _ = try await upload.run()
         #expect(upload.methods == ["POST", "POST", "PATCH"])
         #expect(tokens.renewals == 1)
-        #expect(tokens.asked.filter { $0.reason == .rejected }.map(\.method) == ["POST"])
+        #expect(tokens.requests.filter { $0.reason == .rejected }.map(\.method) == ["POST"])
         await upload.end()
     }
 
@@ -54,13 +54,13 @@ import TransportTUS
         await upload.end()
     }
 
-    /// An upload without access counts as lost, except if a token has expired.
+    /// If HEAD is rejected, the client renews the token. If HEAD is rejected again, the upload counts as lost.
     @Test func repeatsRejectedHEAD() async throws {
         let tokens = Tokens()
         let renewed = try TestUpload(size: 10, headers: tokens.hook, Self.script(from: 1, status: 403))
         _ = try await renewed.run(from: try renewed.checkpoint())
         #expect(renewed.methods == ["HEAD", "HEAD", "PATCH"])
-        #expect(tokens.asked.filter { $0.reason == .rejected }.map(\.method) == ["HEAD"])
+        #expect(tokens.requests.filter { $0.reason == .rejected }.map(\.method) == ["HEAD"])
         await renewed.end()
         let refused = try TestUpload(size: 10, headers: Tokens().hook, Self.script(from: 5, status: 403))
         let error = await refused.failure(from: try refused.checkpoint())
@@ -88,7 +88,7 @@ import TransportTUS
         }
         _ = try await upload.run()
         #expect(upload.methods == ["POST", "PATCH", "HEAD", "PATCH"])
-        #expect(tokens.asked.filter { $0.reason == .rejected }.map(\.method) == ["PATCH"])
+        #expect(tokens.requests.filter { $0.reason == .rejected }.map(\.method) == ["PATCH"])
         await upload.end()
         let refusing = try TestUpload(size: 10, headers: Tokens().hook) { request, _ in
             request.method == "HEAD" ? [.offset(0)] : request.method == "POST" ? [.created] : [.tus(401)]
@@ -102,7 +102,7 @@ import TransportTUS
         let tokens = Tokens()
         let count = 8
         let barrier = Locked<[CheckedContinuation<Void, Never>]>([])
-        // All requests have the first token, and are rejected before the first renewal begins.
+        // This hook waits until all requests have the first token, so that the server rejects every one of them.
         let hook: HeaderHook = { request, headers in
             let isFirst = request.method == "POST" && request.reason == .request && tokens.renewals == 0
             let headers = try await tokens.hook(request, headers)
@@ -126,7 +126,7 @@ import TransportTUS
             }
             try await group.waitForAll()
         }
-        #expect(tokens.asked.filter { $0.reason == .rejected }.map(\.url).sorted() == paths.map { upload.server.url($0) })
+        #expect(tokens.requests.filter { $0.reason == .rejected }.map(\.url).sorted() == paths.map { upload.server.url($0) })
         #expect(upload.methods.count { $0 == "POST" } == 2 * count)
         await upload.end()
     }
@@ -136,7 +136,7 @@ import TransportTUS
         case constant
         /// A new header after a rejection.
         case renewing
-        /// Another header for each request.
+        /// A different header for each request.
         case signing
 
         func make() -> HeaderHook {
@@ -155,8 +155,9 @@ import TransportTUS
         }
     }
 
-    /// The hook's second header is also rejected, so the header is not the cause. The account continues.
-    @Test(arguments: Hook.allCases) func forbiddenAfterSuccessConcernsFile(hook: Hook) async throws {
+    /// The server also rejects the header that the hook returns after the rejection, so the header is not the cause. The error therefore
+    /// does not block the account.
+    @Test(arguments: Hook.allCases) func treats403AfterSuccessAsFileError(hook: Hook) async throws {
         let upload = try TestUpload(size: 10, headers: hook.make()) { request, number in
             number == 2 || number == 3 ? [.tus(403)] : Self.script(from: 0)(request, number)
         }
@@ -167,8 +168,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The server has not accepted any request of the other account.
-    @Test(arguments: Hook.allCases) func forbiddenBeforeSuccessConcernsCredentials(hook: Hook) async throws {
+    /// The server has not accepted any request of the second account, so the header may be the cause.
+    @Test(arguments: Hook.allCases) func treats403BeforeSuccessAsCredentialError(hook: Hook) async throws {
         var upload = try TestUpload(size: 10, headers: hook.make()) { request, number in
             request.path == "/other/" ? [.tus(403)] : Self.script(from: 0)(request, number)
         }
@@ -179,7 +180,7 @@ import TransportTUS
     }
 
     /// Status 401 always concerns the credentials.
-    @Test(arguments: Hook.allCases) func unauthorizedAfterSuccessConcernsCredentials(hook: Hook) async throws {
+    @Test(arguments: Hook.allCases) func treats401AfterSuccessAsCredentialError(hook: Hook) async throws {
         let upload = try TestUpload(size: 10, headers: hook.make()) { request, number in
             number < 2 ? Self.script(from: 0)(request, number) : [.tus(401)]
         }
@@ -250,7 +251,7 @@ import TransportTUS
             size: 10,
             headers: { _, headers in
                 beginning.finish()
-                // A hook that ignores cancellation.
+                // This hook ignores cancellation.
                 await Task { for await _ in released {} }.value
                 return headers
             }, Self.script(from: 0))
@@ -263,13 +264,13 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func doesNotRunForOtherOrigins() async throws {
+    @Test func hookDoesNotRunForOtherOrigins() async throws {
         let tokens = Tokens()
         let other = try ScriptedServer { request, _ in [request.method == "HEAD" ? .offset(0) : .accepted(10)] }
         var upload = try TestUpload(size: 10, headers: tokens.hook) { _, _ in [] }
         upload.options.uploadURL = other.url("/1")
         _ = try await upload.run()
-        #expect(tokens.asked.isEmpty)
+        #expect(tokens.requests.isEmpty)
         #expect(other.requests.map { $0.headers["authorization"] } == [nil, nil])
         await upload.end()
         other.stop()
@@ -292,7 +293,7 @@ import TransportTUS
 
 /// Headers of a session.
 @Suite struct SessionHeaderTests {
-    @Test func sendsWithEachRequestToEndpoint() async throws {
+    @Test func sessionHeadersAreSentWithEachRequestToEndpoint() async throws {
         var upload = try TestUpload(size: 10, answers: [[.created], [.accepted(10)]])
         upload.options.headers = ["X-Project": "blue", "X-Empty": ""]
         _ = try await upload.run()

@@ -4,8 +4,8 @@ import TransportSupport
 import TransportTUS
 
 @Suite struct OptionTests {
-    /// Options with other values than the defaults.
-    private static let others = TUSOptions(
+    /// Options whose values all differ from the defaults.
+    private static let nonDefaults = TUSOptions(
         chunkSize: 52_428_800, chunkMultiple: 262_144, singleRequestSize: 0, methodOverride: true,
         requests: RequestOptions(
             network: NetworkOptions(
@@ -16,16 +16,16 @@ import TransportTUS
             origins: ["https://a.example.com", "https://b.example.com:8443"], parallelThreshold: 1, contentDisposition: true))
 
     @Test func writesAndReadsAllSettings() throws {
-        let settings = Self.others.settings
+        let settings = Self.nonDefaults.settings
         #expect(settings.keys.map { $0.hasPrefix("header.") ? "header.NAME" : $0 }.sorted() == TUSTransport.settings.map(\.name))
-        #expect(try TUSOptions(settings: settings) == Self.others)
+        #expect(try TUSOptions(settings: settings) == Self.nonDefaults)
         #expect(TUSOptions().settings == [:])
         #expect(try TUSOptions(settings: [:]) == TUSOptions())
     }
 
     @Test func endpointContainsSettings() throws {
-        let endpoint = Endpoint.tus("https://upload.example.com/", credentials: .bearer(.environment("T")), options: Self.others)
-        #expect(endpoint.settings == Self.others.settings && endpoint.credentials.count == 1)
+        let endpoint = Endpoint.tus("https://upload.example.com/", credentials: .bearer(.environment("T")), options: Self.nonDefaults)
+        #expect(endpoint.settings == Self.nonDefaults.settings && endpoint.credentials.count == 1)
         try TUSTransport.validate(endpoint)
     }
 

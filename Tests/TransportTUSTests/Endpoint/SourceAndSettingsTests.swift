@@ -18,7 +18,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The upload of a given URL belongs to the app, and stays.
+    /// If the app has set the upload's URL, the upload belongs to the app, so the client does not remove the upload.
     @Test(arguments: [false, true]) func detectsChangeDuringUpload(isGiven: Bool) async throws {
         let file = Locked<TemporaryFile?>(nil)
         var upload = try TestUpload(size: 10) { request, _ in

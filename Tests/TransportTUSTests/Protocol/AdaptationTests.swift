@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// `PATCH` as `POST` with `X-HTTP-Method-Override`.
+/// `PATCH` requests that are sent as `POST` with `X-HTTP-Method-Override`.
 @Suite struct MethodOverrideTests {
     private static let script: ScriptedServer.Script = { request, _ in
         switch request.method {
@@ -50,9 +50,9 @@ import TransportTUS
     }
 }
 
-/// The size of one request.
+/// The size of each request.
 @Suite struct ChunkTests {
-    /// A server that stores what it receives.
+    /// A server that stores all content, and rejects requests with more than `limit` bytes.
     private static func storing(limit: Int = .max) -> ScriptedServer.Script {
         let stored = Locked(0)
         return { request, _ in
@@ -112,7 +112,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// No chunk can meet both settings.
+    /// No chunk size can satisfy both settings.
     @Test func rejectsChunkSizeBelowMultiple() throws {
         let settings = ["chunkSize": "262143", "chunkMultiple": "262144"]
         let error = #expect(throws: TransferError.self) {
@@ -122,12 +122,12 @@ import TransportTUS
         let (transport, options) = (TUSTransport(), AttemptOptions(chunkSize: 262_143))
         let endpoint = Endpoint(transport: .tus, address: "https://host/", settings: ["chunkMultiple": "262144"])
         let refused = #expect(throws: TransferError.self) { try transport.validate(options, for: .upload, at: endpoint) }
-        #expect(refused?.failureClass == .unsupported, "another endpoint of the account may take them")
+        #expect(refused?.failureClass == .unsupported, "another endpoint of the account may support the options")
         try transport.validate(AttemptOptions(chunkSize: 262_144), for: .upload, at: endpoint)
         try transport.validate(options, for: .download, at: endpoint)
     }
 
-    @Test func sendsLessToLimitedProxy() async throws {
+    @Test func sendsSmallerRequestsToLimitedProxy() async throws {
         let size = 3_000_000
         let upload = try TestUpload(size: size, Self.storing(limit: 800_000))
         _ = try await upload.run()
@@ -138,8 +138,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A server that closes the connection while it receives content may have responded. The response is lost with the connection (RFC
-    /// 9112, section 9.6).
+    /// A server that closes the connection while it receives content may have sent a response, which is lost with the connection (RFC 9112,
+    /// section 9.6).
     @Test func expectsContinueAfterLostResponse() async throws {
         let size = 32_000_000
         let storing = Self.storing()
@@ -153,8 +153,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The server ignores the header, and creates another upload.
-    @Test func reportsUnknownOverride() async throws {
+    /// The server ignores `X-HTTP-Method-Override`, and creates another upload.
+    @Test func reportsIgnoredOverride() async throws {
         let upload = try TestUpload(size: 10) { request, _ in
             switch request.method {
             case "POST" where request.headers["x-http-method-override"] == nil: [.created]
@@ -169,8 +169,9 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Status 413 does not concern the whole file, and smaller requests were not tried yet.
-    @Test(arguments: [[ServerStep.answer(502)], [.close]]) func keepsLimitWithoutOffset(fault: [ServerStep])
+    /// Status 413 concerns one request, not the whole file. The client must still try smaller requests, even if it can't read the offset
+    /// after the rejection.
+    @Test(arguments: [[ServerStep.answer(502)], [.close]]) func keepsLimitWhileOffsetIsUnknown(fault: [ServerStep])
         async throws
     {
         let upload = try TestUpload(size: 600_000) { request, number in
@@ -191,7 +192,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func remembersSizeThatWorks() async throws {
+    @Test func remembersAcceptedSize() async throws {
         let upload = try TestUpload(size: 600_000) { request, _ in
             switch request.method {
             case "POST": [.created]
@@ -236,8 +237,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A proxy or server that passes on or stores only complete requests.
-    @Test func sendsLessThroughBufferingPath() async throws {
+    /// The proxy or server forwards or stores only complete requests.
+    @Test func sendsSmallerRequestsThroughBufferingProxy() async throws {
         let size = 4_000_000
         let upload = try TestUpload(size: size) { request, number in
             switch request.method {
@@ -280,7 +281,7 @@ import TransportTUS
     @Test(
         arguments: [(later, date, nil), (date, date, FailureClass.resumeLost), (date, later, .resumeLost)]
             as [(String, String, FailureClass?)])
-    func comparesWithServerClock(expires: String, now: String, failure: FailureClass?) async throws {
+    func comparesExpiryDateWithServerClock(expires: String, now: String, failure: FailureClass?) async throws {
         let upload = try TestUpload(
             size: 10,
             answers: [
@@ -294,7 +295,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func lastDateCounts() async throws {
+    @Test func usesLastExpiryDate() async throws {
         let upload = try TestUpload(
             size: 10,
             answers: [
@@ -303,7 +304,7 @@ import TransportTUS
                 [.tus(200, ["Upload-Offset": "5", "Date": Self.date])], [.accepted(10)],
             ])
         #expect(await upload.failure()?.failureClass == .transient)
-        // The later of the two dates above, for the status display.
+        // The status display shows the last of the two dates above.
         #expect(upload.recorder.checkpoints.last?.expiresAt == Date(timeIntervalSince1970: 1_403_712_001))
         _ = try await upload.run(from: upload.recorder.checkpoints.last)
         await upload.end()

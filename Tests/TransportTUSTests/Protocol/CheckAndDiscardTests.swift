@@ -26,17 +26,18 @@ import TransportTUS
         (.answer(204, ["Tus-Resumable": "2.0"]), .permanent, false), (.answer(401), .credentials, false),
         (.answer(302, ["Location": "/login"]), .unreachable, false), (.answer(503), .transient, false),
     ])
-    func rejectsOtherServers(answer: ServerStep, expected: FailureClass, isAskedMore: Bool) async throws {
+    func rejectsOtherServers(answer: ServerStep, expected: FailureClass, getsMoreRequests: Bool) async throws {
         let upload = try TestUpload(size: 1, options: [answer]) { _, _ in [.answer(404)] }
         let error = await #expect(throws: TransferError.self) {
             try await upload.transport.check(upload.endpoint, credentials: upload.credentials)
         }
         #expect(error?.failureClass == expected)
-        #expect(upload.server.requests.map(\.method) == (isAskedMore ? ["OPTIONS", "OPTIONS", "HEAD"] : ["OPTIONS"]))
+        #expect(upload.server.requests.map(\.method) == (getsMoreRequests ? ["OPTIONS", "OPTIONS", "HEAD"] : ["OPTIONS"]))
         await upload.end()
     }
 
-    /// Uploads to such a server work, because they do not need the response to OPTIONS. The report does not invent features.
+    /// Uploads to a server without a feature list work, because they do not need the response to OPTIONS. The report lists no features for
+    /// such a server.
     @Test(arguments: [200, 204, 400, 403, 404, 405, 410, 501], [404, 403, 410, 400, 500]) func acceptsServerWithoutFeatureList(
         status: Int, answer: Int
     ) async throws {
@@ -44,15 +45,15 @@ import TransportTUS
         let report = try await upload.transport.check(upload.endpoint, credentials: upload.credentials)
         #expect(report.version == "1.0.0")
         #expect(report.features.isEmpty && report.maximumSize == nil)
-        // A cut may cause a 400, so each of these requests is repeated once.
-        let questions = status == 400 ? 4 : 2
-        #expect(upload.server.requests.map(\.method) == [String](repeating: "OPTIONS", count: questions) + ["HEAD"], "no upload is created")
-        let asked = try #require(upload.requests.last)
-        #expect(asked.path.hasPrefix("/files/") && asked.path.count > "/files/".count && !asked.path.hasPrefix("/files//"))
+        // A broken connection may cause status 400, so the client then repeats each of the two OPTIONS requests once.
+        let count = status == 400 ? 4 : 2
+        #expect(upload.server.requests.map(\.method) == [String](repeating: "OPTIONS", count: count) + ["HEAD"], "no upload is created")
+        let last = try #require(upload.requests.last)
+        #expect(last.path.hasPrefix("/files/") && last.path.count > "/files/".count && !last.path.hasPrefix("/files//"))
         await upload.end()
     }
 
-    /// aiohttp-tus behaves like this.
+    /// aiohttp-tus lists its features only if the request contains `Tus-Resumable`.
     @Test func repeatsOPTIONSWithVersion() async throws {
         let server = Locked<ScriptedServer?>(nil)
         let made = try TestUpload(
@@ -65,7 +66,7 @@ import TransportTUS
         #expect(report.version == "1.0.0")
         #expect(report.features == ["creation", "termination"])
         #expect(report.maximumSize == 1000)
-        #expect(made.questions == 2 && made.methods.isEmpty)
+        #expect(made.featureRequests == 2 && made.methods.isEmpty)
         server.withLock { $0 = nil }
         await made.end()
     }
@@ -79,7 +80,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [204, 200, 404, 410]) func acceptsMissingUploadAsRemoved(status: Int) async throws {
+    @Test(arguments: [204, 200, 404, 410]) func treatsMissingUploadAsRemoved(status: Int) async throws {
         let upload = try TestUpload(size: 1, answers: [[.tus(status)]])
         try await upload.transport.discard(upload.checkpoint(), at: upload.endpoint, credentials: upload.credentials)
         #expect(upload.methods == ["DELETE"])
@@ -104,8 +105,8 @@ import TransportTUS
         }
     }
 
-    /// If repeating the request would change nothing, the upload stays on the server until it expires: class `unsupported`. After a login page,
-    /// the server may remove it later.
+    /// If a retry of the removal can't succeed, the class is `unsupported`, and the upload stays on the server until it expires. After a
+    /// login page, a later removal may succeed.
     static let refusals: [Refusal] =
         [401, 403].map { Refusal($0, .unsupported, .credentialsRejected) } + [405, 501].map { Refusal($0, .unsupported, .unsupported) }
         + [301, 302, 303, 307, 308].map { Refusal($0, .unreachable, .notThisProtocol) }
@@ -130,15 +131,15 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The upload is unavailable, whichever server sends the page.
-    @Test(arguments: [404, 410]) func acceptsNotFoundPageAsRemoved(status: Int) async throws {
+    /// The upload is unavailable, regardless of which server sends the page.
+    @Test(arguments: [404, 410]) func treatsUploadWithNotFoundPageAsRemoved(status: Int) async throws {
         let upload = try TestUpload(size: 1, answers: [[.answer(status, ["Content-Type": "text/html"], body: "<html>")]])
         try await upload.transport.discard(upload.checkpoint(), at: upload.endpoint, credentials: upload.credentials)
         #expect(upload.methods == ["DELETE"])
         await upload.end()
     }
 
-    @Test(arguments: [401, 403]) func runsHookAgainBeforeGivingUp(status: Int) async throws {
+    @Test(arguments: [401, 403]) func hookRunsAgainBeforeRemovalFails(status: Int) async throws {
         let tokens = Tokens()
         let upload = try TestUpload(size: 1, headers: tokens.hook) { _, number in [number == 1 ? .tus(204) : .tus(status)] }
         try await upload.transport.discard(upload.checkpoint(), at: upload.endpoint, credentials: upload.credentials)
@@ -151,7 +152,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// All requests except OPTIONS (tus 1.0.0, "Tus-Resumable").
+    /// All requests except OPTIONS contain the version (tus 1.0.0, "Tus-Resumable").
     @Test func namesVersionInEachRequest() async throws {
         let upload = try TestUpload(size: 1, offers: "creation") { request, _ in
             switch request.method {

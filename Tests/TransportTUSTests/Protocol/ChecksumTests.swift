@@ -13,7 +13,7 @@ import TransportTUS
     import Darwin
 #endif
 
-/// Content whose checksums the server compares (extension *checksum*).
+/// Content whose checksums the server verifies (extension *checksum*).
 @Suite struct ChecksumTests {
     private func upload(
         size: Int = 10, algorithms: String = "md5,sha1,sha256", offers: String = "creation,creation-with-upload,checksum",
@@ -38,7 +38,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// No request compared a checksum of the whole content.
+    /// The last response is lost, so the client does not know whether the server verified the checksum of the content.
     @Test func lostLastResponseLeavesNoChecksum() async throws {
         let upload = try upload(offers: "creation,checksum") { _, number in
             [[ServerStep.created], [.read(nil), .reset], [.offset(10, of: 10)]][number]
@@ -48,7 +48,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The server compares a checksum only at the end of a request.
+    /// The server verifies a checksum only at the end of a request, so the stored bytes of an interrupted request are unverified.
     @Test func warnsAboutBytesOfCutRequest() async throws {
         let upload = try upload(offers: "creation,checksum") { request, number in
             switch number {
@@ -64,7 +64,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The process was killed before it could read the offset.
+    /// An earlier process was killed before it could read the offset, so the checkpoint does not include the stored bytes.
     @Test func warnsAboutBytesFoundByNextAttempt() async throws {
         let upload = try upload(offers: "creation,checksum") { request, _ in
             [request.method == "HEAD" ? .offset(4, of: 10) : .accepted(10)]
@@ -95,13 +95,13 @@ import TransportTUS
     }
 
     @Test(arguments: [("sha256", "creation"), ("crc32", "creation,checksum"), ("", "creation,checksum")])
-    func sendsNothingWithoutComparison(algorithms: String, offers: String) async throws {
+    func sendsNoContentWithoutComparison(algorithms: String, offers: String) async throws {
         let upload = try upload(algorithms: algorithms, offers: offers) { request, number in
             request.method == "GET" ? [.answer(405)] : request.method == "DELETE" ? [.tus(204)] : Self.simple(request, number)
         }
         let error = await upload.failure()
         #expect(error?.failureClass == .unsupported)
-        #expect(upload.methods == ["POST", "GET", "DELETE"], "the server does not offer uploads for download, either")
+        #expect(upload.methods == ["POST", "GET", "DELETE"], "the server does not allow downloads for a comparison")
         await upload.end()
     }
 
@@ -176,7 +176,7 @@ import TransportTUS
         #expect(error?.failureClass == .permanent)
         #expect(error?.code == .checksumMismatch)
         #expect(upload.methods == ["POST"] + Array(repeating: ["PATCH", "HEAD"], count: 3).flatMap { $0 }, "no DELETE")
-        // The content is read again, and has not changed.
+        // The client reads the content again for each request. The content has not changed.
         let patches = upload.requests.filter { $0.method == "PATCH" }
         #expect(patches.allSatisfy { $0.body == TemporaryFile.content(size: 10) && $0.headers["upload-offset"] == "0" })
         #expect(patches.allSatisfy { $0.headers["upload-checksum"] == Self.sha256(TemporaryFile.content(size: 10)) })
@@ -192,7 +192,7 @@ import TransportTUS
     }
 
     /// The file changes before its content is sent again, so the upload must not mix two versions.
-    @Test(arguments: [1, 2], [true, false]) func detectsChangedSource(mismatches: Int, keepsItsTime: Bool) async throws {
+    @Test(arguments: [1, 2], [true, false]) func detectsChangedSource(mismatches: Int, keepsTime: Bool) async throws {
         let file = Locked<TemporaryFile?>(nil)
         let count = Locked(0)
         let upload = try upload { request, _ in
@@ -206,7 +206,7 @@ import TransportTUS
                     return count == mismatches
                 }
                 guard isLast else { return [.tus(460)] }
-                return [.read(nil), .call { try? file.withLock { try $0?.rewrite(keepingItsTime: keepsItsTime) } }, .tus(460)]
+                return [.read(nil), .call { try? file.withLock { try $0?.rewrite(keepingTime: keepsTime) } }, .tus(460)]
             }
         }
         file.withLock { $0 = upload.file }
@@ -216,8 +216,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A checksum after the content is known only when the content is sent.
-    @Test(arguments: [true, false]) func detectsChangedSourceWithTrailers(keepsItsTime: Bool) async throws {
+    /// A checksum that follows the content is known only after the content is sent.
+    @Test(arguments: [true, false]) func detectsChangedSourceWithTrailers(keepsTime: Bool) async throws {
         let file = Locked<TemporaryFile?>(nil)
         let upload = try upload(offers: "creation,checksum,checksum-trailer") { request, number in
             switch request.method {
@@ -226,7 +226,7 @@ import TransportTUS
             case "DELETE": return [.tus(204)]
             default:
                 guard number == 1 else { return [.tus(460)] }
-                return [.read(nil), .call { try? file.withLock { try $0?.rewrite(keepingItsTime: keepsItsTime) } }, .tus(460)]
+                return [.read(nil), .call { try? file.withLock { try $0?.rewrite(keepingTime: keepsTime) } }, .tus(460)]
             }
         }
         file.withLock { $0 = upload.file }
@@ -238,10 +238,10 @@ import TransportTUS
 
 extension TemporaryFile {
     /// Changes the content and keeps the size. Optionally restores the modification time (futimens(3)).
-    fileprivate func rewrite(keepingItsTime: Bool) throws {
+    fileprivate func rewrite(keepingTime: Bool) throws {
         let time = try source.identity.modificationTime
         try write([UInt8](repeating: 7, count: Int(try source.size)))
-        guard keepingItsTime else { return }
+        guard keepingTime else { return }
         let file = try FileDescriptor.open(path, .writeOnly)
         try file.closeAfter {
             let stamp = timespec(tv_sec: time_t(time / 1_000_000_000), tv_nsec: Int(time % 1_000_000_000))

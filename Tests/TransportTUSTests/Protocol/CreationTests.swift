@@ -89,13 +89,13 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The result is unknown. The server may keep one unused upload, with the same transfer ID.
+    /// Without the response, the client does not know the upload. The server may keep one unused upload, with the same transfer ID.
     @Test func lostResponseLeavesAtMostOneUpload() async throws {
         let upload = try TestUpload(size: 100, offers: Self.offers, answers: [[.read(nil), .reset], [.created], [.accepted(100)]])
         #expect(await upload.failure()?.failureClass == .transient)
         #expect(upload.methods == ["POST"])
         _ = try await upload.run(from: upload.recorder.checkpoints.last)
-        // The second creation has no content. If its response were lost, too, the upload could still resume.
+        // The second creation has no content, because the content of an interrupted creation can't be resumed.
         #expect(upload.methods == ["POST", "POST", "PATCH"])
         let identifier = "transferid \(Data("t-1".utf8).base64EncodedString())"
         let creations = upload.requests.filter { $0.method == "POST" }
@@ -110,7 +110,7 @@ import TransportTUS
         }
         _ = try await upload.run()
         #expect(upload.methods == ["POST", "POST", "PATCH"])
-        // The transport remembers this.
+        // The transport remembers the refusal.
         _ = try await upload.run()
         #expect(upload.methods.suffix(2) == ["POST", "PATCH"])
         await upload.end()
@@ -134,7 +134,7 @@ import TransportTUS
         }
         _ = try await upload.run()
         #expect(upload.methods == ["POST", "POST", "PATCH"])
-        // The transport does not apply this to other files.
+        // The transport does not remember this rejection, so the content of the next file is sent with its creation.
         _ = try await upload.run()
         #expect(upload.methods.suffix(3) == ["POST", "POST", "PATCH"])
         await upload.end()
@@ -167,11 +167,11 @@ import TransportTUS
         #expect(upload.methods == ["HEAD", "PATCH"])
         #expect(upload.requests.allSatisfy { $0.path == "/elsewhere/7?signature=x" })
         #expect(receipt.remoteURL == upload.server.url("/elsewhere/7"))
-        #expect(upload.questions == 0)
+        #expect(upload.featureRequests == 0)
         await upload.end()
     }
 
-    /// The file is at fault, and not the endpoint.
+    /// The error concerns the file, not the endpoint.
     @Test(
         arguments: [
             ("ftp://host.example/secret", "\"ftp://host.example\" has the scheme ftp"), ("file:///secret", "has the scheme file"),
@@ -182,7 +182,7 @@ import TransportTUS
             ("https://me:secret@host.example/", "contains a user name or a password"),
             ("https://host.example/#secret", "ends with a fragment"),
         ])
-    func rejectsInvalidURLsFirst(url: String, words: String) async throws {
+    func rejectsInvalidURLsBeforeConnecting(url: String, words: String) async throws {
         var upload = try TestUpload(size: 10, offers: "creation", answers: [])
         upload.options.uploadURL = url
         let error = await upload.failure()
@@ -201,7 +201,8 @@ import TransportTUS
         try TUSTransport.validate(AttemptOptions(uploadURL: url), for: .upload)
     }
 
-    /// The queue removes abandoned content whenever the server allows it: then the upload may be complete, and the app owns it.
+    /// The queue may remove abandoned content late. By then, the upload may be complete. It belongs to the app, so the transport must not
+    /// remove it.
     @Test func lateRemovalKeepsGivenUpload() async throws {
         var upload = try TestUpload(size: 10) { request, number in
             let answers: [ServerStep] = [.offset(0), .accepted(4), .tus(503), .offset(4), .accepted(10)]
@@ -219,7 +220,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// After a restart, the content may be of an earlier version of the file. An upload without content is as good as a new one.
+    /// After a restart, the upload's content may come from an earlier version of the file. An upload without content can be used like a new
+    /// upload.
     @Test(arguments: [4, 10]) func refusesGivenUploadWithContentAfterRestart(offset: Int) async throws {
         var upload = try TestUpload(size: 10, answers: [[.offset(offset)], [.offset(0)], [.accepted(10)]])
         upload.options.uploadURL = upload.server.url("/elsewhere/secret")
@@ -233,7 +235,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// An attempt that continues one of the same transfer has its checkpoint.
+    /// An attempt that continues an earlier attempt of the same transfer has a checkpoint, so it may resume.
     @Test func resumesRestartedTransfer() async throws {
         var upload = try TestUpload(size: 10, answers: [[.offset(0)], [.accepted(4)], [.tus(503)], [.offset(4)], [.accepted(10)]])
         upload.options.uploadURL = upload.server.url("/elsewhere/7")

@@ -4,10 +4,10 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Another protocol version is another value of ``Dialect``. With it, the client neither sends the terms of tus 1.0.0 nor accepts them in
-/// responses.
+/// A value of ``Dialect`` describes one protocol version. With a dialect other than tus 1.0.0, the client neither sends the terms of tus 1.0.0 nor
+/// accepts them in responses.
 @Suite struct DialectTests {
-    /// A dialect in which each term differs.
+    /// A dialect in which each term differs from tus 1.0.0.
     private static let other = {
         var dialect = Dialect.tus
         dialect.versionHeader = "Other-Version"
@@ -29,7 +29,7 @@ import TransportTUS
         return dialect
     }()
 
-    /// A response of a server with this dialect.
+    /// A response of a server that uses the other dialect.
     private static func answer(_ status: Int, _ headers: [String: String] = [:]) -> ServerStep {
         .answer(status, headers.merging(["Other-Version": "7"]) { given, _ in given })
     }
@@ -38,7 +38,7 @@ import TransportTUS
 
     private static func offset(_ offset: Int) -> ServerStep { answer(200, ["Other-Offset": "\(offset)"]) }
 
-    /// An upload to a server with these extensions.
+    /// An upload to a server that uses the other dialect and offers the given extensions.
     private func upload(
         offers: String, features: [String: String] = [:], verifies: Bool = false, parallel: Int = 1,
         _ script: @escaping ScriptedServer.Script
@@ -55,8 +55,8 @@ import TransportTUS
     private func check(_ upload: TestUpload) {
         for request in upload.server.requests {
             for (name, value) in request.headers.merging(request.trailers, uniquingKeysWith: { $0 + "\n" + $1 }) {
-                let said = "\(name): \(value)".lowercased()
-                #expect(!["tus-", "upload-", "offset+octet"].contains { said.contains($0) }, "\(request.method) has \(said)")
+                let field = "\(name): \(value)".lowercased()
+                #expect(!["tus-", "upload-", "offset+octet"].contains { field.contains($0) }, "\(request.method) has \(field)")
             }
             if request.method != "OPTIONS" { #expect(request.headers["other-version"] == "7") }
         }
@@ -68,7 +68,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func replacesEachTerm() {
+    @Test func otherDialectReplacesEachTerm() {
         for (tus, other) in zip(Mirror(reflecting: Dialect.tus).children, Mirror(reflecting: Self.other).children) {
             #expect("\(tus.value)" != "\(other.value)", "\(tus.label ?? "")")
         }
@@ -159,7 +159,7 @@ import TransportTUS
         await end(upload, transport)
     }
 
-    /// According to `OPTIONS`, to the refusal, or to `OPTIONS` after the refusal.
+    /// The server reports its versions in response to `OPTIONS`, in the rejection, or in response to `OPTIONS` after the rejection.
     @Test(
         arguments: [
             ("8,9", [:], "speaks tus 8, 9; this transport speaks 7"),

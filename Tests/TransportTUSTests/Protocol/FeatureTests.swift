@@ -16,14 +16,14 @@ import TransportTUS
         _ = try await upload.run()
         now.withLock { $0 = start + .seconds(86_399) }
         _ = try await upload.run()
-        #expect(upload.questions == 1)
+        #expect(upload.featureRequests == 1)
         now.withLock { $0 = start + .seconds(86_401) }
         _ = try await upload.run()
-        #expect(upload.questions == 2)
+        #expect(upload.featureRequests == 2)
         await upload.end()
     }
 
-    /// Otherwise the file would fail although the server may support checksums.
+    /// If the client assumed that the server lacks checksums, the file could fail although the server supports them.
     @Test(arguments: [500, 401]) func doesNotGuessChecksumSupport(status: Int) async throws {
         var upload = try TestUpload(size: 10, options: [.answer(status)], Self.upload)
         upload.options.verification = .checksum
@@ -32,13 +32,13 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func filesShareRequest() async throws {
+    @Test func concurrentFilesShareOneRequest() async throws {
         let upload = try TestUpload(size: 10, offers: "creation", Self.upload)
         try await withThrowingTaskGroup { group in
             for _ in 0..<10 { group.addTask { try await upload.run() } }
             try await group.waitForAll()
         }
-        #expect(upload.questions == 1)
+        #expect(upload.featureRequests == 1)
         #expect(upload.methods.count { $0 == "POST" } == 10)
         await upload.end()
     }
@@ -46,7 +46,7 @@ import TransportTUS
     @Test func resumedUploadRequestsNoFeatures() async throws {
         let upload = try TestUpload(size: 10, offers: "creation", answers: [[.offset(0)], [.accepted(10)]])
         _ = try await upload.run(from: upload.checkpoint())
-        #expect(upload.questions == 0)
+        #expect(upload.featureRequests == 0)
         await upload.end()
     }
 
@@ -56,16 +56,16 @@ import TransportTUS
         _ = try await upload.run()
         _ = try await upload.run()
         #expect(upload.methods == ["POST", "PATCH", "POST", "PATCH"])
-        #expect(upload.questions == 1)
+        #expect(upload.featureRequests == 1)
         await upload.end()
     }
 
-    /// These statuses concern this moment or this client.
+    /// These statuses describe a temporary problem, or a problem of this client. They do not describe the features of the server.
     @Test(arguments: [500, 401, 403, 408, 423]) func doesNotRememberTransientFailures(status: Int) async throws {
         let upload = try TestUpload(size: 10, options: [.answer(status)], Self.upload)
         _ = try await upload.run()
         _ = try await upload.run()
-        #expect(upload.questions == 2)
+        #expect(upload.featureRequests == 2)
         await upload.end()
     }
 

@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Numbers from a server or a store that no upload can have. None may end the process.
+/// Offsets, lengths and sizes that no upload can have, from a server or a damaged database. They must not crash the process.
 @Suite struct ImplausibleNumberTests {
     private static let numbers: [Int64] = [.max, .max - 1, 1 << 62, 1 << 57, (1 << 56) + 1]
 
@@ -34,7 +34,7 @@ import TransportTUS
     }
 
     @Test(arguments: ["chunkMultiple", "chunkSize", "singleRequestSize", "parallelThreshold"])
-    func toleratesHugeSettings(key: String) throws {
+    func rejectsHugeSettings(key: String) throws {
         for number in Self.numbers {
             let error = #expect(throws: TransferError.self) {
                 try TUSTransport.validate(Endpoint(transport: .tus, address: "https://upload.example.com/", settings: [key: "\(number)"]))

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Each status, for each request method.
+/// The errors for the statuses that a server sends, for each request method.
 @Suite struct StatusTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let status: Int
@@ -20,9 +20,11 @@ import TransportTUS
         }
     }
 
+    /// Statuses after which a later attempt may succeed.
     static let busy: [Case] =
         [408, 423, 425, 429].map { Case($0, .transient, .serverError) }
         + [500, 599].map { Case($0, .transient, .serverError) } + [502, 503, 504].map { Case($0, .transient, .serverUnavailable) }
+    /// Statuses with the same error for all methods.
     static let always: [Case] =
         busy + [
             Case(401, .credentials, .credentialsRejected), Case(407, .credentials, .credentialsRejected),
@@ -48,11 +50,11 @@ import TransportTUS
     }
 
     /// Redirects without a `Location`.
-    static let redirects = [301, 302, 303, 307, 308].map { Case($0, .protocolViolation, .badAnswer) }
+    static let redirects = [301, 302, 303, 307, 308].map { Case($0, .protocolViolation, .invalidResponse) }
 
     static let head: [Case] =
         always + redirects + [
-            Case(204, .protocolViolation, .badAnswer), Case(400, .permanent, .rejected), Case(403, .resumeLost, .uploadGone),
+            Case(204, .protocolViolation, .invalidResponse), Case(400, .permanent, .rejected), Case(403, .resumeLost, .uploadGone),
             Case(404, .resumeLost, .uploadGone),
             Case(405, .permanent, .rejected), Case(410, .resumeLost, .uploadGone), Case(501, .permanent, .rejected),
         ]
@@ -68,7 +70,7 @@ import TransportTUS
 
     static let patch: [Case] =
         always + redirects + [
-            Case(204, .protocolViolation, .badAnswer), Case(400, .transient, .rejected), Case(403, .permanent, .rejected),
+            Case(204, .protocolViolation, .invalidResponse), Case(400, .transient, .rejected), Case(403, .permanent, .rejected),
             Case(404, .resumeLost, .uploadGone), Case(405, .permanent, .rejected),
             Case(409, .transient, .serverError), Case(410, .resumeLost, .uploadGone), Case(413, .permanent, .tooLarge),
             Case(415, .permanent, .rejected), Case(501, .permanent, .rejected),
@@ -105,23 +107,23 @@ import TransportTUS
         let resume = try TestUpload(size: 10, answers: [[page]])
         #expect(await resume.failure(from: try resume.checkpoint())?.failureClass == .protocolViolation)
         await resume.end()
-        // During an upload.
+        // The server sends the page in response to a PATCH.
         let login = try TestUpload(size: 10, answers: [[.created], [page], [.offset(0)]])
         #expect(await login.failure()?.failureClass == .protocolViolation)
         #expect(login.methods == ["POST", "PATCH", "HEAD"])
         await login.end()
     }
 
-    /// The responses are otherwise valid.
+    /// Apart from the missing version, the responses are valid.
     @Test func rejectsResponsesWithoutVersion() async throws {
         let resume = try TestUpload(size: 10, answers: [[.answer(200, ["Upload-Offset": "0"])], [.accepted(10)]])
         let unnamed = await resume.failure(from: try resume.checkpoint())
-        #expect(unnamed?.failureClass == .protocolViolation && unnamed?.code == .badAnswer)
+        #expect(unnamed?.failureClass == .protocolViolation && unnamed?.code == .invalidResponse)
         #expect(resume.methods == ["HEAD"])
         await resume.end()
         let patch = try TestUpload(size: 10, answers: [[.created], [.answer(204, ["Upload-Offset": "10"])], [.offset(0)]])
         let unconfirmed = await patch.failure()
-        #expect(unconfirmed?.failureClass == .protocolViolation && unconfirmed?.code == .badAnswer)
+        #expect(unconfirmed?.failureClass == .protocolViolation && unconfirmed?.code == .invalidResponse)
         #expect(patch.methods == ["POST", "PATCH", "HEAD"])
         #expect(patch.recorder.checkpoints.last?.confirmed == 0)
         await patch.end()
@@ -155,7 +157,7 @@ import TransportTUS
         await answered.end()
     }
 
-    /// The server supports this version, so the failed condition is another one.
+    /// The server supports the version of the client, so status 412 has a different cause.
     @Test(arguments: [["Tus-Version": "1.0.0,0.2.2"], ["Tus-Version": "0.2.2, 1.0.0"], ["Tus-Resumable": "1.0.0"], [:]])
     func reportsOtherFailedCondition(headers: [String: String]) async throws {
         let upload = try TestUpload(size: 10, options: [.answer(204, ["Tus-Version": "1.0.0"])], answers: [[.answer(412, headers)]])
@@ -209,7 +211,7 @@ import TransportTUS
         #expect(error?.failureClass == .transient)
         #expect(error?.retryAfter == .seconds(60))
         #expect(upload.methods == ["POST", "PATCH"])
-        // The server received the whole request, so nothing follows for the network path, neither in this process nor in the next one.
+        // The server received the whole request, so the client does not reduce the size of requests, neither in this process nor in the next one.
         let transport = TUSTransport()
         _ = try await upload.run(from: upload.recorder.checkpoints.last, by: transport)
         #expect(upload.methods == ["POST", "PATCH", "HEAD", "PATCH"])
@@ -218,14 +220,14 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func readsOffsetImmediatelyWithoutDelay() async throws {
+    @Test func readsOffsetImmediatelyIfDelayIsZero() async throws {
         let upload = try TestUpload(size: 10, answers: [[.created], [.tus(503, ["Retry-After": "0"])], [.offset(4)]])
         #expect(await upload.failure()?.failureClass == .transient)
         #expect(upload.methods == ["POST", "PATCH", "HEAD"])
         await upload.end()
     }
 
-    /// The other segments stop: they send no further request, and no segment is created.
+    /// The other segments stop: they send no further request, and no further segment is created.
     @Test(arguments: ["POST", "PATCH"]) func stopsOtherSegments(method: String) async throws {
         let count = Locked(0)
         let upload = try TestUpload(size: 900, offers: Self.offers) { request, number in
@@ -245,7 +247,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// If the server can't remove the first of several unused uploads now, the client sends no further request.
+    /// The server is too busy to remove the first of two unused uploads, so the client sends no further request.
     @Test func stopsRemovals() async throws {
         let upload = try TestUpload(size: 10) { request, _ in [request.method == "DELETE" ? Self.busy(503) : .silence] }
         let (first, second) = (upload.server.url("/files/1"), upload.server.url("/files/2"))
@@ -259,7 +261,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// One segment is gone during its upload, and can't be removed now, so the client does not create a new one immediately.
+    /// One segment is inaccessible, and the server is too busy to remove it. The client therefore does not create a new segment
+    /// immediately.
     @Test func replacesMissingSegmentLater() async throws {
         let upload = try TestUpload(size: 10, offers: Self.offers) { request, _ in
             switch request.method {

@@ -37,7 +37,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Some proxies drop trailers, and the server then compares nothing.
+    /// Some proxies drop trailers. The server then verifies nothing, so the client tests whether trailers arrive.
     @Test func testsTrailersOnceADay() async throws {
         let day = Locked(0)
         let start = ContinuousClock.now
@@ -51,11 +51,11 @@ import TransportTUS
         }
         let trial = try #require(upload.trials.first)
         #expect(trial.headers["upload-offset"] == "0" && trial.body.isEmpty)
-        #expect(trial.trailers["upload-checksum"] != Self.sha256([]), "a checksum of something else")
+        #expect(trial.trailers["upload-checksum"] != Self.sha256([]), "the checksum does not match the empty body")
         await upload.end()
     }
 
-    /// The checksum is then sent before the content.
+    /// If trailers do not arrive, the client sends the checksum before the content.
     @Test(arguments: [[ServerStep.accepted(0)], [.tus(400)], [.tus(404)], [.close], [.read(nil), .reset], [.silence]], [1, 20_000_000])
     func doesNotRelyOnDroppedTrailers(trial: [ServerStep], size: Int) async throws {
         let upload = try upload(size: size, trial: trial) { request, _ in
@@ -121,7 +121,7 @@ import TransportTUS
     }
 }
 
-/// Files that are read back, because the server compares no checksums.
+/// Files that the client reads back from the server, because the server verifies no checksums.
 @Suite struct ReadBackTests {
     private func upload(size: Int = 10, _ script: @escaping ScriptedServer.Script) throws -> TestUpload {
         var upload = try TestUpload(size: size, offers: "creation,creation-with-upload", script)
@@ -154,20 +154,20 @@ import TransportTUS
         let digest = SHA256.hash(data: TemporaryFile.content(size: size)).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }
         #expect(receipt.checksum == "sha256:\(digest.joined())")
         #expect(upload.recorder.checkpoints.last?.confirmed == Int64(size))
-        #expect(upload.recorder.checkpoints.dropLast().allSatisfy { $0.confirmed < Int64(size) }, "not before the comparison")
+        #expect(upload.recorder.checkpoints.dropLast().allSatisfy { $0.confirmed < Int64(size) }, "unconfirmed before the comparison")
         #expect(upload.recorder.progress.last?.confirmed == Int64(size))
         await upload.end()
     }
 
     /// Reading back a large file may take longer than the stall timeout.
-    @Test func reportsActivity() async throws {
+    @Test func reportsActivityWhileReadingBack() async throws {
         let upload = try upload(size: 100, Self.script(giving: Self.text(100), size: 100))
         _ = try await upload.run()
         #expect(upload.recorder.activity > 0)
         await upload.end()
     }
 
-    /// An upload that another program created is neither tested with another upload nor removed.
+    /// If another program created the upload, the client neither creates a test upload nor removes the upload.
     @Test func rejectsGivenUploadWithoutDownload() async throws {
         var upload = try upload { request, _ in request.method == "GET" ? [.answer(405)] : [.offset(0, of: 10)] }
         upload.options.uploadURL = upload.server.url("/files/theirs")
@@ -191,24 +191,25 @@ import TransportTUS
         }
         let error = await upload.failure()
         #expect(error?.failureClass == .unsupported)
-        #expect(upload.methods == ["POST", "GET", "DELETE"], "before the first byte")
+        #expect(upload.methods == ["POST", "GET", "DELETE"], "the attempt fails before it sends a byte")
         await upload.end()
     }
 
-    /// An empty upload tests whether a server offers only complete uploads for download.
-    @Test(arguments: [true, false]) func testsServerWithEmptyUpload(gives: Bool) async throws {
+    /// Some servers allow downloads only of complete uploads. To test this, the client creates an empty upload, which is immediately
+    /// complete.
+    @Test(arguments: [true, false]) func testsDownloadWithEmptyUpload(allowsDownload: Bool) async throws {
         let script = Self.script(giving: Self.text(10))
         let isComplete = Locked(false)
         let upload = try upload { request, number in
             if request.method == "POST", request.headers["upload-length"] == "0" { return [.tus(201, ["Location": "/files/empty"])] }
             if request.method == "PATCH" { isComplete.withLock { $0 = true } }
             guard request.method == "GET" else { return script(request, number) }
-            if request.path == "/files/empty" { return [.answer(gives ? 200 : 404)] }
+            if request.path == "/files/empty" { return [.answer(allowsDownload ? 200 : 404)] }
             return isComplete.withLock { $0 } ? script(request, number) : [.answer(404)]
         }
         let error = await upload.failure()
-        #expect(error?.failureClass == (gives ? nil : .unsupported))
-        #expect(upload.methods == ["POST", "GET", "POST", "GET", "DELETE"] + (gives ? ["PATCH", "GET"] : ["DELETE"]))
+        #expect(error?.failureClass == (allowsDownload ? nil : .unsupported))
+        #expect(upload.methods == ["POST", "GET", "POST", "GET", "DELETE"] + (allowsDownload ? ["PATCH", "GET"] : ["DELETE"]))
         await upload.end()
     }
 

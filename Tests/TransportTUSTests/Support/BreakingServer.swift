@@ -2,14 +2,15 @@ import Locking
 import ScriptedHTTP
 import TransferCore
 
-/// A server with one upload that stores all received bytes, and breaks one connection at a chosen place.
+/// A server with one upload. The server stores all received bytes, and breaks one connection at a chosen byte.
 final class BreakingServer: Sendable {
+    /// Where the server breaks the connection.
     enum Cut: Sendable {
         /// After this many bytes of a response.
         case answer(Int)
         /// After this many bytes of a request's content, which the server stores.
         case content(Int)
-        /// After this many bytes of the interim response. The content does not follow.
+        /// After this many bytes of the interim response. The server does not read the content.
         case interim(Int)
         /// After this many bytes of a body that is sent as one chunk. The server stores `keeping` bytes of the content.
         case chunk(Int, keeping: Int)
@@ -45,20 +46,20 @@ final class BreakingServer: Sendable {
         state.withLock { state in
             let cut = state.cut.flatMap { $0.method == request.method ? $0.cut : nil }
             if cut != nil { state.cut = nil }
-            let asked: [ServerStep] = request.headers["expect"] == nil ? [] : [.raw(Self.interim)]
+            let interimSteps: [ServerStep] = request.headers["expect"] == nil ? [] : [.raw(Self.interim)]
             if case .interim(let count)? = cut { return [.raw(String(decoding: Self.interim.utf8.prefix(count), as: UTF8.self)), .close] }
             if case .content(let count)? = cut {
                 state.stored += count
-                return asked + [.read(count), .reset]
+                return interimSteps + [.read(count), .reset]
             }
             if case .chunk(let count, let kept)? = cut {
                 state.stored += kept
-                return asked + [.skip(count), .reset]
+                return interimSteps + [.skip(count), .reset]
             }
             state.stored = request.isChunked ? size : state.stored + request.contentLength
             let answer = Self.answer(to: request.method, offset: state.stored, size: size)
-            guard case .answer(let count)? = cut else { return asked + [.read(nil), .raw(answer)] }
-            return asked + [.read(nil), .raw(String(decoding: answer.utf8.prefix(count), as: UTF8.self)), .close]
+            guard case .answer(let count)? = cut else { return interimSteps + [.read(nil), .raw(answer)] }
+            return interimSteps + [.read(nil), .raw(String(decoding: answer.utf8.prefix(count), as: UTF8.self)), .close]
         }
     }
 }

@@ -7,7 +7,7 @@ struct LogLines: LogHandler {
     var metadata: Logger.Metadata = [:]
     var logLevel = Logger.Level.trace
 
-    /// Writes to it.
+    /// A logger that writes to this handler.
     var logger: Logger { Logger(label: "test") { [self] _ in self } }
 
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {
@@ -20,7 +20,7 @@ struct LogLines: LogHandler {
         lines.withLock { $0.append((level, text)) }
     }
 
-    /// - Parameter level: Nil for all levels.
+    /// Returns the messages of the given level, or of all levels if `level` is nil.
     func texts(at level: Logger.Level? = nil) -> [String] {
         lines.withLock { $0.filter { level == nil || $0.level == level }.map(\.text) }
     }

@@ -10,11 +10,12 @@ final class StreamServer: Sendable {
         var stored = 0
         /// The length of the upload, if it is known.
         var length: Int?
-        /// The total number of bytes after which the server breaks the connection, once.
+        /// The total number of bytes after which the server breaks one connection. Nil for no break, and after the break.
         var cut: Int?
-        /// Whether the server keeps the length when it breaks the connection after the request with the length, once; nil for no such cut.
+        /// If set, the server breaks the connection after the request that contains the length. If true, it stores the length before the
+        /// break. Nil after the break.
         var keepsLengthAtCut: Bool?
-        /// How many more times the server reports a checksum mismatch.
+        /// The number of requests to which the server will respond with a checksum mismatch.
         var mismatches = 0
     }
 
@@ -42,46 +43,47 @@ final class StreamServer: Sendable {
     }
 
     private func patch(_ request: ReceivedRequest, _ state: inout State) -> [ServerStep] {
-        let asked: [ServerStep] = request.headers["expect"] == nil ? [] : [.raw("HTTP/1.1 100 Continue\r\n\r\n")]
+        let interimSteps: [ServerStep] = request.headers["expect"] == nil ? [] : [.raw("HTTP/1.1 100 Continue\r\n\r\n")]
         let declaredLength = request.headers["upload-length"].flatMap { Int($0) }
-        guard request.headers["upload-offset"] == "\(state.stored)" else { return asked + [.tus(409)] }
+        guard request.headers["upload-offset"] == "\(state.stored)" else { return interimSteps + [.tus(409)] }
         // The length may be sent only once (tus 1.0.0, "Upload-Defer-Length").
-        if declaredLength != nil, state.length != nil { return asked + [.tus(403)] }
-        if declaredLength == nil, state.length == nil, requiresLengthFirst { return asked + [.tus(400)] }
+        if declaredLength != nil, state.length != nil { return interimSteps + [.tus(403)] }
+        if declaredLength == nil, state.length == nil, requiresLengthFirst { return interimSteps + [.tus(400)] }
         if state.mismatches > 0 {
             state.mismatches -= 1
-            return asked + [.tus(460)]
+            return interimSteps + [.tus(460)]
         }
         if let cut = state.cut, state.stored + request.contentLength >= cut {
             state.cut = nil
             let count = cut - state.stored
             state.stored = cut
-            return asked + [.read(count), .reset]
+            return interimSteps + [.read(count), .reset]
         }
         if let isKept = state.keepsLengthAtCut, declaredLength != nil {
             state.keepsLengthAtCut = nil
             state.stored += request.contentLength
             if isKept { state.length = declaredLength }
-            return asked + [.read(nil), .reset]
+            return interimSteps + [.read(nil), .reset]
         }
         if let declaredLength { state.length = declaredLength }
         state.stored += request.contentLength
-        return asked + [.accepted(state.stored)]
+        return interimSteps + [.accepted(state.stored)]
     }
 }
 
-/// A stream of an app in a file, a given number of bytes ahead of the confirmed offset. Confirmed bytes are overwritten, because the queue
-/// returns their space to the disk.
+/// A stream that an app writes to a file, a given number of bytes ahead of the confirmed offset. Confirmed bytes are overwritten with zeros, because
+/// the queue returns their space to the disk.
 struct TestStream {
     let source: UploadSource
-    /// Whether the transport requested the whole stream at once.
+    /// Whether the transport requested all remaining bytes of the stream.
     let wasRequested: Locked<Bool>
 
     /// - Parameters:
-    ///   - ahead: The number of bytes ahead. The end of the stream is known when the total is exceeded.
+    ///   - ahead: The number of bytes that the app writes ahead of the confirmed offset. The transport learns the end of the stream when
+    ///     the app would write more than `total` bytes.
     ///   - length: The length that the app announces, or nil.
-    ///   - end: The state after the last byte, or nil for the end of the stream.
-    ///   - onEnd: Called before the end.
+    ///   - end: The state that follows the last byte, such as a failure. Nil for a complete stream.
+    ///   - onEnd: Called before the end is reported.
     init(
         _ file: TemporaryFile, total: Int, ahead: Int, length: Int? = nil, end: SourceGrowth.Extent? = nil,
         onEnd: @escaping @Sendable () -> Void = {}

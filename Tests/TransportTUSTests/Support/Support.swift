@@ -12,7 +12,7 @@ final class Recorder: Sendable {
     private let state = Locked<(checkpoints: [Checkpoint], progress: [(sent: Int64, confirmed: Int64)])>(([], []))
     private let signs = Locked<(activity: Int, waiting: Int)>((0, 0))
 
-    /// Each reported checkpoint.
+    /// Yields each reported checkpoint.
     let saved: AsyncStream<Checkpoint>
     private let save: AsyncStream<Checkpoint>.Continuation
 
@@ -26,7 +26,7 @@ final class Recorder: Sendable {
     var checkpoints: [Checkpoint] { state.withLock { $0.checkpoints } }
     var progress: [(sent: Int64, confirmed: Int64)] { state.withLock { $0.progress } }
 
-    /// The number of reports of activity without bytes.
+    /// The number of activity reports. An attempt sends them while it works without transferring new bytes.
     var activity: Int { signs.withLock { $0.activity } }
     /// The number of reports that the attempt awaits a response.
     var waiting: Int { signs.withLock { $0.waiting } }
@@ -45,7 +45,8 @@ final class Recorder: Sendable {
 
 /// An upload of one file to a scripted server.
 ///
-/// The script does not receive `OPTIONS` and the test whether checksums arrive in trailers, and ``requests`` does not contain them.
+/// Two kinds of requests bypass the script, and are missing from ``requests``: `OPTIONS` requests, and the request that tests whether checksums
+/// arrive in trailers.
 struct TestUpload {
     let transport: TUSTransport
     let file: TemporaryFile
@@ -66,13 +67,13 @@ struct TestUpload {
     ///   - offers: The extensions of the server, or nil for a server without `OPTIONS`.
     ///   - options: The server's steps for each `OPTIONS`, in place of `offers`.
     ///   - headers: The app's header hook.
-    ///   - trial: The server's steps for the test of trailers. By default, they arrive.
-    ///   - cutsHead: The `cutsHead` of ``ScriptedServer``, whose numbers include `OPTIONS`.
+    ///   - trial: The server's steps for the test of trailers. By default, trailers arrive.
+    ///   - headLimit: The `headLimit` of ``ScriptedServer``, whose numbers include `OPTIONS`.
     init(
         size: Int, offers: String? = nil, features: [String: String] = [:],
         options: @autoclosure @escaping @Sendable () -> [ServerStep]? = nil, headers: HeaderHook? = nil,
         disks: DiskThreads = DiskThreads(limit: 4), now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
-        trial: [ServerStep] = [.tus(460)], cutsHead: @escaping @Sendable (_ number: Int) -> Int? = { _ in nil },
+        trial: [ServerStep] = [.tus(460)], headLimit: @escaping @Sendable (_ number: Int) -> Int? = { _ in nil },
         _ script: @escaping ScriptedServer.Script
     ) throws {
         transport = TUSTransport(headers: headers, disks: disks, now: now)
@@ -82,7 +83,7 @@ struct TestUpload {
             offers.map { offers in
                 .tus(204, features.merging(["Tus-Version": "1.0.0", "Tus-Extension": offers]) { given, _ in given })
             } ?? .answer(404)
-        server = try ScriptedServer(cutsHead: cutsHead) { request, _ in
+        server = try ScriptedServer(headLimit: headLimit) { request, _ in
             if request.method == "OPTIONS" { return options() ?? [answer] }
             let isTrial = isTried.withLock { isTried in
                 defer { isTried = isTried || request.headers["trailer"] != nil }
@@ -110,7 +111,7 @@ struct TestUpload {
 
     /// Runs one attempt.
     ///
-    /// - Parameter other: Performs the attempt in place of this upload's transport.
+    /// - Parameter other: A transport that performs the attempt in place of this upload's transport.
     func run(
         from checkpoint: Checkpoint? = nil, source: UploadSource? = nil, by other: TUSTransport? = nil
     ) async throws -> TransferReceipt {
@@ -122,7 +123,7 @@ struct TestUpload {
         return try await (other ?? transport).perform(attempt, reporting: recorder.reporter(allowance: allowance))
     }
 
-    /// Runs one attempt that fails.
+    /// Runs one attempt, and returns its error. Returns nil if the attempt succeeds, or throws an error of a different type.
     func failure(from checkpoint: Checkpoint? = nil, source: UploadSource? = nil) async -> TransferError? {
         do {
             _ = try await run(from: checkpoint, source: source)
@@ -144,7 +145,7 @@ struct TestUpload {
     var trials: [ReceivedRequest] { server.requests.filter(\.isTrial) }
 
     /// The number of requests for the server's features.
-    var questions: Int { server.requests.count { $0.method == "OPTIONS" } }
+    var featureRequests: Int { server.requests.count { $0.method == "OPTIONS" } }
 
     var methods: [String] { requests.map(\.method) }
 
@@ -155,7 +156,7 @@ struct TestUpload {
 }
 
 extension ReceivedRequest {
-    /// Whether the request has a checksum without content.
+    /// Whether the request contains a checksum but no content.
     fileprivate var isTrial: Bool { headers["trailer"] != nil && body.isEmpty && !trailers.isEmpty }
 }
 

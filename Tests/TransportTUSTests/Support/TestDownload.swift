@@ -18,11 +18,11 @@ struct TestDownload {
     var overwrite = OverwritePolicy.never
 
     init(
-        disks: DiskThreads = DiskThreads(limit: 4), cutsHead: @escaping @Sendable (_ number: Int) -> Int? = { _ in nil },
+        disks: DiskThreads = DiskThreads(limit: 4), headLimit: @escaping @Sendable (_ number: Int) -> Int? = { _ in nil },
         _ script: @escaping ScriptedServer.Script
     ) throws {
         transport = TUSTransport(disks: disks, now: { .now })
-        server = try ScriptedServer(cutsHead: cutsHead, script)
+        server = try ScriptedServer(headLimit: headLimit, script)
         endpoint = .tus(server.url(), credentials: [])
         folder = FilePath(FileManager.default.temporaryDirectory.path).appending("tus-download-\(UUID().uuidString)")
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
@@ -43,7 +43,7 @@ struct TestDownload {
         return try await transport.perform(attempt, reporting: recorder.reporter())
     }
 
-    /// Runs one attempt that fails.
+    /// Runs one attempt, and returns its error. Returns nil if the attempt succeeds, or throws an error of a different type.
     func failure(from checkpoint: Checkpoint? = nil) async -> TransferError? {
         do {
             _ = try await run(from: checkpoint)
@@ -53,9 +53,10 @@ struct TestDownload {
         }
     }
 
+    /// The content of the part file, or of the complete file if there is no part file.
     var content: String? { text(".file.part", "file") }
 
-    /// The content of the part file, without the complete file.
+    /// The content of the part file, if it exists.
     var part: String? { text(".file.part") }
 
     private func text(_ names: String...) -> String? {

@@ -19,7 +19,7 @@ import TransportTUS
             var uploads: [String: Upload] = [:]
             var finals: [String] = []
             var created = 0
-            /// Other responses to some requests, once each.
+            /// Functions that return a response in place of the normal response, or nil. Each function returns a response only once.
             var faults: [@Sendable (ReceivedRequest) -> [ServerStep]?] = []
         }
 
@@ -109,9 +109,9 @@ import TransportTUS
         let final = upload.requests.filter { $0.headers["upload-concat"]?.hasPrefix("final;") == true }
         #expect(final.count == 1)
         #expect(final.first?.headers["upload-length"] == nil)
-        #expect(final.first?.headers["upload-concat"]?.contains("http") == false, "relative addresses")
+        #expect(final.first?.headers["upload-concat"]?.contains("http") == false, "the addresses of the segments are relative")
         #expect(try content(upload) == TemporaryFile.content(size: size))
-        // Each segment and the final upload once, one HEAD, and a DELETE for each segment.
+        // One POST for each segment and for the final upload, one HEAD, and one DELETE for each segment.
         #expect(upload.methods.count { $0 == "POST" } == lengths.count + 1)
         #expect(upload.methods.count { $0 == "PATCH" } == lengths.count)
         #expect(upload.methods.count { $0 == "HEAD" } == 1)
@@ -128,7 +128,7 @@ import TransportTUS
         let upload = try TestUpload(size: 900, offers: "creation,concatenation") { request, _ in
             guard request.method == "PATCH" else { return server.answer(request) }
             let meet: ServerStep = .call {
-                // Each request waits on a thread of the scripted server until all three have arrived.
+                // Each request waits on a thread of the scripted server until all three requests have arrived.
                 if barrier.withLock({ count in
                     count += 1
                     return count == 3
@@ -148,7 +148,7 @@ import TransportTUS
     }
 
     @Test(arguments: [(99, 3, "creation,concatenation"), (1000, 1, "creation,concatenation"), (1000, 3, "creation")])
-    func sendsOneUploadOtherwise(size: Int, parallel: Int, offers: String) async throws {
+    func sendsOneUploadWithoutSegments(size: Int, parallel: Int, offers: String) async throws {
         let upload = try upload(size: size, parallel: parallel, offers: offers, server: Server())
         _ = try await upload.run()
         #expect(upload.methods == ["POST", "PATCH"])
@@ -162,12 +162,14 @@ import TransportTUS
         let upload = try upload(server: server)
         #expect(await upload.failure()?.failureClass == .transient)
         let checkpoint = try #require(upload.recorder.checkpoints.last)
-        #expect(checkpoint.confirmed == 666 || checkpoint.confirmed == 668, "the other two are complete")
+        #expect(
+            checkpoint.confirmed == 666 || checkpoint.confirmed == 668, "the other two segments are complete (334 + 332 or 334 + 334 bytes)"
+        )
         let before = upload.requests.count
         _ = try await upload.run(from: checkpoint)
         let later = upload.requests.dropFirst(before)
         #expect(later.filter { $0.method == "PATCH" }.map(\.path) == ["/files/2"])
-        #expect(later.count { $0.method == "HEAD" } == 4, "each segment, and the final upload")
+        #expect(later.count { $0.method == "HEAD" } == 4, "one HEAD for each segment, and one for the final upload")
         #expect(later.count { $0.method == "POST" } == 1)
         #expect(try content(upload) == TemporaryFile.content(size: 1000))
         #expect(upload.recorder.checkpoints.last?.confirmed == 1000)
@@ -189,8 +191,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Some servers remove the segments after concatenation. Without the response, the location of the result is unknown, so the file
-    /// restarts with a report.
+    /// Some servers remove the segments after concatenation. Without the response, the location of the result is unknown, so the error
+    /// reports that the file must restart.
     @Test func restartsIfSegmentsAreGoneAfterLostResponse() async throws {
         let server = Server()
         server.state.withLock { state in
@@ -209,7 +211,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A server that refuses has concatenated nothing, so missing segments can be replaced.
+    /// A server that refuses the concatenation has concatenated nothing, so missing segments can be replaced.
     @Test func replacesMissingSegmentAfterRefusal() async throws {
         let server = Server { request in request.headers["upload-concat"]?.hasPrefix("final;") == true ? [.tus(423)] : nil }
         let upload = try upload(server: server)
@@ -231,12 +233,12 @@ import TransportTUS
         _ = try await upload.run(from: upload.recorder.checkpoints.last)
         let after = upload.requests.dropFirst(before)
         #expect(after.count { $0.method == "POST" && $0.headers["upload-concat"] == "partial" } == 1)
-        // The missing one, and the one that was cut.
+        // One PATCH sends the missing segment. The other sends the remaining bytes of the interrupted segment.
         #expect(after.count { $0.method == "PATCH" } == 2)
         await upload.end()
     }
 
-    /// The expired segment may vanish at any time. The other one is complete and needs no request.
+    /// The expired segment may vanish at any time. The other segment is complete and needs no request.
     @Test func restartsOnlyExpiredSegment() async throws {
         let server = Server { request in request.method == "PATCH" ? [.read(nil), .reset] : nil }
         var upload = try TestUpload(size: 1000, offers: "creation,concatenation") { request, _ in
@@ -261,8 +263,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// If the segments still exist, sending them again would have the same result.
-    @Test(arguments: [true, false]) func restartsIfSegmentsAreGoneAtConcatenation(areGone: Bool) async throws {
+    /// The server rejects the concatenation with 404. If all segments still exist, sending them again would not help, so the file fails.
+    @Test(arguments: [true, false]) func restartsOnlyIfSegmentIsGoneAtConcatenation(isGone: Bool) async throws {
         let server = Server { request in
             request.method == "PATCH" && request.path == "/files/2" ? [.read(100), .reset] : nil
         }
@@ -272,11 +274,11 @@ import TransportTUS
             state.faults = [
                 { request in
                     guard request.headers["upload-concat"]?.hasPrefix("final;") == true else { return nil }
-                    return [.call { if areGone { server.state.withLock { $0.uploads["/files/3"] = nil } } }, .tus(404)]
+                    return [.call { if isGone { server.state.withLock { $0.uploads["/files/3"] = nil } } }, .tus(404)]
                 }
             ]
         }
-        #expect(await upload.failure(from: upload.recorder.checkpoints.last)?.failureClass == (areGone ? .resumeLost : .permanent))
+        #expect(await upload.failure(from: upload.recorder.checkpoints.last)?.failureClass == (isGone ? .resumeLost : .permanent))
         await upload.end()
     }
 
@@ -303,7 +305,7 @@ import TransportTUS
         let posts = upload.requests.prefix(4)
         #expect(posts.allSatisfy { $0.method == "POST" })
         #expect(posts.last?.headers["upload-concat"]?.hasPrefix("final;") == true)
-        #expect(upload.methods.count { $0 == "HEAD" } == 1, "a HEAD only for the segment that was cut, not for new ones")
+        #expect(upload.methods.count { $0 == "HEAD" } == 1, "a HEAD only for the segment that was cut, not for new segments")
         let receipt = try await upload.run(from: upload.recorder.checkpoints.last)
         #expect(upload.methods.count { $0 == "POST" } == 4)
         #expect(receipt.remoteURL?.hasPrefix(upload.server.url("/files/")) == true)
@@ -350,14 +352,14 @@ import TransportTUS
         await upload.end()
     }
 
-    /// If the server does not support removal, no warning is necessary. Otherwise the segments are removed later, but never the final
-    /// upload.
+    /// If the server does not support removal, no warning is necessary. After a server error, the queue can remove the segments later. The
+    /// client never removes the final upload.
     @Test(arguments: [(500, 1, 2), (403, 1, 0), (405, 0, 0)])
-    func reportsSegmentsThatCanNotBeRemoved(status: Int, warnings: Int, leftovers: Int) async throws {
+    func reportsUnremovedSegments(status: Int, warnings: Int, leftovers: Int) async throws {
         let server = Server()
-        let isWilling = Locked(false)
+        let allowsRemoval = Locked(false)
         let upload = try TestUpload(size: 1000, offers: "creation,concatenation") { request, _ in
-            request.method == "DELETE" && !isWilling.withLock { $0 } ? [.tus(status)] : server.answer(request)
+            request.method == "DELETE" && !allowsRemoval.withLock { $0 } ? [.tus(status)] : server.answer(request)
         }
         var parallel = upload
         parallel.endpoint.settings["parallelThreshold"] = "1"
@@ -365,7 +367,7 @@ import TransportTUS
         let receipt = try await parallel.run()
         #expect(receipt.warnings.count == warnings)
         #expect((receipt.leftovers == nil) == (leftovers == 0))
-        isWilling.withLock { $0 = true }
+        allowsRemoval.withLock { $0 = true }
         let before = server.state.withLock { $0.uploads.count }
         if let checkpoint = receipt.leftovers {
             try await upload.transport.discard(checkpoint, at: upload.endpoint, credentials: upload.credentials)

@@ -4,20 +4,22 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Connections that break before the whole head of a request has arrived: the server has not acted, and the client can't know that.
+/// Connections that break before the whole head of a request has arrived. The server has not acted on the request, but the client can't
+/// know that.
 @Suite struct CutHeadTests {
     private static let size = 100
 
-    /// Within the first line, at its end and after it, and within the headers. All requests are longer than that.
-    private static let places = [1, 3, 4, 13, 20, 21, 22, 25, 40, 60, 80]
+    /// The numbers of bytes after which the head is cut: within the first line, at its end, directly after it, and within the headers. Every head
+    /// is longer than the largest number.
+    private static let positions = [1, 3, 4, 13, 20, 21, 22, 25, 40, 60, 80]
 
-    /// A server that reads this many bytes of one request's head and closes the connection. The number counts all requests, including
-    /// `OPTIONS`.
+    /// Returns an upload to a server that reads only `count` bytes of one request's head and then closes the connection. `number` is the index of
+    /// this request among all requests, including `OPTIONS`.
     private func upload(_ number: Int, after count: Int) throws -> TestUpload {
         let isFirst = Locked(true)
         return try TestUpload(
             size: Self.size,
-            cutsHead: { next in
+            headLimit: { next in
                 isFirst.withLock { isFirst in
                     guard isFirst, next == number else { return nil }
                     isFirst = false
@@ -34,17 +36,17 @@ import TransportTUS
             })
     }
 
-    @Test(arguments: [0] + places) func cutsHeadOfOPTIONS(place: Int) async throws {
-        let upload = try upload(0, after: place)
+    @Test(arguments: [0] + positions) func recoversFromCutHeadOfOPTIONS(position: Int) async throws {
+        let upload = try upload(0, after: position)
         #expect(await upload.failure()?.failureClass == .transient)
         _ = try await upload.run(from: upload.recorder.checkpoints.last)
-        #expect(upload.questions == 1)
+        #expect(upload.featureRequests == 1)
         #expect(upload.methods == ["POST", "PATCH"])
         await upload.end()
     }
 
-    @Test(arguments: places) func cutsHeadOfPOST(place: Int) async throws {
-        let upload = try upload(1, after: place)
+    @Test(arguments: positions) func recoversFromCutHeadOfPOST(position: Int) async throws {
+        let upload = try upload(1, after: position)
         #expect(await upload.failure()?.failureClass == .transient)
         #expect(upload.methods.isEmpty)
         _ = try await upload.run(from: upload.recorder.checkpoints.last)
@@ -52,9 +54,10 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The server reports that it has no bytes. The same attempt resumes if the network had not taken the whole content.
-    @Test(arguments: places) func cutsHeadOfPATCH(place: Int) async throws {
-        let upload = try upload(2, after: place)
+    /// The server reports that it has no bytes. If the network has not accepted the whole content, the same attempt resumes. Otherwise, the
+    /// next attempt resumes.
+    @Test(arguments: positions) func recoversFromCutHeadOfPATCH(position: Int) async throws {
+        let upload = try upload(2, after: position)
         let failure = await upload.failure()
         if let failure {
             #expect(failure.failureClass == .transient)
@@ -65,8 +68,8 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [0] + places) func cutsHeadOfHEAD(place: Int) async throws {
-        let upload = try upload(0, after: place)
+    @Test(arguments: [0] + positions) func recoversFromCutHeadOfHEAD(position: Int) async throws {
+        let upload = try upload(0, after: position)
         #expect(await upload.failure(from: try upload.checkpoint())?.failureClass == .transient)
         #expect(upload.methods.isEmpty)
         _ = try await upload.run(from: try upload.checkpoint())
@@ -75,8 +78,8 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [0] + places) func cutsHeadOfDELETE(place: Int) async throws {
-        let upload = try upload(0, after: place)
+    @Test(arguments: [0] + positions) func recoversFromCutHeadOfDELETE(position: Int) async throws {
+        let upload = try upload(0, after: position)
         let checkpoint = try upload.checkpoint()
         let error = await #expect(throws: TransferError.self) {
             try await upload.transport.discard(checkpoint, at: upload.endpoint, credentials: upload.credentials)
@@ -87,17 +90,17 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [0] + places) func cutsHeadOfGET(place: Int) async throws {
+    @Test(arguments: [0] + positions) func recoversFromCutHeadOfGET(position: Int) async throws {
         let isFirst = Locked(true)
         let download = try TestDownload(
-            cutsHead: { _ in
+            headLimit: { _ in
                 isFirst.withLock { isFirst in
                     defer { isFirst = false }
-                    return isFirst ? place : nil
+                    return isFirst ? position : nil
                 }
             }, { _, _ in [.answer(200, body: "content")] })
         #expect(await download.failure()?.failureClass == .transient)
-        #expect(download.content == nil, "no part file without content")
+        #expect(download.content == nil, "the client creates no part file before content arrives")
         _ = try await download.run(from: download.recorder.checkpoints.last)
         #expect(download.isInPlace && download.content == "content")
         await download.end()
@@ -109,7 +112,7 @@ import TransportTUS
 @Suite struct HalfClosedConnectionTests {
     private static let malformed = [ServerStep.answer(400, ["Connection": "keep-alive"])]
 
-    /// - Parameter count: The number of consecutive requests with that response.
+    /// - Parameter count: The number of consecutive requests that receive the status 400.
     private func upload(_ method: String, count: Int = 1) throws -> TestUpload {
         let rest = Locked(count)
         let isMalformed = { @Sendable (other: String) in
@@ -131,7 +134,7 @@ import TransportTUS
         }
     }
 
-    /// The client does not reuse the connection of the first response.
+    /// Checks that the second request uses a new connection, not the connection of the first response.
     private func checkConnections(of requests: [ReceivedRequest]) {
         #expect(requests.count == 2 && requests.first?.connection != requests.last?.connection)
     }
@@ -147,7 +150,7 @@ import TransportTUS
     @Test func assumesCoreAndCreationAfterSecondRefusal() async throws {
         let upload = try upload("OPTIONS", count: 2)
         for _ in 0..<2 { _ = try await upload.run() }
-        #expect(upload.questions == 2)
+        #expect(upload.featureRequests == 2)
         #expect(upload.methods == ["POST", "PATCH", "POST", "PATCH"])
         await upload.end()
     }
@@ -190,7 +193,7 @@ import TransportTUS
         await download.end()
     }
 
-    /// A path may break several times in a row.
+    /// A network path may break several connections in a row, so a second status 400 is not final.
     @Test(arguments: ["POST", "HEAD", "DELETE"]) func retriesLaterAfterSecondRefusal(method: String) async throws {
         let upload = try TestUpload(size: 10, answers: [Self.malformed, Self.malformed])
         let failure =
@@ -207,7 +210,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Such a server has read the request.
+    /// If a tus server responds with 400, it has read the whole request, so the status is final.
     @Test func refusalByTUSServerIsFinal() async throws {
         let upload = try TestUpload(size: 10, answers: [[.tus(400)]])
         #expect(await upload.failure()?.failureClass == .permanent)

@@ -4,12 +4,11 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Connections that break at each byte of requests and responses that only some uploads have. No byte is lost or repeated, and no request
-/// is unnecessary.
+/// Connections that break at each byte of less common requests and responses. No byte is lost or repeated, and no request is unnecessary.
 @Suite struct CutPlacesTests {
     private static let size = 100
 
-    /// Attempts until the file is complete, at most two.
+    /// Runs one attempt, and a second attempt if the first fails.
     ///
     /// - Returns: The number of attempts.
     private func complete(_ upload: TestUpload, _ place: String) async throws -> Int {
@@ -23,7 +22,7 @@ import TransportTUS
         return 2
     }
 
-    @Test func cutsContentOfCreation() async throws {
+    @Test func recoversFromCutContentOfCreation() async throws {
         for position in 0...Self.size {
             let place = "POST after \(position) bytes of content"
             let server = BreakingServer(size: Self.size, "POST", .content(position))
@@ -33,9 +32,9 @@ import TransportTUS
                 return server.steps(request)
             }
             #expect(try await complete(upload, place) == 2, "\(place)")
-            // The second creation has no content, so that a third attempt would resume.
+            // The second creation has no content, because the content of an interrupted creation can't be resumed.
             #expect(upload.methods == ["POST", "POST", "PATCH"], "\(place)")
-            #expect(upload.questions == 1, "\(place)")
+            #expect(upload.featureRequests == 1, "\(place)")
             let content = TemporaryFile.content(size: Self.size)
             #expect(upload.requests.map(\.body) == [Array(content[..<position]), [], content], "\(place)")
             #expect(upload.recorder.checkpoints.map(\.confirmed) == [0, 0, 0, 100], "\(place)")
@@ -44,8 +43,8 @@ import TransportTUS
     }
 
     /// The server may or may not store content without its checksum.
-    @Test(arguments: [true, false]) func cutsContentBeforeTrailer(keeps: Bool) async throws {
-        // One chunk with its length in hexadecimal, the last chunk of length zero, the field, and an empty line (RFC 9112, section 7.1).
+    @Test(arguments: [true, false]) func recoversFromCutContentBeforeTrailer(keeps: Bool) async throws {
+        // One chunk with its length in hexadecimal, the last chunk of length zero, the trailer, and an empty line (RFC 9112, section 7.1).
         let head = "64\r\n".utf8.count
         let checksum = "Upload-Checksum: sha256 47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\r\n".utf8.count
         let whole = head + Self.size + "\r\n".utf8.count + "0\r\n".utf8.count + checksum + "\r\n".utf8.count
@@ -73,8 +72,8 @@ import TransportTUS
         }
     }
 
-    /// A cut response to `OPTIONS` does not count, however much of the list of extensions arrived.
-    @Test func cutsResponseToOPTIONS() async throws {
+    /// The client ignores a cut response to `OPTIONS`, regardless of how much of the list of extensions has arrived.
+    @Test func recoversFromCutResponseToOPTIONS() async throws {
         let whole = "HTTP/1.1 204 No Content\r\nTus-Version: 1.0.0\r\nTus-Extension: creation,creation-with-upload\r\n\r\n"
         for position in 0...whole.utf8.count {
             let place = "OPTIONS after \(position) bytes of \(whole.utf8.count)"
@@ -91,7 +90,7 @@ import TransportTUS
                 [.tus(201, ["Location": "/files/1", "Upload-Offset": "\(request.contentLength)"])]
             }
             #expect(try await complete(upload, place) == (position == whole.utf8.count ? 1 : 2), "\(place)")
-            #expect(upload.questions == (position == whole.utf8.count ? 1 : 2), "\(place)")
+            #expect(upload.featureRequests == (position == whole.utf8.count ? 1 : 2), "\(place)")
             #expect(upload.methods == ["POST"], "\(place)")
             #expect(upload.requests.first?.body == TemporaryFile.content(size: Self.size), "\(place)")
             await upload.end()
@@ -99,7 +98,7 @@ import TransportTUS
     }
 
     @Test(arguments: ["HTTP/1.1 204 No Content\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"])
-    func cutsResponseToDELETE(start: String) async throws {
+    func recoversFromCutResponseToDELETE(start: String) async throws {
         let head = start + "Tus-Resumable: 1.0.0\r\n\r\n"
         let whole = head + (start.contains("Content-Length") ? "ok" : "")
         for position in 0...whole.utf8.count {
@@ -114,7 +113,7 @@ import TransportTUS
             } catch let error as TransferError {
                 #expect(position < whole.utf8.count, "\(place): \(error)")
                 #expect(error.failureClass == .transient, "\(place): \(error)")
-                // The first request removed it.
+                // The first request has removed the upload.
                 try await upload.transport.discard(checkpoint, at: upload.endpoint, credentials: upload.credentials)
                 #expect(upload.methods == ["DELETE", "DELETE"], "\(place)")
             }
@@ -122,12 +121,13 @@ import TransportTUS
         }
     }
 
-    /// The result of the first request is unknown. After the client has found all segments complete, it repeats the concatenation.
-    @Test func cutsResponseToConcatenation() async throws {
+    /// The client does not know the result of the first concatenation. It checks that all segments are complete, and then repeats the
+    /// concatenation.
+    @Test func recoversFromCutResponseToConcatenation() async throws {
         let head = "HTTP/1.1 201 Created\r\nLocation: /files/3\r\nTus-Resumable: 1.0.0\r\nContent-Length: 2\r\n\r\n"
         let whole = head + "ok"
         for position in 0...whole.utf8.count {
-            let place = "POST of the whole after \(position) bytes of \(whole.utf8.count)"
+            let place = "POST of the final upload after \(position) bytes of \(whole.utf8.count)"
             let server = ConcatenationTests.Server()
             let isFirst = Locked(true)
             var upload = try TestUpload(size: Self.size, offers: "creation,concatenation") { request, _ in
@@ -152,8 +152,8 @@ import TransportTUS
         }
     }
 
-    /// Received content is not requested again.
-    @Test func cutsResponseToGET() async throws {
+    /// The client does not request received content again.
+    @Test func recoversFromCutResponseToGET() async throws {
         let content = "0123456789"
         let head = "HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nContent-Length: \(content.utf8.count)\r\n\r\n"
         let whole = head + content

@@ -4,11 +4,12 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Connections that break at each byte.
+/// Connections that break at each byte of a request or response.
 @Suite struct CutTests {
     private static let size = 100
 
-    /// Attempts until the file is complete. Each failure must be a cut, and each content must belong at its offset.
+    /// Runs attempts until the file is complete. Each failure must be transient, as after a lost connection. The content of each request
+    /// must match its offset.
     private func complete(_ upload: TestUpload, from start: Checkpoint?, _ place: String) async throws {
         var checkpoint = start
         var attempts = 0
@@ -28,14 +29,14 @@ import TransportTUS
         for request in upload.requests {
             if request.method == "PATCH" {
                 let offset = try #require(request.headers["upload-offset"].flatMap { Int($0) })
-                #expect(mayPatch, "\(place): a PATCH without a word of the server before it: \(upload.methods)")
+                #expect(mayPatch, "\(place): a PATCH directly after a PATCH: \(upload.methods)")
                 #expect(Array(content[offset...].prefix(request.body.count)) == request.body, "\(place)")
             }
             mayPatch = request.method != "PATCH"
         }
     }
 
-    @Test(arguments: ["POST", "HEAD", "PATCH"]) func cutsResponses(method: String) async throws {
+    @Test(arguments: ["POST", "HEAD", "PATCH"]) func recoversFromCutResponses(method: String) async throws {
         let whole = BreakingServer.answer(to: method, offset: Self.size, size: Self.size)
         for position in 0...whole.utf8.count {
             let server = BreakingServer(size: Self.size, method, .answer(position))
@@ -46,7 +47,7 @@ import TransportTUS
         }
     }
 
-    @Test func cutsResponseToCreationWithContent() async throws {
+    @Test func recoversFromCutResponseToCreationWithContent() async throws {
         let whole = BreakingServer.answer(to: "POST", offset: Self.size, size: Self.size)
         for position in 0...whole.utf8.count {
             let server = BreakingServer(size: Self.size, "POST", .answer(position))
@@ -61,7 +62,7 @@ import TransportTUS
         }
     }
 
-    @Test func cutsContent() async throws {
+    @Test func recoversFromCutContent() async throws {
         for position in 0...Self.size {
             let server = BreakingServer(size: Self.size, "PATCH", .content(position))
             let upload = try TestUpload(size: Self.size) { request, _ in server.steps(request) }
@@ -72,7 +73,7 @@ import TransportTUS
     }
 
     /// A request with `Expect: 100-continue` is cut before, within and after the interim response, and at each byte of the content.
-    @Test func cutsResumedContent() async throws {
+    @Test func recoversFromCutResumedContent() async throws {
         let interim = (0...BreakingServer.interim.utf8.count).map { BreakingServer.Cut.interim($0) }
         for cut in interim + (0...Self.size).map({ .content($0) }) {
             let server = BreakingServer(size: Self.size, "PATCH", cut)
@@ -88,7 +89,7 @@ import TransportTUS
     }
 
     @Test(arguments: [0, 1, 65_535, 65_536, 262_143, 262_144, 262_145, 524_288, 1_999_999, 2_000_000])
-    func cutsLargeContent(position: Int) async throws {
+    func recoversFromCutLargeContent(position: Int) async throws {
         let size = 2_000_000
         let server = BreakingServer(size: size, "PATCH", .content(position))
         let upload = try TestUpload(size: size) { request, _ in server.steps(request) }
@@ -104,7 +105,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A server that closes the connection without a response after it acted on a request. libcurl would send the request again.
+    /// The server closes the connection without a response after it has acted on a request. By default, libcurl would send the request again.
     @Test(arguments: ["POST", "PATCH"]) func doesNotRepeatUncertainRequests(method: String) async throws {
         let isSecond = Locked(false)
         let upload = try TestUpload(size: 10) { request, _ in
@@ -149,7 +150,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func readsHEADWithLength() async throws {
+    @Test func readsHEADWithContentLength() async throws {
         let upload = try TestUpload(size: 10) { request, _ in
             request.method == "HEAD"
                 ? [.raw("HTTP/1.1 200 OK\r\nTus-Resumable: 1.0.0\r\nUpload-Offset: 4\r\nContent-Length: 10\r\n\r\n")] : [.accepted(10)]
@@ -183,7 +184,7 @@ import TransportTUS
         await patch.end()
     }
 
-    @Test func limitsHeaders() async throws {
+    @Test func limitsSizeOfHeaders() async throws {
         let upload = try TestUpload(size: 10) { _, _ in
             [
                 .read(nil),
@@ -194,7 +195,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func limitsPages() async throws {
+    @Test func limitsSizeOfPages() async throws {
         let upload = try TestUpload(size: 10) { _, _ in
             [
                 .read(nil),
@@ -220,7 +221,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Also if it refuses only after the content, because the client does not wait long for the interim response.
+    /// The server rejects `Expect` immediately or only after the content. The client does not wait long for the interim response.
     @Test(arguments: [false, true]) func worksWithoutExpectContinue(isLate: Bool) async throws {
         let upload = try TestUpload(size: 10) { request, _ in
             if request.method == "HEAD" { return [.offset(0)] }

@@ -10,13 +10,13 @@ import TransportTUS
 @Suite struct DownloadTests {
     private static let tag = "\"v1\""
 
-    /// A response that promises ten bytes and breaks after four.
+    /// A response that announces ten bytes and breaks after four.
     private static func cut(_ headers: [String: String]) -> [ServerStep] {
         let lines = headers.map { "\($0.key): \($0.value)\r\n" }.joined()
         return [.raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\(lines)\r\n0123"), .close]
     }
 
-    /// A download with four received bytes, and the server's next responses.
+    /// Returns a download that has received four of ten bytes. The server then sends `answers` to the next requests.
     private func halfReceived(_ headers: [String: String] = ["ETag": tag], then answers: [[ServerStep]]) async throws -> TestDownload {
         let download = try TestDownload(answers: [Self.cut(headers)] + answers)
         let error = await download.failure()
@@ -41,7 +41,7 @@ import TransportTUS
         await download.end()
     }
 
-    /// As with tusd: the address contains an identifier, and the response the name.
+    /// With tusd, the address contains an identifier, and the response contains the name.
     @Test func usesNameOfServerIfConfigured() async throws {
         var download = try TestDownload(answers: [
             [.answer(200, ["Content-Disposition": "inline;filename=\"reel.mov\""], body: "0123456789")]
@@ -92,7 +92,7 @@ import TransportTUS
     /// The versions can't be distinguished, so no received byte may be combined with the next response.
     @Test(arguments: [
         [:], ["ETag": "W/\"v1\""], ["ETag": "\"v1\"", "Accept-Ranges": "none"],
-        // Changed in the second of the response.
+        // The file may have changed again within the second of the response.
         ["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:49:37 GMT"],
     ])
     func restartsWithoutVersion(headers: [String: String]) async throws {
@@ -109,19 +109,19 @@ import TransportTUS
         [.answer(206, ["ETag": "\"v2\"", "Content-Range": "bytes 4-9/10"], body: "efghij")],
         [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 4-10/11"], body: "efghijk")],
         [.answer(416, ["Content-Range": "bytes */3"])],
-        // A server without ranges, or with invalid ones.
+        // A server without ranges, or with invalid ranges.
         [.answer(200, ["ETag": "\"v1\""], body: "0123456789")],
         [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 5-9/10"], body: "56789")],
         [.answer(206, ["ETag": "\"v1\""], body: "456789")],
         [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 9-4/10"], body: "456789")],
         [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes -4-9/10"], body: "456789")],
     ])
-    func restartsIfItCanNotResume(answer: [ServerStep]) async throws {
+    func restartsIfResumingIsImpossible(answer: [ServerStep]) async throws {
         let download = try await halfReceived(then: [answer, [.answer(200, ["ETag": "\"v1\""], body: "abcdefghij")]])
         let error = await download.failure(from: download.recorder.checkpoints.last)
         #expect(error?.failureClass == .resumeLost)
         #expect(download.part == "0123")
-        // The queue would also restart the file.
+        // The queue would restart the file, as this attempt does.
         _ = try await download.run()
         #expect(download.content == "abcdefghij")
         await download.end()
@@ -139,7 +139,7 @@ import TransportTUS
         await download.end()
     }
 
-    @Test func placesFileThatWasComplete() async throws {
+    @Test func completesFileWhoseBytesHaveAllArrived() async throws {
         // All bytes arrived before the connection broke.
         let unknown = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nETag: \"v1\"\r\n\r\n4\r\n0123\r\n"
         let download = try TestDownload(answers: [[.raw(unknown), .close], [.answer(416, ["Content-Range": "bytes */4"])]])
@@ -151,8 +151,8 @@ import TransportTUS
         await download.end()
     }
 
-    /// The process ended after the file got its name, and before the queue stored that.
-    @Test func doesNotRepeatPlacedDownload() async throws {
+    /// The process ended after the file got its final name and before the queue stored the result.
+    @Test func doesNotRepeatCompletedDownload() async throws {
         let download = try TestDownload(answers: [[.answer(200, body: "0123456789")], [.answer(200, body: "abcdefghij")]])
         _ = try await download.run()
         #expect(try await download.run().bytes == 10)
@@ -208,7 +208,7 @@ import TransportTUS
     }
 
     /// One inaccessible file must not block the account.
-    @Test func refusalAfterAcceptedCredentialsConcernsFile() async throws {
+    @Test func treats403AfterAcceptedCredentialsAsFileError() async throws {
         var download = try TestDownload(answers: [[.answer(200, body: "0")], [.answer(403)]])
         download.endpoint.credentials = [.bearer(.environment("TOKEN"))]
         download.overwrite = .always
@@ -280,7 +280,7 @@ import TransportTUS
         download.options.verification = .checksum
         download.overwrite = .always
         let receipt = try await download.run()
-        // The placed file remains until the queue has stored the result.
+        // The name of the part file remains until the queue has stored the result.
         try FileManager.default.removeItem(atPath: download.folder.appending(".file.part").string)
         #expect(
             receipt.checksum

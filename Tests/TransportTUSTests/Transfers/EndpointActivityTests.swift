@@ -6,7 +6,7 @@ import TransportTUS
 
 /// Reports that keep the queue from ending an attempt that is slow, but does not hang.
 @Suite struct EndpointActivityTests {
-    /// A buffering path loses the whole content of a cut request. The server has no bytes, and the content is sent again.
+    /// A buffering network path loses the whole content of a cut request. The server has no bytes, and the content is sent again.
     @Test func repeatedContentIsActivity() async throws {
         let size = 32 << 20
         let upload = try TestUpload(
@@ -22,7 +22,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Before the network takes any byte of it, which may never happen.
+    /// The client reports activity before the network accepts any byte of the repeated content, because the network may never accept one.
     @Test func reportsActivityBeforeRepeatedContent() async throws {
         let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
         let upload = try TestUpload(
@@ -43,7 +43,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The response to each large request may take longer than its content. The same is true of the last request of a large upload.
+    /// The response to a large request may take longer than sending its content. The same is true of the last request of a large upload.
     @Test func awaitsResponsesToLargeRequests() async throws {
         let (size, chunk) = (3_000_000, 1_100_000)
         var upload = try TestUpload(
@@ -58,7 +58,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The response to a small request arrives immediately, or the server is gone.
+    /// A response to a small request is expected immediately. If it is late, the server is unreachable.
     @Test func doesNotAwaitResponsesToSmallRequests() async throws {
         var upload = try TestUpload(
             size: 250, offers: "creation",
@@ -69,7 +69,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The refusal of the HEAD counts, although the PATCH failed first.
+    /// The `Retry-After` in the response to HEAD applies, although the PATCH failed first.
     @Test func failureIncludesRetryAfterOfLaterResponse() async throws {
         let upload = try TestUpload(
             size: 1000, offers: "creation", answers: [[.created], [.read(10), .reset], [.tus(503, ["Retry-After": "120"])]])

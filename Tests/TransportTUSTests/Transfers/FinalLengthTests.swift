@@ -3,9 +3,9 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// The length of a concatenated upload must be the sum of its segments (extension *concatenation*).
+/// The length of a concatenated upload must be the sum of the lengths of its segments (extension *concatenation*).
 @Suite struct FinalLengthTests {
-    /// Also if the offset is unknown, or equals the expected length.
+    /// A different length is rejected even if the offset is unknown or equals the expected length.
     @Test(arguments: [nil, 999, 1000]) func rejectsOtherLength(offset: Int?) async throws {
         let server = ConcatenationTests.Server { request in
             guard request.method == "HEAD" else { return nil }

@@ -6,7 +6,8 @@ import TransportTUS
 
 /// Sources that grow during the upload.
 @Suite struct GrowingSourceTests {
-    /// The confirmed bytes may be gone from the disk: they would be sent as zeros.
+    /// If the server loses confirmed bytes, the client can't send them again. They may be gone from the disk, so it would send zeros in
+    /// their place.
     @Test func failsIfServerLosesConfirmedBytes() async throws {
         let growth = SourceGrowth(.growing(5))
         let upload = try TestUpload(size: 10, offers: "creation,creation-defer-length") { _, number in
@@ -30,7 +31,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// With a chunk multiple, each chunk before the end has such a size, so the producer may run that far ahead.
+    /// The size of each chunk except the last must be a multiple of `chunkMultiple`. The client therefore lets the producer run ahead to
+    /// the next multiple.
     @Test func appliesChunkMultipleToStreams() async throws {
         let lifts = Locked<[Int64]>([])
         let handle = Locked<SourceGrowth?>(nil)

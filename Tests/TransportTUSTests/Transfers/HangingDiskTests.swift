@@ -11,9 +11,9 @@ import TransportTUS
     private let disks = DiskThreads(limit: 1)
     private let gate = DispatchSemaphore(value: 0)
 
-    @Test func uploadDelaysNoOther() async throws {
+    @Test func hangingUploadDoesNotDelayOthers() async throws {
         let upload = try TestUpload(size: 10, disks: disks) { request, _ in [request.method == "POST" ? .created : .accepted(10)] }
-        // The same file, but on another disk for the transport.
+        // This is the same file, but the transport treats it as a file on another disk, because the device in its identity differs.
         var identity = try upload.file.source.identity
         identity.device += 1
         let slow = UploadSource(path: upload.file.path, identity: identity)
@@ -29,7 +29,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func downloadDelaysNoOther() async throws {
+    @Test func hangingDownloadDoesNotDelayOthers() async throws {
         let slow = try TestDownload(disks: disks) { _, _ in [.answer(200, body: "slow")] }
         let quick = try TestDownload(disks: disks) { _, _ in [.answer(200, body: "quick")] }
         let hanging = disks.threads(for: DownloadDestination(root: slow.folder, name: "file", partName: ".file.part"))

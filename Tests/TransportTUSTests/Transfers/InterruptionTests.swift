@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// When a `PATCH` fails, an attempt reads the offset and stores it. It never sends from the same offset again without reading it.
+/// When a `PATCH` fails, an attempt reads the offset and stores it. It never sends from the same offset again without reading the offset first.
 @Suite struct InterruptionTests {
     @Test func readsOffsetAfterCut() async throws {
         let upload = try TestUpload(size: 300_000, answers: [[.created], [.read(1000), .reset], [.offset(1000, of: 300_000)]])
@@ -97,7 +97,7 @@ import TransportTUS
             ])
         #expect(await upload.failure()?.failureClass == .transient)
         #expect(await upload.failure(from: upload.recorder.checkpoints.last)?.failureClass == .transient)
-        #expect(await upload.failure(from: upload.recorder.checkpoints.last)?.failureClass == .permanent, "the second one at this offset")
+        #expect(await upload.failure(from: upload.recorder.checkpoints.last)?.failureClass == .permanent, "rejected twice at this offset")
         #expect(upload.methods == ["POST", "PATCH", "HEAD"] + ["HEAD", "PATCH", "HEAD"] + ["HEAD", "PATCH", "HEAD"])
         await upload.end()
     }
@@ -151,11 +151,11 @@ import TransportTUS
 
     @Test func rejectsOffsetBeyondSentBytes() async throws {
         var upload = try TestUpload(size: 10_000, answers: [[.created], [.read(1000), .reset], [.offset(5000)]])
-        let asked = Locked(false)
+        let isUsedUp = Locked(false)
         upload.allowance = { _ in
-            asked.withLock { wasAsked in
-                defer { wasAsked = true }
-                return wasAsked ? Allowance(bytes: 0, retryAfter: .seconds(3600)) : Allowance(bytes: 1000)
+            isUsedUp.withLock { wasUsedUp in
+                defer { wasUsedUp = true }
+                return wasUsedUp ? Allowance(bytes: 0, retryAfter: .seconds(3600)) : Allowance(bytes: 1000)
             }
         }
         #expect(await upload.failure()?.failureClass == .resumeLost)
@@ -174,7 +174,7 @@ import TransportTUS
         await patch.end()
     }
 
-    @Test func failsWithoutAdvance() async throws {
+    @Test func failsIfOffsetDoesNotAdvance() async throws {
         let upload = try TestUpload(size: 10, answers: [[.created], [.accepted(0)], [.offset(0)]])
         #expect(await upload.failure()?.failureClass == .transient)
         #expect(upload.methods == ["POST", "PATCH", "HEAD"])

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Files that are large enough for a limit. They are sparse.
+/// Sparse files whose sizes are at or beyond a limit.
 @Suite struct LargeFileTests {
     private func source(_ size: Int64, _ file: TemporaryFile) throws -> UploadSource {
         let descriptor = try FileDescriptor.open(file.path, .writeOnly)
@@ -13,8 +13,8 @@ import TransportTUS
         return try file.source
     }
 
-    /// Beyond 4 GiB, where 32-bit numbers would overflow. The first request announces the whole file and breaks off, the second one sends
-    /// the end.
+    /// Beyond 4 GiB, 32-bit numbers would overflow. The first request announces the whole file and is cut. The second request sends the end of
+    /// the file.
     @Test func uploadsMoreThan4GiB() async throws {
         let size: Int64 = 4 << 30 + 1_000_000
         let upload = try TestUpload(size: 1) { _, number in
@@ -22,7 +22,7 @@ import TransportTUS
             case 0: [.created]
             case 1: [.skip(1 << 20), .reset]
             case 2: [.offset(1 << 20, of: Int(size))]
-            // More bytes have arrived since, as with a slow server.
+            // More bytes have arrived since the previous HEAD, as with a slow server.
             case 3: [.offset(Int(size) - 10, of: Int(size))]
             default: [.accepted(Int(size))]
             }

@@ -7,7 +7,7 @@ import TransportTUS
 
 /// A program that ends during an upload and restarts with only the checkpoint.
 @Suite(.timeLimit(.minutes(5))) struct RestartTests {
-    /// The part of a checkpoint about an unanswered request.
+    /// The members of a checkpoint that these tests read.
     private struct Stored: Decodable {
         struct Request: Decodable {
             var taken: Int
@@ -24,8 +24,8 @@ import TransportTUS
         requests.filter { $0.method == "PATCH" }.map(\.contentLength)
     }
 
-    /// A path that passes on only complete requests. The program is killed once it has sent more than 2 MB of a request, which is more than
-    /// the path passes on.
+    /// The network path forwards only complete requests of at most 2 MB. The program is killed as soon as it has sent more than 2 MB of a
+    /// request.
     @Test func remembersBufferingPath() async throws {
         let (size, survives) = (16_000_000, 2_000_000)
         let kept = Locked(0)
@@ -33,7 +33,7 @@ import TransportTUS
             switch request.method {
             case "POST": return [.created]
             case "HEAD": return [.offset(kept.withLock { $0 })]
-            // The first bytes restart: it is unknown whether the server was killed as well.
+            // If no byte is confirmed, the upload restarts, because the client can't know whether the server was killed as well.
             case "DELETE": return [.tus(204)]
             case _ where request.contentLength > survives: return [.read(2 * survives), .silence]
             default:
@@ -70,8 +70,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// An earlier program found the server gone after a cut request, or was killed during the request. Whether the server reports bytes of
-    /// that request decides.
+    /// An earlier process could not reach the server after a cut request, or was killed during the request. The warning depends on whether
+    /// the server reports bytes of that request.
     @Test(arguments: [
         (#""uncountedRequest":{"offset":100,"taken":70}"#, 100, 1), (#""uncountedRequest":{"offset":100,"taken":70}"#, 150, 0),
         (#""unanswered":{"offset":100,"taken":70}"#, 100, 1), (#""unanswered":{"offset":100,"taken":70}"#, 150, 0),
@@ -86,8 +86,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The size of the downloaded file shows whether it contains bytes that the server did not count. A page of another server proves
-    /// nothing.
+    /// The size of the downloaded file shows whether it contains bytes that the server did not count. A page from another server
+    /// proves nothing.
     @Test(arguments: [
         (ServerStep.tus(206, ["Content-Range": "bytes 0-0/200"], body: "x"), 0, true),
         (.answer(200, body: String(repeating: "x", count: 200)), 0, true),
@@ -112,7 +112,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A gateway responded in place of the server: it is unknown which bytes the server received.
+    /// A gateway responded in place of the server, so the client does not know which bytes the server received.
     @Test(arguments: [502, 504]) func warnsAfterGatewayError(status: Int) async throws {
         let answers: [[ServerStep]] = [
             [.offset(100)], [.answer(status)], [.offset(100)], [.offset(100)], [.accepted(200)], [.answer(404)],
@@ -126,7 +126,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The first bytes restart.
+    /// If no byte is confirmed, the upload restarts instead of continuing with a warning.
     @Test(arguments: ["uncountedRequest", "unanswered"]) func restartsUncertainFirstBytes(field: String)
         async throws
     {
@@ -137,7 +137,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A damaged store contains arbitrary numbers. The attempt uses the server's offset.
+    /// A checkpoint in a damaged database may contain arbitrary numbers. The attempt uses the server's offset.
     @Test(arguments: [Int64.min, -1, .max]) func toleratesInvalidPositions(position: Int64) async throws {
         let request = #"{"offset":\#(position),"taken":\#(position)}"#
         let numbers = #""confirmed":\#(position),"unverified":\#(position),"uncounted":\#(position),"refusedOffset":\#(position)"#
@@ -155,7 +155,7 @@ import TransportTUS
         await parallel.end()
     }
 
-    @Test func remembersSizeThatWorks() async throws {
+    @Test func remembersAcceptedSize() async throws {
         let size = 3_000_000
         let upload = try TestUpload(size: size) { request, number in
             switch number {
@@ -178,14 +178,14 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A server that responded has received the whole request.
-    @Test(arguments: [true, false]) func responseIsNotCut(isStateTold: Bool) async throws {
+    /// The server responded, so it received the whole request. The client must not conclude that large requests are cut.
+    @Test(arguments: [true, false]) func doesNotMistakeResponseForCut(isOffsetReported: Bool) async throws {
         let size = 4_000_000
         let upload = try TestUpload(size: size) { request, number in
             switch number {
             case 0: return [.created]
             case 1: return [.read(nil), .tus(503)]
-            case 2: return [isStateTold ? .offset(0) : .tus(503)]
+            case 2: return [isOffsetReported ? .offset(0) : .tus(503)]
             case 3: return [.offset(0)]
             default:
                 let offset = request.headers["upload-offset"].flatMap { Int($0) } ?? 0
@@ -201,7 +201,7 @@ import TransportTUS
     }
 
     /// The checkpoint of a cancelled request does not include the bytes of earlier requests.
-    @Test func cancelledRequestCountsOnlyItsOwnBytes() async throws {
+    @Test func cancelledRequestCountsOnlyOwnBytes() async throws {
         let size = 4_000_000
         let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
         let patches = Locked(0)

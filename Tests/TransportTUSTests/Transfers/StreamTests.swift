@@ -6,7 +6,8 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Streams of an app: their length is sent once it is known, no byte is sent again after its confirmation, and all produced bytes arrive.
+/// Streams of an app. The client sends the length of a stream as soon as it is known. It sends no confirmed byte again, and all produced bytes
+/// arrive.
 @Suite struct StreamTests {
     private static let total = 10
     private static let offers = "creation,creation-with-upload,creation-defer-length"
@@ -17,7 +18,7 @@ import TransportTUS
         try TestUpload(size: size, offers: offers, features: features) { request, _ in server.steps(request) }
     }
 
-    /// Checks that the sent content belongs at its offset, and the length.
+    /// Checks the length, and that the content of each request matches its offset.
     private func check(_ upload: TestUpload, _ server: StreamServer, _ place: String = "", size: Int = StreamTests.total) {
         #expect(server.isComplete, "\(place)")
         #expect(server.state.withLock { $0.stored } == size, "\(place)")
@@ -29,7 +30,7 @@ import TransportTUS
         }
     }
 
-    /// Attempts until the stream is complete.
+    /// Runs attempts until the stream is complete.
     private func complete(_ upload: TestUpload, _ stream: TestStream, _ place: String) async throws -> TransferReceipt {
         var checkpoint: Checkpoint?
         for _ in 0..<3 {
@@ -44,7 +45,7 @@ import TransportTUS
         throw TooManyAttempts()
     }
 
-    /// No reported offset beyond the end is accepted, however large.
+    /// The client rejects every reported offset beyond the end, however large.
     @Test func rejectsOffsetBeyondEnd() async throws {
         var upload = try TestUpload(
             size: Self.total, offers: Self.offers + ",checksum", features: ["Tus-Checksum-Algorithm": "sha256"]
@@ -57,7 +58,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The end is known with the last bytes, after them, or before the first ones.
+    /// The end becomes known with the last bytes, after the last bytes, or before the first bytes.
     @Test(
         arguments: [
             (4, [4, 4, 2], [nil, nil, "10"]), (5, [5, 5, 0], [nil, nil, "10"]), (10, [10, 0], [nil, "10"]), (11, [10], [nil]),
@@ -85,7 +86,7 @@ import TransportTUS
         let server = StreamServer()
         let upload = try upload(server, size: 0)
         let stream = try TestStream(upload.file, total: 0, ahead: length == nil ? 1 : 0, length: length)
-        // If the length is known, the end may follow later.
+        // If the length is known, the app may report the end of the stream later.
         if length != nil { stream.source.growth?.update(.complete(0)) }
         #expect(try await upload.run(source: stream.source).bytes == 0)
         #expect(upload.methods == ["POST"])
@@ -149,7 +150,7 @@ import TransportTUS
         #expect(await upload.failure(source: stream.source)?.failureClass == .transient)
         #expect(upload.methods == ["POST", "PATCH", "HEAD", "PATCH", "HEAD"])
         #expect(await upload.failure(from: upload.recorder.checkpoints.last, source: stream.source)?.failureClass == .permanent)
-        #expect(upload.methods.dropFirst(5) == ["HEAD", "PATCH", "HEAD"], "an attempt that sent the length sends nothing twice")
+        #expect(upload.methods.dropFirst(5) == ["HEAD", "PATCH", "HEAD"], "an attempt that has sent the length sends no second PATCH")
         await upload.end()
     }
 
@@ -207,8 +208,9 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Wherever a connection breaks, a later attempt resumes there and does not read confirmed bytes again, which have been overwritten.
-    @Test(arguments: [3, 4, 5, 10, 11]) func cutsStream(ahead: Int) async throws {
+    /// After a connection breaks at any byte, a later attempt resumes at that byte. It must not read confirmed bytes again, because they
+    /// have been overwritten.
+    @Test(arguments: [3, 4, 5, 10, 11]) func resumesStreamCutAtAnyByte(ahead: Int) async throws {
         for position in 0...Self.total {
             let place = "\(ahead) ahead, cut after \(position) bytes"
             let server = StreamServer(cut: position)
@@ -224,7 +226,7 @@ import TransportTUS
         }
     }
 
-    /// The response to the request with the length is lost. The server decides whether the length counts.
+    /// The response to the request with the length is lost. The server may or may not have stored the length.
     @Test(arguments: [true, false], [4, 5]) func sendsLengthAgainAfterLostResponse(isKept: Bool, ahead: Int) async throws {
         let server = StreamServer(keepsLengthAtCut: isKept)
         let upload = try upload(server)
@@ -257,7 +259,7 @@ import TransportTUS
         ) { request, _ in
             guard request.method == "PATCH" else { return [.created] }
             let offset = request.headers["upload-offset"].flatMap { Int($0) } ?? 0
-            // Chunked, so the size of the body is unknown before its end.
+            // The request is chunked, so the size of the body is unknown before its end.
             return [.read(nil), .accepted(min(Self.total, offset + ahead))]
         }
         upload.options.verification = .checksum
@@ -269,7 +271,7 @@ import TransportTUS
             let checksum = patch.trailers["upload-checksum"] ?? patch.headers["upload-checksum"]
             #expect(checksum == Self.header(patch.body))
         }
-        // One request compared all content, or there is no checksum of the whole stream.
+        // A checksum of the whole stream exists only if one request contained all content.
         #expect(receipt.checksum == (ahead >= Self.total ? Self.checksum(TemporaryFile.content(size: Self.total)) : nil))
         await upload.end()
     }
@@ -280,7 +282,7 @@ import TransportTUS
         "sha256:" + SHA256.hash(data: bytes).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
     }
 
-    /// The size is known too late to reject the stream before its first byte.
+    /// The size of the stream becomes known too late for the client to reject the stream before its first byte.
     @Test func failsIfStreamExceedsMaximumSize() async throws {
         let server = StreamServer()
         let upload = try upload(server, features: ["Tus-Max-Size": "7"])

@@ -8,20 +8,22 @@ import TransportTUS
 @Suite struct StreamWindowTests {
     private static let piece = 1 << 18
 
+    /// Uploads a stream, and returns the size of each `PATCH` request.
+    ///
     /// - Parameters:
     ///   - ahead: The number of bytes that the producer may be ahead.
-    ///   - begun: The available bytes when the upload begins.
-    ///   - pace: The bytes that are produced during a request, or nil for all permitted bytes.
+    ///   - begun: The number of available bytes when the upload begins.
+    ///   - pace: The number of bytes that are produced during a request, or nil for all permitted bytes.
     private func sizes(total: Int, ahead: Int, begun: Int, pace: Int? = nil) async throws -> [Int] {
-        let (come, handle) = (Locked(begun), Locked<SourceGrowth?>(nil))
+        let (produced, handle) = (Locked(begun), Locked<SourceGrowth?>(nil))
         let resume: @Sendable (Int, Bool) -> Void = { confirmed, isUrgent in
-            let now = come.withLock { come in
-                if !isUrgent || come == confirmed { come = min(total, confirmed + ahead, come + (pace ?? total)) }
-                return come
+            let now = produced.withLock { produced in
+                if !isUrgent || produced == confirmed { produced = min(total, confirmed + ahead, produced + (pace ?? total)) }
+                return produced
             }
             handle.withLock { $0 }?.update(now < total ? .growing(Int64(now)) : .complete(Int64(total)))
         }
-        // Between two requests, only awaited bytes are produced.
+        // Between two requests, the producer writes only if the upload waits for more bytes.
         let growth = SourceGrowth(.growing(Int64(begun)), release: { resume(Int($0), true) })
         handle.withLock { $0 = growth }
         let upload = try TestUpload(size: total, offers: "creation,creation-defer-length") { request, _ in
@@ -63,7 +65,7 @@ import TransportTUS
         #expect(sizes.dropLast().allSatisfy { $0 == Self.piece }, "\(sizes)")
     }
 
-    /// The producer may be ahead by less than two requests of a useful size.
+    /// The producer may be ahead by fewer bytes than two requests of a useful size contain.
     @Test func doesNotDivideSmallWindow() async throws {
         let sizes = try await sizes(total: 3_000_000, ahead: 1_000_000, begun: 1_000_000)
         #expect(sizes == [1_000_000, 1_000_000, 1_000_000])

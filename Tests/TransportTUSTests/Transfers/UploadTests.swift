@@ -67,7 +67,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func emptyFileIsCompleteOnceCreated() async throws {
+    @Test func emptyFileIsCompleteAfterCreation() async throws {
         let upload = try TestUpload(size: 0, answers: [[.created]])
         #expect(try await upload.run().bytes == 0)
         #expect(upload.methods == ["POST"])

@@ -13,7 +13,7 @@ enum BodySource {
         switch self {
         case .none: return .end
         case .bytes(let bytes, let position): return position < bytes.count ? .bytes(min(limit, bytes.count - position)) : .end
-        // Only a read shows whether the bytes are in memory.
+        // A read may still return `.later`, because only the read shows whether the bytes are in memory.
         case .file(let body): return body.remaining > 0 ? .bytes(Int(min(Int64(limit), body.remaining))) : .end
         case .stream(let body, let remaining):
             if remaining == 0 { return .end }
@@ -45,7 +45,7 @@ enum BodySource {
             self = .stream(body, remaining: remaining.map { $0 - Int64(buffer.count) })
             return .bytes(buffer.count)
         case .sequence(var parts):
-            // Lets the next line change the source in place, without a copy.
+            // Drops the other reference to the array, so that the next line changes the source in place, without a copy.
             self = .none
             let read = unsafe parts[0].read(into: buffer)
             if case .end = parts[0].availability(upTo: 1) { parts.removeFirst() }

@@ -1,11 +1,11 @@
 import TransferCore
 import TransportSupport
 
-/// Moves bodies between transfers and files on threads that may block. Used by the loop's thread.
+/// Reads the bodies of requests, and writes the bodies of responses, on threads that may block. Used by the loop's thread.
 struct BodyThreads {
     let mailbox: LoopMailbox
     let readers: ReaderThreads
-    /// The shared writer threads, for downloads whose caller passes no threads of its own.
+    /// The shared writer threads, for downloads whose caller provides no writer threads.
     let writers: WorkerThreads
     private let extraChunks = ChunkAllowance()
 
@@ -20,8 +20,8 @@ struct BodyThreads {
         try source(pending.request.body, of: pending.id, showing: pending.request.observeBody)
     }
 
-    /// - Parameter observe: Called on reader threads with the bytes of file bodies. If it is set, reader threads read all bytes of a file, so it sees
-    ///   every byte.
+    /// - Parameter observe: Called on reader threads with the bytes of file bodies. If `observe` is set, reader threads read even the cached bytes,
+    ///   so that `observe` sees every byte.
     private func source(
         _ body: HTTPBody, of id: PendingRequest.ID, showing observe: (@Sendable (RawSpan) -> Void)?
     ) throws(CurlEngineError) -> BodySource {
@@ -48,7 +48,7 @@ struct BodyThreads {
         }
     }
 
-    /// Creates the destination of a response's body, or returns nil to keep the body in memory.
+    /// Creates the destination of a response's body; returns nil if the body is kept in memory.
     func download(_ pending: PendingRequest) -> DownloadState? {
         guard case .download(let sink, let threads) = pending.purpose else { return nil }
         let id = pending.id

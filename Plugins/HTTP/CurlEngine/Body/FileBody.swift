@@ -22,17 +22,17 @@ struct FileChunk: Sendable {
     var errorNumber: CInt = 0
 }
 
-/// Reads a range of a file for libcurl: cached bytes directly from the page cache, others on a reader thread. Confined to the loop's thread.
+/// Reads a range of a file for libcurl: cached bytes directly from the page cache, other bytes on a reader thread. Confined to the loop's thread.
 final class FileBody {
     /// The result of a read.
     enum Read {
         case bytes(Int)
-        /// A reader thread is reading a chunk. The loop then passes the chunk to ``receive(_:)``.
+        /// A reader thread is reading a chunk. When the chunk has been read, the loop passes it to ``receive(_:)``.
         case later
         case failed(TransferError)
     }
 
-    /// Small enough to run many transfers concurrently.
+    /// The size of a chunk in bytes, small enough for many concurrent transfers.
     private static let chunkSize = 256 * 1024
     /// The number of bytes that the system should read ahead after a chunk that was not cached.
     private static let readAheadSize = 8 * 1024 * 1024
@@ -42,7 +42,8 @@ final class FileBody {
     private let end: Int64
     /// Reads a chunk on a reader thread and sends it back to the loop.
     private let readElsewhere: (FileChunk) throws(TransferError) -> Void
-    /// Chunks from reader threads with unused bytes, in file order. Bytes before `position` are used.
+    /// Chunks from reader threads whose bytes libcurl has not received completely, in file order. The bytes before `position` were already passed to
+    /// libcurl.
     private var delivered: [FileChunk] = []
     private var spare: TransferBuffer?
     private var isReadingElsewhere = false
@@ -111,7 +112,7 @@ final class FileBody {
         return nil
     }
 
-    /// Lets a reader thread read the bytes after the last chunk, if any are left.
+    /// Lets a reader thread read the bytes after the last chunk, if any remain.
     private func readNext() throws(TransferError) {
         let offset = delivered.last.map { $0.offset + Int64($0.count) } ?? position
         guard !isReadingElsewhere, offset < end, delivered.last?.errorNumber ?? 0 == 0, delivered.last?.count != 0 else { return }

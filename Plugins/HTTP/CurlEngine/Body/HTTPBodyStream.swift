@@ -4,9 +4,9 @@ import TransferCore
 /// A request's body that the app produces while it is sent. The app writes bytes and the engine sends them. The transfer pauses while no bytes are
 /// available.
 ///
-/// A stream serves one request. Sent bytes are not kept.
+/// A stream serves one request. It does not keep sent bytes.
 public final class HTTPBodyStream: Sendable {
-    /// The result when the engine asks for bytes.
+    /// The result of ``take()``, with which the engine gets bytes.
     enum Supply {
         case pieces([[UInt8]])
         /// No bytes are available yet. The wake-up function is called when bytes arrive.
@@ -21,7 +21,7 @@ public final class HTTPBodyStream: Sendable {
         var isFinished = false
         var failure: (any Error)?
         /// Whether the stream belongs to a request.
-        var isTaken = false
+        var isAttached = false
         /// Whether the stream's request has ended.
         var isAbandoned = false
         var wake: (@Sendable () -> Void)?
@@ -35,12 +35,12 @@ public final class HTTPBodyStream: Sendable {
 
     /// Creates an empty stream.
     ///
-    /// - Parameter capacity: The maximum number of unsent bytes before ``write(_:)`` waits. Up to twice as many can be in memory.
+    /// - Parameter capacity: The maximum number of unsent bytes before ``write(_:)`` waits. Up to twice as many bytes can be in memory.
     public init(capacity: Int = 1024 * 1024) {
         self.capacity = max(1, capacity)
     }
 
-    /// Adds bytes, and waits while too many bytes are unsent. Can be called from any task, even before the request is made, but not after
+    /// Adds bytes, and waits while too many bytes are unsent. Can be called from any task, even before the request is sent, but not after
     /// ``finish()`` or ``fail(_:)``.
     ///
     /// - Throws: A ``CurlEngineError`` of the kind ``CurlEngineError/Kind/requestEnded`` if the request has ended; or `CancellationError`, after
@@ -59,7 +59,7 @@ public final class HTTPBodyStream: Sendable {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let outcome = state.withLock { state -> Result<Void, any Error>? in
-                    // Checked first, because the request may have ended after exactly these bytes.
+                    // Checked first, because the request may have ended after it sent exactly these bytes.
                     if state.count <= capacity { return .success(()) }
                     if state.isAbandoned { return .failure(Self.ended) }
                     if Task.isCancelled { return .failure(CancellationError()) }
@@ -73,12 +73,12 @@ public final class HTTPBodyStream: Sendable {
         }
     }
 
-    /// Ends the body. Call it once, from any thread.
+    /// Ends the body. Call this method once, from any thread.
     public func finish() {
         end { $0.isFinished = true }
     }
 
-    /// Ends the request with an error because the body can't be completed. Call it from any thread.
+    /// Ends the request with an error because the body can't be completed. Can be called from any thread.
     public func fail(_ error: any Error) {
         end { $0.failure = error }
     }
@@ -106,8 +106,8 @@ extension HTTPBodyStream {
     /// - Returns: Whether the stream could be bound; false if it already belongs to a request.
     func attach(wake: @escaping @Sendable () -> Void) -> Bool {
         state.withLock { state in
-            guard !state.isTaken else { return false }
-            state.isTaken = true
+            guard !state.isAttached else { return false }
+            state.isAttached = true
             state.wake = wake
             return true
         }

@@ -1,9 +1,10 @@
 package import TransportSupport
 
-/// The threads that read bytes outside the page cache. Each device has its own threads, so a hanging disk does not delay files on other devices.
+/// The threads that read file content that is not in the page cache. Each device has separate threads, so a hanging disk does not delay files on
+/// other devices.
 package struct ReaderThreads: Sendable {
-    /// Whether the engine's thread reads cached bytes itself. Tests set it to false to force reads on reader threads, because the system may cache
-    /// bytes at any time.
+    /// Whether the engine's thread reads cached bytes itself. Tests set it to false, so that reader threads read all bytes, even those that the
+    /// system happens to cache.
     let readsCachedFilesDirectly: Bool
     private let find: @Sendable (FileReader) -> WorkerThreads
 

@@ -1,6 +1,6 @@
 /// Passes the bytes of an ``HTTPBodyStream`` to libcurl. Confined to the loop's thread.
 final class StreamBody {
-    /// The number of bytes that can be read now.
+    /// Whether bytes can be read now, and how many.
     enum Availability {
         case bytes(Int)
         /// No bytes are available yet. The stream wakes the loop when bytes arrive.

@@ -2,7 +2,7 @@ import TransferCore
 
 /// The unsent part of a request's body, and its rate limit. Confined to the loop's thread.
 struct UploadState {
-    /// The result when libcurl asks for bytes.
+    /// The result of ``read(into:)``, with which libcurl gets bytes of the body.
     enum Read {
         case bytes(Int)
         /// No bytes are available yet, so the transfer pauses.
@@ -26,7 +26,7 @@ struct UploadState {
         progress = pending.isDownload ? nil : pending.progress
     }
 
-    /// The time to ask the rate limits again; nil unless they pause the transfer.
+    /// The time at which to consult the rate limits again; nil unless the rate limits pause the transfer.
     var resumesAt: ContinuousClock.Instant? { pace.resumesAt }
 
     mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> Read {

@@ -3,8 +3,8 @@ import TransferCore
 
 /// The key of a connection pool: all connection options, including secrets. Requests share connections only if their keys are equal.
 ///
-/// libcurl itself compares most options, but not all. In version 7.88, a request without an interface reuses a connection that is bound to one, a
-/// request for HTTP/2 reuses an HTTP/1.1 connection, and the key of a client certificate is ignored.
+/// libcurl itself compares most options, but not all. In version 7.88, a request without an interface reuses a connection that is bound to an
+/// interface, a request for HTTP/2 reuses an HTTP/1.1 connection, and the key of a client certificate is ignored.
 struct ConnectionKey: Hashable {
     private let texts: [String?]
     private let pinnedPublicKeys: [String]
@@ -55,13 +55,13 @@ struct ConnectionKey: Hashable {
 
 /// The pools of one loop.
 struct ConnectionPools {
-    /// The maximum number of unused pools. Beyond it, the least recently used pool is dropped with its connections.
+    /// The maximum number of unused pools. Beyond this number, the least recently used pool is dropped with its connections.
     static let maximumIdle = 8
 
     private var pools: [ConnectionKey: ConnectionPool] = [:]
     private var uses: UInt64 = 0
 
-    /// Returns the pool for a key. After use, give it back with ``giveBack(_:)``.
+    /// Returns the pool for a key. After use, give the pool back with ``giveBack(_:)``.
     mutating func take(_ key: ConnectionKey) throws(CurlEngineError) -> ConnectionPool {
         let pool: ConnectionPool
         if let existing = pools[key] { pool = existing } else { pool = try ConnectionPool() }

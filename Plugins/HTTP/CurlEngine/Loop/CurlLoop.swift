@@ -6,7 +6,7 @@ import TransportSupport
 
 /// The loop that runs libcurl on a dedicated thread. It executes commands, moves bytes, and waits for sockets.
 ///
-/// It is created on its thread and never leaves it, so its properties need no lock.
+/// It is created on that thread and used only there, so its properties need no lock.
 @safe final class CurlLoop {
     private let multi: UnsafeMutableRawPointer
     private let mailbox: LoopMailbox
@@ -14,18 +14,18 @@ import TransportSupport
     private let bodies: BodyThreads
     private var handles: EasyHandles
     private var pools = ConnectionPools()
-    /// Requests beyond the maximum number of connections. They wait here rather than in libcurl, which wakes one request at a time even if that
-    /// request can't use the freed connection.
+    /// Requests beyond the maximum number of connections. They do not wait in libcurl, because libcurl wakes only one request for each freed
+    /// connection, even if that request can't use the connection.
     private var waiting = PendingRequests()
     private var transfers: [PendingRequest.ID: Transfer] = [:]
-    /// Transfers that libcurl has completed while their sinks still write.
+    /// Transfers that libcurl has completed, but whose sinks are still writing.
     private var draining: [PendingRequest.ID: Transfer] = [:]
     private var isStopping = false
 
     /// The interval, in milliseconds, at which the loop checks the progress of writes that do not wake it.
     private static let progressInterval: CInt = 50
 
-    /// Sets libcurl up once for the process. Repeated calls do nothing (curl_global_init(3)).
+    /// Initializes libcurl once for the process. Repeated calls do nothing (curl_global_init(3)).
     private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
     /// Starts a thread with a loop on it.
@@ -49,7 +49,7 @@ import TransportSupport
         self.configuration = configuration
         bodies = BodyThreads(mailbox: mailbox, readers: readers, writers: WorkerThreads(limit: configuration.writerThreads))
         handles = EasyHandles(limit: configuration.maximumConnections)
-        // Both limits apply to each pool.
+        // This limit and the next one apply to each pool separately.
         unsafe ccurl_multi_setopt_long(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, configuration.maximumConnections)
         // This limits the idle connections.
         unsafe ccurl_multi_setopt_long(multi, CURLMOPT_MAXCONNECTS, configuration.maximumConnections)
@@ -65,7 +65,9 @@ import TransportSupport
             finishDone()
             let wait = waiting.isEmpty || transfers.count >= configuration.maximumConnections ? resumePaced() : 0
             var isWriting = false
-            for transfer in transfers.values where settle(transfer) { isWriting = isWriting || transfer.download?.isWriting == true }
+            for transfer in transfers.values where advanceDownload(transfer) {
+                isWriting = isWriting || transfer.download?.isWriting == true
+            }
             let longest = isWriting ? min(wait, Self.progressInterval) : wait
             unsafe curl_multi_poll(multi, nil, 0, mailbox.beginWaiting() ? longest : 0, nil)
         }
@@ -84,7 +86,7 @@ import TransportSupport
             if let transfer = transfers[id] { resumeUpload(transfer) }
         case .bodyWritten(let id):
             if let transfer = transfers[id] {
-                settle(transfer)
+                advanceDownload(transfer)
             } else if let transfer = draining[id], let code = transfer.code {
                 finish(transfer, code)
             }
@@ -161,9 +163,9 @@ import TransportSupport
         transfer.applyPauses()
     }
 
-    /// Resumes the transfers that the rate limits allow again.
+    /// Resumes the transfers that the rate limits had paused and now allow again.
     ///
-    /// - Returns: The number of milliseconds until the next paused transfer may resume, or 10,000 without a paused transfer.
+    /// - Returns: The number of milliseconds until the next paused transfer may resume, or 10,000 if no transfer is paused.
     private func resumePaced() -> CInt {
         var wait = Duration.seconds(10)
         let now = ContinuousClock.now
@@ -178,13 +180,13 @@ import TransportSupport
         return CInt((wait / .milliseconds(1)).rounded(.up))
     }
 
-    /// Collects written chunks, passes the gathered bytes to the writer, and resumes a transfer that waited for a free chunk.
+    /// Collects the chunks that were written, passes the gathered bytes to the writer, and resumes a transfer that waited for a free chunk.
     ///
     /// - Returns: Whether the transfer continues; false if the sink failed.
-    @discardableResult private func settle(_ transfer: Transfer, isEnd: Bool = false) -> Bool {
+    @discardableResult private func advanceDownload(_ transfer: Transfer, isEnd: Bool = false) -> Bool {
         do {
             let wasStarved = transfer.download?.isStarved
-            try transfer.download?.settle(isEnd: isEnd)
+            try transfer.download?.advance(isEnd: isEnd)
             if wasStarved == true, transfer.download?.isStarved == false { resumeDownload(transfer) }
             return true
         } catch {
@@ -202,7 +204,7 @@ import TransportSupport
             var context: UnsafeMutableRawPointer?
             unsafe ccurl_getinfo_pointer(message.pointee.easy_handle, CURLINFO_PRIVATE, &context)
             guard let id = unsafe Transfer.from(context)?.pending.id, let transfer = transfers.removeValue(forKey: id) else { continue }
-            // The socket must be taken first, because removing the handle closes it.
+            // The socket must be taken first, because removing the handle closes the socket.
             let result = transfer.pending.isSocket ? transfer.result(code) : nil
             unsafe curl_multi_remove_handle(multi, transfer.handle.pointer)
             if let result { complete(transfer, result) } else { finish(transfer, code) }
@@ -211,7 +213,7 @@ import TransportSupport
 
     /// Completes a transfer that libcurl has finished, as soon as its sink has written all bytes.
     private func finish(_ transfer: Transfer, _ code: CURLcode) {
-        guard settle(transfer, isEnd: true) else { return }
+        guard advanceDownload(transfer, isEnd: true) else { return }
         guard transfer.download?.isWritten ?? true else {
             transfer.code = code
             draining[transfer.pending.id] = transfer
@@ -233,6 +235,6 @@ import TransportSupport
         handles.removeAll()
         unsafe curl_multi_cleanup(multi)
         pools.removeAll()
-        mailbox.noteClosed()
+        mailbox.resumeCloseWaiters()
     }
 }

@@ -17,7 +17,7 @@ extension EasyHandle {
         case .http1: set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         case .http2:
             set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
-            // Waits for a connection that can be shared instead of opening another one.
+            // Makes a request wait for a connection that it can share, instead of opening another one.
             set(CURLOPT_PIPEWAIT, 1)
         }
         try applyTrust(options)
@@ -53,7 +53,7 @@ extension EasyHandle {
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         switch proxy.choice {
         case .environment: break
-        // An empty string makes libcurl ignore the environment, too (CURLOPT_PROXY(3)).
+        // An empty string makes libcurl ignore the proxy variables of the environment as well (CURLOPT_PROXY(3)).
         case .direct: try set(CURLOPT_PROXY, "")
         case .url(let url), .variable(let url):
             try set(CURLOPT_PROXY, url)

@@ -41,7 +41,7 @@ import CCurl
     private func setDefaults() {
         unsafe ccurl_setopt_pointer(pointer, CURLOPT_ERRORBUFFER, errorText)
         unsafe ccurl_setopt_open_socket(pointer, socketFailure)
-        // All transfers use the same size, because libcurl keeps the buffer of the first one.
+        // All transfers use the same size, because libcurl keeps the buffer of the first transfer.
         set(CURLOPT_BUFFERSIZE, Self.readBufferSize)
     }
 
@@ -93,9 +93,9 @@ struct EasyHandles {
 
     /// Puts a handle back into the cache, or drops it.
     ///
-    /// - Parameter isClean: Whether its transfer succeeded and had no trailers. Otherwise the handle is dropped, because a reset does not undo
-    ///   everything. In libcurl 7.88, after a transfer that failed in its trailers, the handle's next transfer waits forever. After a transfer with
-    ///   trailers, the next one with trailers uses freed memory.
+    /// - Parameter isClean: Whether the handle's transfer succeeded and had no trailers. Otherwise, the handle is dropped, because a reset does not
+    ///   undo everything. In libcurl 7.88, after a transfer that failed in its trailers, the handle's next transfer waits forever. After a transfer
+    ///   with trailers, the next transfer with trailers uses freed memory.
     mutating func giveBack(_ handle: EasyHandle, isClean: Bool) {
         handle.reset()
         if isClean, idle.count < limit { idle.append(handle) }

@@ -17,8 +17,8 @@ enum LoopCommand: Sendable {
     private struct State {
         var commands: [LoopCommand] = []
         var lastID: PendingRequest.ID = 0
-        /// Whether the loop waits, or is about to wait, without commands, and was not woken yet.
-        var isLoopWaiting = false
+        /// Whether the next command must wake the loop, because the loop waits or is about to wait.
+        var needsWakeUp = false
         var isClosed = false
         var hasEnded = false
         var closeWaiters: [CheckedContinuation<Void, Never>] = []
@@ -40,7 +40,7 @@ enum LoopCommand: Sendable {
         }
     }
 
-    /// Adds a command, and wakes the loop if it waits.
+    /// Adds a command, and wakes the loop if the loop waits.
     ///
     /// - Returns: Whether the loop will receive the command; false after the mailbox was closed.
     @discardableResult
@@ -48,8 +48,8 @@ enum LoopCommand: Sendable {
         state.withLock { state in
             guard !state.isClosed else { return false }
             state.commands.append(command)
-            if state.isLoopWaiting { unsafe curl_multi_wakeup(multi) }
-            state.isLoopWaiting = false
+            if state.needsWakeUp { unsafe curl_multi_wakeup(multi) }
+            state.needsWakeUp = false
             return true
         }
     }
@@ -58,7 +58,7 @@ enum LoopCommand: Sendable {
     func takeCommands() -> [LoopCommand] {
         state.withLock { state in
             defer { state.commands = [] }
-            state.isLoopWaiting = false
+            state.needsWakeUp = false
             return state.commands
         }
     }
@@ -68,12 +68,12 @@ enum LoopCommand: Sendable {
     /// - Returns: Whether the loop may wait; false if there are commands.
     func beginWaiting() -> Bool {
         state.withLock { state in
-            state.isLoopWaiting = state.commands.isEmpty
-            return state.isLoopWaiting
+            state.needsWakeUp = state.commands.isEmpty
+            return state.needsWakeUp
         }
     }
 
-    /// Rejects further commands. Called only on the loop's thread, before it frees the objects that commands use.
+    /// Rejects further commands. Called only on the loop's thread, before the loop frees the objects that commands use.
     ///
     /// - Returns: The commands that the loop has not executed.
     func close() -> [LoopCommand] {
@@ -85,7 +85,7 @@ enum LoopCommand: Sendable {
     }
 
     /// Resumes ``waitUntilClosed()``. This is the last action of the loop's thread.
-    func noteClosed() {
+    func resumeCloseWaiters() {
         let waiters = state.withLock { state in
             defer { state.closeWaiters = [] }
             state.hasEnded = true

@@ -3,29 +3,29 @@ import TransferCore
 /// Applies the rate limits to one direction of a transfer. Confined to the loop's thread.
 struct Pace {
     private let allowance: (@Sendable (Int) -> Allowance)?
-    /// The number of allowed bytes that were not moved yet.
+    /// The number of allowed bytes that have not been transferred yet.
     private var credit = 0
-    /// The time to ask the rate limits again after they allowed no bytes.
+    /// The time at which to consult the rate limits again, after they allowed no bytes.
     var resumesAt: ContinuousClock.Instant?
 
     init(_ allowance: (@Sendable (Int) -> Allowance)?) {
         self.allowance = allowance
     }
 
-    /// Returns how many bytes, at most `limit`, can be moved now. Asks the rate limits if no credit is left.
+    /// Returns how many bytes, at most `limit`, can be transferred now. Consults the rate limits if no credit is left.
     mutating func credit(upTo limit: Int) -> Int {
         guard allowance != nil else { return limit }
-        if credit <= 0 { ask(upTo: limit) }
+        if credit <= 0 { requestCredit(upTo: limit) }
         return credit
     }
 
-    /// Asks the rate limits until `count` bytes are allowed, or no more bytes are allowed for now.
+    /// Consults the rate limits until `count` bytes are allowed, or no more bytes are allowed for now.
     ///
     /// - Returns: Whether all `count` bytes are allowed.
     mutating func cover(_ count: Int) -> Bool {
         guard allowance != nil else { return true }
         while credit < count {
-            if ask(upTo: count - credit) == 0 { return false }
+            if requestCredit(upTo: count - credit) == 0 { return false }
         }
         return true
     }
@@ -36,11 +36,11 @@ struct Pace {
     }
 
     @discardableResult
-    private mutating func ask(upTo limit: Int) -> Int {
+    private mutating func requestCredit(upTo limit: Int) -> Int {
         guard let answer = allowance?(limit) else { return 0 }
         let bytes = max(0, min(answer.bytes, limit))
         credit += bytes
-        // With a wait of zero, the thread would ask continuously.
+        // With a wait of zero, the loop would consult the rate limits again and again without a pause.
         if bytes == 0 { resumesAt = .now + max(answer.retryAfter, .milliseconds(1)) }
         return bytes
     }

@@ -3,7 +3,7 @@ import SystemPackage
 import TransferCore
 import TransportSupport
 
-/// A request for the loop, with the destination of its result.
+/// A request that was passed to a loop, and the object that receives its result.
 struct PendingRequest: Sendable {
     typealias ID = UInt64
 

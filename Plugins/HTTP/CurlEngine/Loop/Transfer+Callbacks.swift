@@ -2,7 +2,7 @@ import CCurl
 import TransferCore
 
 extension Transfer {
-    /// Sets libcurl's callbacks to this transfer. The callbacks do not allocate while a request's body is sent.
+    /// Registers the callbacks of this transfer with libcurl. They do not allocate memory while a request's body is sent.
     func setCallbacks() {
         let easy = unsafe handle.pointer
         let context = unsafe Unmanaged.passUnretained(self).toOpaque()
@@ -23,13 +23,13 @@ extension Transfer {
         unsafe ccurl_setopt_pointer(easy, CURLOPT_WRITEDATA, context)
         unsafe ccurl_setopt_data_callback(easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
             guard let transfer = unsafe Transfer.from(context) else { return 0 }
-            return unsafe transfer.takeBody(UnsafeRawBufferPointer(start: bytes, count: size * count))
+            return unsafe transfer.receiveBody(UnsafeRawBufferPointer(start: bytes, count: size * count))
         }
 
         unsafe ccurl_setopt_pointer(easy, CURLOPT_HEADERDATA, context)
         unsafe ccurl_setopt_data_callback(easy, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
             guard let transfer = unsafe Transfer.from(context) else { return 0 }
-            return unsafe transfer.takeHeaderLine(UnsafeRawBufferPointer(start: bytes, count: size * count)) ? size * count : 0
+            return unsafe transfer.receiveHeaderLine(UnsafeRawBufferPointer(start: bytes, count: size * count)) ? size * count : 0
         }
 
         handle.set(CURLOPT_NOPROGRESS, 0)
@@ -42,7 +42,7 @@ extension Transfer {
         unsafe ccurl_setopt_pointer(easy, CURLOPT_PREREQDATA, context)
         unsafe ccurl_setopt_prereq_callback(easy) { context, _, _, _, _ in
             guard let transfer = unsafe Transfer.from(context) else { return CInt(CURL_PREREQFUNC_ABORT) }
-            return transfer.mayBeginRequest() ? CInt(CURL_PREREQFUNC_OK) : CInt(CURL_PREREQFUNC_ABORT)
+            return transfer.beginRequest() ? CInt(CURL_PREREQFUNC_OK) : CInt(CURL_PREREQFUNC_ABORT)
         }
 
         if pending.request.trailers != nil {
@@ -55,10 +55,10 @@ extension Transfer {
     }
 
     /// - Returns: The number of accepted bytes. If not all bytes were accepted, the transfer ends or pauses (CURLOPT_WRITEFUNCTION(3)).
-    private func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+    private func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
         guard download?.isAccepted == true else { return unsafe response.addBody(bytes) ? bytes.count : 0 }
-        switch unsafe download?.take(bytes) {
-        case .taken?, nil: return bytes.count
+        switch unsafe download?.accept(bytes) {
+        case .accepted?, nil: return bytes.count
         case .pause?: return Int(CURL_WRITEFUNC_PAUSE)
         case .failed(let error)?:
             failure = error
@@ -67,9 +67,9 @@ extension Transfer {
     }
 
     /// - Returns: Whether the transfer continues.
-    private func takeHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool {
+    private func receiveHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool {
         guard unsafe response.addHeaderLine(line) else {
-            failure = CurlEngineError(.badAnswer, "The server's response has too many headers.")
+            failure = CurlEngineError(.invalidResponse, "The server's response has too many headers.")
             return false
         }
         guard download?.isAccepted == nil, response.isFinal else { return true }
@@ -82,9 +82,12 @@ extension Transfer {
         return true
     }
 
-    /// Decides whether libcurl may send the request. libcurl silently repeats a request when a reused connection closes before the first byte of the
-    /// response, although the server may have acted on the request. It also repeats a request after a 417.
-    private func mayBeginRequest() -> Bool {
+    /// Counts the requests that libcurl is about to send, and prevents repeated requests that could do harm. libcurl silently repeats a request when
+    /// a reused connection closes before the first byte of the response, although the server may have acted on the request. It also repeats a request
+    /// after a 417.
+    ///
+    /// - Returns: Whether libcurl may send the request.
+    private func beginRequest() -> Bool {
         requestsBegun += 1
         if requestsBegun == 1 || isRepeatable { return true }
         if response.isFinal, response.head.status == 417 {

@@ -16,24 +16,24 @@ extension Transfer {
         upload.report(Int64(taken))
         if let failure { return .failure(withSent(failure)) }
         do {
-            let outcome: PendingRequest.Outcome = pending.isSocket ? .socket(try takeSocket(code)) : .response(try takeResponse(code))
+            let outcome: PendingRequest.Outcome = pending.isSocket ? .socket(try duplicateSocket(code)) : .response(try makeResponse(code))
             return .success(outcome)
         } catch {
             return .failure(withSent(error))
         }
     }
 
-    /// Adds to an error the amount of the request's body that was sent.
+    /// Adds the number of sent body bytes to an error.
     func withSent(_ error: any Error) -> any Error {
         guard var failure = error as? CurlEngineError else { return error }
         failure.sent = upload.sent
         return failure
     }
 
-    private func takeResponse(_ code: CURLcode) throws(CurlEngineError) -> HTTPResponse {
-        guard code == CURLE_OK || response.isFinal && (response.isBodyTruncated || hasAnswerBeforeEnd) else { throw error(code) }
+    private func makeResponse(_ code: CURLcode) throws(CurlEngineError) -> HTTPResponse {
+        guard code == CURLE_OK || response.isFinal && (response.isBodyTruncated || hasEarlyResponse) else { throw error(code) }
         guard response.areHeadersComplete else {
-            throw CurlEngineError(CURLE_PARTIAL_FILE, text: "the headers of the response end early")
+            throw CurlEngineError(CURLE_PARTIAL_FILE, text: "the response headers are incomplete")
         }
         return HTTPResponse(
             status: handle.get(CURLINFO_RESPONSE_CODE), headers: response.headers, body: response.body,
@@ -42,28 +42,30 @@ extension Transfer {
             effectiveURL: handle.getString(CURLINFO_EFFECTIVE_URL) ?? pending.request.url, sent: upload.sent)
     }
 
-    /// Whether the whole response arrived before the connection broke, while the request's body was still being sent. The response is then valid, and
-    /// the number of sent bytes limits what the server can have.
-    private var hasAnswerBeforeEnd: Bool {
+    /// Whether the whole response arrived before the connection broke, while the request's body was still being sent. The response is then valid,
+    /// although the server did not receive the whole body.
+    private var hasEarlyResponse: Bool {
         !pending.request.body.isNone && download == nil && response.isWhole
     }
 
     /// Duplicates the descriptor of the connected socket, because libcurl closes the original.
-    private func takeSocket(_ code: CURLcode) throws(CurlEngineError) -> FileDescriptor {
+    private func duplicateSocket(_ code: CURLcode) throws(CurlEngineError) -> FileDescriptor {
         guard code == CURLE_OK else { throw error(code) }
         var socket = curl_socket_t(-1)
         unsafe ccurl_getinfo_socket(handle.pointer, &socket)
         let copy = fcntl(socket, F_DUPFD_CLOEXEC, 0)
         guard copy >= 0 else {
-            throw CurlEngineError(.outOfResources, "This machine is out of file descriptors.", cause: "\(Errno(rawValue: errno))")
+            throw CurlEngineError(
+                .outOfResources, "This process has too many open files and connections. Raise the limit (ulimit -n).",
+                cause: "\(Errno(rawValue: errno))")
         }
         return FileDescriptor(rawValue: copy)
     }
 
     private func error(_ code: CURLcode) -> CurlEngineError {
         let error = plainError(code)
-        guard requestsBegun > 0, !isRepeatable, error.isOfConnecting else { return error }
-        // libcurl sent the request, lost the connection, and automatically opened or tried another one.
+        guard requestsBegun > 0, !isRepeatable, error.isConnectFailure else { return error }
+        // libcurl sent the request, lost the connection, and automatically opened or tried to open another one.
         var unknown = CurlEngineError(
             .outcomeUnknown, "The connection broke after the request was sent and before any response.", cause: error.cause)
         unknown.wasServerGone = code == CURLE_COULDNT_CONNECT && error.kind == .refused
@@ -74,7 +76,7 @@ extension Transfer {
         let proxyStatus = handle.get(CURLINFO_HTTP_CONNECTCODE)
         if code == CURLE_RECV_ERROR || code == CURLE_COULDNT_CONNECT, proxyStatus >= 300 {
             let proxy = pending.request.connection.proxy.name.map { "The proxy \($0)" } ?? "A proxy"
-            var error = CurlEngineError(.proxyRefused, "\(proxy) answered \(proxyStatus) instead of connecting to the server.")
+            var error = CurlEngineError(.proxyRefused, "\(proxy) responded with \(proxyStatus) instead of connecting to the server.")
             error.proxyStatus = proxyStatus
             return error
         }
@@ -85,15 +87,15 @@ extension Transfer {
         }
         // For a response line that exceeds its limit (100 KiB), libcurl reports a lack of memory or, since 8.6, CURLE_TOO_LARGE.
         if code == CURLE_OUT_OF_MEMORY || code.rawValue == 100, requestsBegun > 0 {
-            return CurlEngineError(.badAnswer, "The server's response has a line that is too long.", cause: handle.describe(code))
+            return CurlEngineError(.invalidResponse, "The server's response has a line that is too long.", cause: handle.describe(code))
         }
         return CurlEngineError(code, text: handle.describe(code))
     }
 }
 
 extension CurlEngineError {
-    /// Whether connecting failed, so that no request was sent over the new connection.
-    fileprivate var isOfConnecting: Bool {
+    /// Whether the connection could not be established, so that no request was sent over it.
+    fileprivate var isConnectFailure: Bool {
         [.hostNotFound, .refused, .timedOut, .tlsNotTrusted, .tlsFailed, .proxyRefused, .outOfResources].contains(kind)
     }
 }

@@ -12,7 +12,7 @@ import TransferCore
     var response: ResponseCollector
     /// The error with which a callback ended the transfer. It is more precise than libcurl's code.
     var failure: (any Error)?
-    /// The number of times that libcurl was about to send the request.
+    /// How many times libcurl started to send the request, including its own retries.
     var requestsBegun = 0
     let isRepeatable: Bool
     /// libcurl's result; nil while the transfer runs.
@@ -42,13 +42,13 @@ import TransferCore
     /// Whether the request has trailers, the header fields after its body.
     var hasTrailers: Bool { pending.request.trailers != nil }
 
-    /// Returns the transfer that libcurl passed to a callback. It is valid while the loop retains it, until its handle is reset.
+    /// Returns the transfer that libcurl passed to a callback. The loop retains the transfer until it resets the handle.
     static func from(_ context: UnsafeMutableRawPointer?) -> Transfer? {
         guard let context = unsafe context else { return nil }
         return unsafe Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
     }
 
-    /// Applies the paused directions of the transfer to libcurl, which may call back before this method returns.
+    /// Pauses or resumes sending and receiving in libcurl to match this transfer. libcurl may call back before this method returns.
     func applyPauses() {
         let sending = upload.isPaused ? CURLPAUSE_SEND : CURLPAUSE_SEND_CONT
         let receiving = download?.isPaused == true ? CURLPAUSE_RECV : CURLPAUSE_RECV_CONT
@@ -58,7 +58,7 @@ import TransferCore
     private func configure(_ configuration: CurlEngine.Configuration) throws(CurlEngineError) {
         let request = pending.request
         handle.set(CURLOPT_NOSIGNAL, 1)
-        // Otherwise, removing a handle would wait for its DNS lookup and stall all transfers.
+        // Without this option, removing a handle would wait for its DNS lookup and stall all transfers.
         handle.set(CURLOPT_QUICK_EXIT, 1)
         handle.set(CURLOPT_DISALLOW_USERNAME_IN_URL, 1)
         handle.set(CURLOPT_EXPECT_100_TIMEOUT_MS, 300)
@@ -82,7 +82,7 @@ import TransferCore
         if !request.body.isNone {
             // libcurl calls any request with a body an "upload". The method is set below.
             handle.set(CURLOPT_UPLOAD, 1)
-            // libcurl sends a body of unknown length chunked.
+            // libcurl sends a body in HTTP chunks if its length is -1, that is, unknown.
             let length = request.isChunked ? -1 : request.body.length ?? -1
             unsafe ccurl_setopt_offset(handle.pointer, CURLOPT_INFILESIZE_LARGE, curl_off_t(length))
             let likely = request.body.length ?? Int64(uploadBufferSize)
@@ -96,7 +96,7 @@ import TransferCore
             // With a semicolon, libcurl sends a header without a value. With a colon and no value, it removes the header (CURLOPT_HTTPHEADER(3)).
             try appendHeader(header.value.isEmpty ? "\(header.name);" : "\(header.name): \(header.value)")
         }
-        // Set in both cases. Otherwise, libcurl decides by the size of the body.
+        // Always sets or removes the header, because libcurl would otherwise decide based on the size of the body.
         try appendHeader(request.expectsContinue ? "Expect: 100-continue" : "Expect:")
         unsafe ccurl_setopt_list(handle.pointer, CURLOPT_HTTPHEADER, headerList)
     }

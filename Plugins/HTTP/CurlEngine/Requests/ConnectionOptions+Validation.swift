@@ -25,7 +25,7 @@ extension ConnectionOptions {
         }
     }
 
-    /// The interface in the syntax of libcurl. Without a prefix, libcurl would look up an unknown name in the DNS, which stops all transfers.
+    /// The interface in the syntax of libcurl. Without a prefix, libcurl would look up an unknown name in the DNS and block all transfers.
     var libcurlInterface: String? {
         localInterface.map { (isIPAddress($0) ? "host!" : "if!") + $0 }
     }

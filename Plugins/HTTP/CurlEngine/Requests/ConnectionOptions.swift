@@ -9,7 +9,7 @@ public struct ConnectionOptions: Sendable {
     public var clientCertificate: ClientCertificate?
 
     /// The only accepted public keys of the server; empty to accept any key. Each is the SHA-256 of a key's subject public key info in base64 (RFC
-    /// 7469, section 2.4). Certificates must be valid in addition.
+    /// 7469, section 2.4). In addition, the server's certificate must be valid.
     public var pinnedPublicKeys: [String] = []
 
     /// The proxy to use.
@@ -109,7 +109,7 @@ public struct Proxy: Sendable {
     /// No proxy, even if the environment names one.
     public static let direct = Proxy(choice: .direct)
 
-    /// The name of the proxy for errors; nil if there is no proxy.
+    /// The name of the proxy for error messages; nil if there is no proxy.
     package var name: String? {
         switch choice {
         case .environment, .variable: "from the environment"

@@ -8,10 +8,10 @@ public enum HTTPBody: Sendable {
     case bytes([UInt8])
     /// A range of an open file, sent from the page cache where possible. The file must contain the whole range.
     case file(FileReader, offset: Int64, length: Int64)
-    /// Bytes that are produced while they are sent. Without a length, HTTP/1.1 sends them chunked (RFC 9112, section 7.1). With a length, the stream
-    /// must have at least that many bytes.
+    /// Bytes that are produced while they are sent. Without a length, HTTP/1.1 sends them in chunks (RFC 9112, section 7.1). With a length, the
+    /// stream must have at least that many bytes.
     case stream(HTTPBodyStream, length: Int64? = nil)
-    /// Several bodies, sent one after the other. None may be a stream.
+    /// Several bodies, sent one after the other. None of them may be a stream.
     case sequence([HTTPBody])
 
     var isNone: Bool {

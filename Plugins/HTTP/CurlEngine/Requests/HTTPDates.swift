@@ -21,7 +21,7 @@ package func secondsSince1970(ofHTTPDate text: String) -> Int? {
     guard numbers.count == 5, (1...31).contains(numbers[0]), (1970...9999).contains(numbers[1]),
         (0...23).contains(numbers[2]), (0...59).contains(numbers[3]), (0...60).contains(numbers[4])
     else { return nil }
-    // In a year that begins in March, the leap day is last. The number of days before a month then does not depend on the year.
+    // Counts years from March, so the leap day is the last day of a year. The number of days before a month is then the same in each year.
     let year = month < 2 ? numbers[1] - 1 : numbers[1]
     let monthFromMarch = (month + 10) % 12
     let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * monthFromMarch + 2) / 5 + numbers[0] - 719_469

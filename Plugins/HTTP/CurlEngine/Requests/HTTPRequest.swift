@@ -19,7 +19,7 @@ public struct HTTPRequest: Sendable {
     /// Whether to send `Expect: 100-continue` and to wait up to 0.3 s for the response before the body is sent (RFC 9110, section 10.1.1).
     public var expectsContinue: Bool
 
-    /// Whether to open a connection for this request even if an idle one is available.
+    /// Whether to open a new connection for this request even if an idle connection is available.
     package var needsNewConnection = false
 
     /// Returns the trailers, the fields that follow the body. With trailers, the body is sent chunked over HTTP/1.1. The headers must announce the
@@ -27,8 +27,8 @@ public struct HTTPRequest: Sendable {
     public var trailers: (@Sendable () throws -> HTTPHeaders)?
 
     /// Observes the bytes of a file while they are sent, for example to hash them without a second read. Called for each chunk in order, on a reader
-    /// thread, so it does not delay other transfers. It has seen the whole file before the end of the body is sent. If the request ends early, it may
-    /// have seen more bytes than were sent.
+    /// thread, so it does not delay other transfers. The function has seen the whole file before the end of the body is sent. If the request ends
+    /// early, it may have seen more bytes than were sent.
     public var observeBody: (@Sendable (_ bytes: RawSpan) -> Void)?
 
     /// A file with the certificates (PEM) to trust instead of the system's. Same as the property of ``connection`` with this name.
@@ -61,7 +61,7 @@ public struct HTTPRequest: Sendable {
 
     /// Whether sending the request twice has the same effect as sending it once (RFC 9110, section 9.2.2).
     ///
-    /// `PUT` is excluded because its body was consumed.
+    /// `PUT` is excluded, because its body has already been consumed when libcurl repeats the request.
     var isRepeatable: Bool {
         ["GET", "HEAD", "OPTIONS", "DELETE"].contains(method)
     }

@@ -18,16 +18,16 @@ public struct HTTPResponse: Sendable {
     /// The URL of the request, as normalized by libcurl.
     public var effectiveURL: String
 
-    /// The amount of the request's body that was sent. It is less than the whole body if the server responded early.
+    /// How much of the request's body was sent: less than the whole body if the server responded early.
     public var sent: SentBytes
 }
 
-/// The amount of a request's body that was sent.
+/// How much of a request's body was sent.
 public struct SentBytes: Hashable, Sendable {
     /// The number of bytes that the socket accepted.
     public var taken: Int64 = 0
 
-    /// The number of bytes that were read for sending; the server can't have more. It can exceed ``taken``, because libcurl resets its count of
-    /// accepted bytes when it repeats a request.
+    /// The number of bytes that were read from the body; the server can't have received more. It can exceed ``taken``, because libcurl resets its
+    /// count of accepted bytes when it repeats a request.
     public var limit: Int64 = 0
 }

@@ -3,8 +3,8 @@ public protocol HTTPResponseSink: Sendable {
     /// Decides from the status and the headers of the final response whether to receive its body. Called at most once, before any byte of the body,
     /// on the engine's thread. Must not block.
     ///
-    /// - Returns: Whether to write the body. If not, the engine keeps up to ``CurlEngine/Configuration/maximumResponseBody`` bytes of it in memory,
-    ///   for the text of an error.
+    /// - Returns: Whether to write the body. If not, the engine keeps up to ``CurlEngine/Configuration/maximumResponseBody`` bytes of the body in
+    ///   memory, for use in an error message.
     /// - Throws: Any error. It ends the request.
     func accepts(_ head: HTTPResponseHead) throws -> Bool
 
@@ -14,7 +14,7 @@ public protocol HTTPResponseSink: Sendable {
     /// - Throws: Any error. It ends the request.
     func write(_ bytes: RawSpan) throws
 
-    /// The position in a file of the next bytes, so that chunks can end at whole pages; 0, the default, if the position does not matter. Called
+    /// The position of the next bytes in a file, so that chunks can end at page boundaries; 0, the default, if the position does not matter. Called
     /// before each chunk, on the same thread as ``write(_:)``.
     var offset: Int64 { get }
 }

@@ -17,11 +17,11 @@ public struct RequestInfo: Sendable {
     public var url: String
     /// The ID of the session that the file belongs to; empty for requests outside a session, such as the removal of an upload.
     public var session: String
-    /// The position of the item in its session, from 0.
+    /// The position of the item in its session, counted from 0.
     public var item: Int64
-    /// The app's value for the session, as JSON.
+    /// The app's context for the session, as JSON.
     public var context: Data?
-    /// The number of the attempt at the file, from 1.
+    /// The number of the attempt for the file, counted from 1.
     public var attempt: Int
     /// Why the hook is called.
     public var reason: Reason
@@ -39,15 +39,15 @@ public struct RequestInfo: Sendable {
 
 /// An app's function that adds, changes or removes headers of a request before it is sent, for example to sign it or to add a fresh token.
 ///
-/// A transport calls it from one of its tasks, before every request to the endpoint's origin or to an origin in the setting `origins`. It receives
-/// the headers of the request, including credentials, and returns the headers to send. When the attempt is cancelled, the hook's task is cancelled,
-/// and the attempt does not wait for it.
+/// A transport calls the hook from one of its tasks, before every request to the endpoint's origin or to an origin in the setting `origins`. The hook
+/// receives the headers of the request, including credentials, and returns the headers to send. When the attempt is cancelled, the hook's task is
+/// cancelled, and the attempt does not wait for it.
 ///
 /// The headers `Content-Length`, `Content-Type`, `Host`, `Expect`, `Connection`, `Transfer-Encoding`, `Trailer` and `TE` are reserved. With tus,
 /// `Upload-…`, `Tus-…` and `X-HTTP-Method-Override` are also reserved; with plain HTTP, `Range`, `If-Range` and `Content-Range`. Changing a reserved
 /// header ends the attempt with an error.
 ///
-/// An error from the hook ends the attempt. A `TransferError` is kept as it is; any other error becomes a transient failure.
+/// An error from the hook ends the attempt. The attempt throws a `TransferError` unchanged; any other error becomes a transient failure.
 public typealias HeaderHook = @Sendable (_ request: RequestInfo, _ headers: HTTPHeaders) async throws -> HTTPHeaders
 
 extension TransferError.Code {

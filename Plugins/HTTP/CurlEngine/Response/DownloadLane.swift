@@ -2,13 +2,13 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// A lane: a loop for one download at a time. The sink writes on the loop's own thread, so no other thread must be woken. A sink that hangs blocks
-/// only this thread.
+/// A lane: a loop for one download at a time. The sink writes on the loop's own thread, so the loop does not need to wake another thread. A sink that
+/// hangs blocks only this thread.
 final class DownloadLane: Sendable {
     /// One download's use of a lane.
     final class Turn: Sendable {
         private struct State {
-            /// Why the caller no longer waits; nil while it waits.
+            /// The reason why the caller no longer waits; nil while it waits.
             var end: (any Error)?
             var isWriting = false
         }
@@ -18,7 +18,7 @@ final class DownloadLane: Sendable {
         /// Whether the caller no longer waits for the download.
         var isOver: Bool { state.withLock { $0.end != nil } }
 
-        /// Notes that the sink starts to write.
+        /// Marks the start of a write by the sink.
         ///
         /// - Throws: If the caller no longer waits, the reason for that.
         func beginWriting() throws {
@@ -60,7 +60,7 @@ final class DownloadLane: Sendable {
 
     func giveBack() { turn.withLock { $0 = nil } }
 
-    /// Ends the download and the thread. If the sink is writing, returns without waiting for it, because the write may never return.
+    /// Ends the download and the thread. If the sink is writing, this method does not wait for the thread, because the write may never return.
     func shutdown() async {
         let isWriting = turn.withLock { present in
             guard let present, present.turn.end(with: CurlEngineError.shutDown) else { return false }

@@ -13,18 +13,18 @@ struct WriteChunk: Sendable {
 /// Passes the body of a response to a sink. On a lane (``DownloadLane``), it writes on the loop's own thread. Otherwise, a writer thread writes
 /// chunks while the loop gathers the next ones, so neither thread waits for the other if both are about equally fast. Confined to the loop's thread.
 struct DownloadState {
-    /// The result when libcurl offers bytes.
-    enum Take {
-        case taken
+    /// Whether the bytes that libcurl offered were accepted.
+    enum OfferResult {
+        case accepted
         /// No bytes can be accepted now. The transfer pauses, and libcurl offers the same bytes again.
         case pause
         case failed(any Error)
     }
 
     private static let chunkSize = 256 * 1024
-    /// The time after which gathered bytes are written on a lane.
-    private static let longestGathering = Duration.milliseconds(50)
-    /// The number of chunks that each transfer always has: one to gather and one to write.
+    /// The time after which gathered bytes are written on a lane, even if they do not fill a chunk.
+    private static let maximumGatheringTime = Duration.milliseconds(50)
+    /// The number of chunks that each transfer can always have: one to gather and one to write.
     private static let ownChunks = 2
     private static let maximumChunks = 8
     /// The maximum number of bytes that libcurl offers in one call (CURLOPT_WRITEFUNCTION(3)).
@@ -40,7 +40,7 @@ struct DownloadState {
     private var pace: Pace
     private let progress: (@Sendable (Int64) -> Void)?
     private var gathering: WriteChunk?
-    /// On a lane, the size limit of the current chunk. Chunks end at multiples of their maximum size in the file, because the system writes whole
+    /// On a lane, the size limit of the current chunk. Chunks end at file offsets that are multiples of `chunkSize`, because the system writes whole
     /// pages faster.
     private var laneLimit = 0
     /// On a lane, the time of the last write.
@@ -48,14 +48,14 @@ struct DownloadState {
     private var spares: [TransferBuffer] = []
     /// The total number of chunks.
     private var chunks = 0
-    /// The number of chunks that the writer has.
+    /// The number of chunks that were passed to the writer thread and not collected yet.
     private var writing = 0
     private var written: Int64 = 0
     private var reported: Int64 = 0
     private(set) var isPaused = false
     /// Whether the transfer is paused because no chunk is free.
     private(set) var isStarved = false
-    /// Whether the sink accepts the body; nil before it was asked.
+    /// Whether the sink accepts the body; nil until the sink has decided.
     private(set) var isAccepted: Bool?
 
     init(
@@ -71,10 +71,10 @@ struct DownloadState {
         pace = Pace(pacing)
     }
 
-    /// The time to ask the rate limits again; nil unless they pause the transfer.
+    /// The time at which to consult the rate limits again; nil unless the rate limits pause the transfer.
     var resumesAt: ContinuousClock.Instant? { pace.resumesAt }
 
-    /// Whether chunks must be collected or written soon, without a command that wakes the loop.
+    /// Whether chunks must be collected or written soon, even if no command wakes the loop.
     var isWriting: Bool { writing > 0 || turn != nil && gathering?.count ?? 0 > 0 }
 
     /// Whether the sink has written all bytes that arrived so far.
@@ -85,7 +85,7 @@ struct DownloadState {
         if isAccepted == nil { isAccepted = try sink.accepts(head) }
     }
 
-    mutating func take(_ bytes: UnsafeRawBufferPointer) -> Take {
+    mutating func accept(_ bytes: UnsafeRawBufferPointer) -> OfferResult {
         if let turn { return unsafe gather(bytes, turn) }
         guard let chunk = gathering ?? makeChunk() else {
             isPaused = true
@@ -101,17 +101,17 @@ struct DownloadState {
         pace.use(bytes.count)
         unsafe UnsafeMutableRawBufferPointer(rebasing: chunk.storage.bytes[chunk.count..<end]).copyMemory(from: bytes)
         gathering?.count = end
-        guard unsafe end + Self.maximumOffer > chunk.storage.bytes.count else { return .taken }
+        guard unsafe end + Self.maximumOffer > chunk.storage.bytes.count else { return .accepted }
         do {
             try handOver()
         } catch {
             return .failed(error)
         }
-        return .taken
+        return .accepted
     }
 
     /// Gathers bytes, and writes each full chunk on this thread.
-    private mutating func gather(_ bytes: UnsafeRawBufferPointer, _ turn: DownloadLane.Turn) -> Take {
+    private mutating func gather(_ bytes: UnsafeRawBufferPointer, _ turn: DownloadLane.Turn) -> OfferResult {
         guard pace.cover(bytes.count) else {
             isPaused = true
             return .pause
@@ -134,7 +134,7 @@ struct DownloadState {
         } catch {
             return .failed(error)
         }
-        return .taken
+        return .accepted
     }
 
     private mutating func writeGathered(_ turn: DownloadLane.Turn) throws {
@@ -147,27 +147,27 @@ struct DownloadState {
         gathering?.count = 0
     }
 
-    /// Collects written chunks, and passes the gathered chunk to the writer if it is idle. Called when libcurl has no more bytes at the moment, so
-    /// that each call writes as many bytes as possible.
+    /// Collects written chunks, and passes the gathered chunk to the writer if the writer is idle. Called when libcurl has no more bytes for now, so
+    /// that each write is as large as possible.
     ///
     /// - Parameter isEnd: Whether the body is complete. The loop is then notified when all bytes are written.
     /// - Throws: The sink's error.
-    mutating func settle(isEnd: Bool = false) throws {
+    mutating func advance(isEnd: Bool = false) throws {
         // Limits the delay of bytes that arrive slowly.
-        if let turn, isEnd || ContinuousClock.now - wroteAt >= Self.longestGathering { try writeGathered(turn) }
+        if let turn, isEnd || ContinuousClock.now - wroteAt >= Self.maximumGatheringTime { try writeGathered(turn) }
         var hasChanged = turn == nil
         while hasChanged {
-            for chunk in queue.takeWritten() {
+            for chunk in queue.collectWritten() {
                 writing -= 1
                 if let failure = chunk.failure { throw failure }
                 written += Int64(chunk.count)
                 spares.append(chunk.storage)
             }
             if isEnd || writing == 0 { try handOver() }
-            // Waits until half of the chunks are written, because a notification for each one would cost more than it gains.
+            // Asks for a notification only when half of the chunks are written, because one for each chunk would cost more than it gains.
             let least = isEnd ? 0 : chunks / 2
             if writing <= least { isStarved = false }
-            hasChanged = (isEnd || isStarved) && writing > least && queue.isWritten(downTo: least)
+            hasChanged = (isEnd || isStarved) && writing > least && queue.requestNotification(atUnwritten: least)
         }
         guard reported != written, turn?.isOver != true else { return }
         reported = written

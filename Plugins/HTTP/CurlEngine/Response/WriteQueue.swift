@@ -10,17 +10,17 @@ final class WriteQueue: Sendable {
         var written: [WriteChunk] = []
         /// The number of unwritten chunks, including the one being written.
         var unwritten = 0
-        /// The number of unwritten chunks at which to notify the loop; nil to not notify it.
-        var callsAt: Int?
+        /// The number of unwritten chunks at which to notify the loop; nil if no notification is requested.
+        var notifiesAt: Int?
         /// Whether a writer thread serves the queue or has been requested.
         var isServed = false
         var isClosed = false
     }
 
-    private static let chunksAtOnce = 16
+    private static let maximumChunksPerRun = 16
     private let state = Locked(State())
 
-    /// - Returns: Whether to request a writer thread.
+    /// - Returns: Whether the caller must request a writer thread.
     func append(_ chunk: WriteChunk) -> Bool {
         state.withLock { state in
             state.chunks.append(chunk)
@@ -30,7 +30,7 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// Drops the chunks that are not written yet, and rejects further ones.
+    /// Drops the chunks that have not been written yet, and rejects further chunks.
     func close() {
         state.withLock { state in
             state.isClosed = true
@@ -38,32 +38,32 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// Returns the written chunks to the loop.
-    func takeWritten() -> [WriteChunk] {
+    /// Removes and returns the chunks that were written or failed. Called by the loop.
+    func collectWritten() -> [WriteChunk] {
         state.withLock { state in
             defer { state.written = [] }
             return state.written
         }
     }
 
-    /// Requests a notification of the loop when at most `count` chunks are unwritten, or one has failed.
+    /// Asks for the loop to be notified when at most `count` chunks remain unwritten, or when a chunk fails.
     ///
     /// - Returns: Whether this condition is already met. If so, no notification follows.
-    func isWritten(downTo count: Int) -> Bool {
+    func requestNotification(atUnwritten count: Int) -> Bool {
         state.withLock { state in
-            let isSo = state.unwritten <= count || state.isClosed
-            state.callsAt = isSo ? nil : count
-            return isSo
+            let isMet = state.unwritten <= count || state.isClosed
+            state.notifiesAt = isMet ? nil : count
+            return isMet
         }
     }
 
-    /// Writes chunks to the sink, including chunks that arrive during the call, until none is left or one fails. Returns after at most
-    /// ``chunksAtOnce`` chunks, so that other downloads can use the thread. Called on a writer thread.
+    /// Writes chunks to the sink, including chunks that arrive during the call, until no chunk is left or one fails. Returns after at most
+    /// ``maximumChunksPerRun`` chunks, so that other downloads can use the thread. Called on a writer thread.
     ///
-    /// - Parameter callLoop: Notifies the loop. Called only if the loop has requested a notification.
-    /// - Returns: Whether to request a writer thread again.
+    /// - Parameter callLoop: Notifies the loop. Called if the loop has requested a notification, or a chunk has failed.
+    /// - Returns: Whether the caller must request a writer thread again, because chunks may remain.
     func write(to sink: any HTTPResponseSink, callLoop: () -> Void) -> Bool {
-        for _ in 0..<Self.chunksAtOnce {
+        for _ in 0..<Self.maximumChunksPerRun {
             guard let chunk = next() else { return false }
             if recordWritten(DownloadState.write(chunk, to: sink)) { callLoop() }
         }
@@ -90,14 +90,15 @@ final class WriteQueue: Sendable {
                 state.isClosed = true
                 state.chunks = []
             }
-            guard hasFailed || state.unwritten <= state.callsAt ?? -1 else { return false }
-            state.callsAt = nil
+            guard hasFailed || state.unwritten <= state.notifiesAt ?? -1 else { return false }
+            state.notifiesAt = nil
             return true
         }
     }
 }
 
-/// The number of additional chunks that all transfers of a loop may have together, beyond those that each one needs. Confined to the loop's thread.
+/// A budget of extra chunks, shared by all transfers of a loop. The two chunks that each transfer can always have do not count against it. Confined
+/// to the loop's thread.
 final class ChunkAllowance {
     /// 16 chunks of 256 KiB are 4 MiB of memory.
     var left = 16

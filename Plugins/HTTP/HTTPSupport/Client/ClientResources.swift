@@ -19,9 +19,9 @@ package struct ClientResources: Sendable {
         self.hook = hook
     }
 
-    /// Returns whether a warning is new, so that it is logged only once.
+    /// Returns whether this is the first call with a warning. Used to log each warning only once.
     func isFirst(_ warning: String) -> Bool { warnings.withLock { $0.insert(warning).inserted } }
 
-    /// Returns resources with the same configuration, but with their own connections and knowledge of servers.
+    /// Returns resources with the same configuration, but with new connections and no cached knowledge of servers.
     package func makeInstance() -> ClientResources { ClientResources(disks: disks, hook: hook) }
 }

@@ -2,7 +2,7 @@ package import CurlEngine
 package import TransferCore
 
 extension CurlEngineError {
-    /// Whether the request certainly did not reach the server. The caller then need not query the server for the outcome.
+    /// Whether the request certainly did not reach the server. The caller then does not need to query the server for the outcome.
     package var neverArrived: Bool {
         [
             .invalidRequest, .hostNotFound, .refused, .timedOut, .tlsNotTrusted, .tlsFailed, .certificateFileUnusable,
@@ -18,7 +18,7 @@ extension CurlEngineError {
     ///   - isEndpoint: Whether the request went to the endpoint's address. If the server there does not speak HTTP, the address is wrong.
     package func transferError(at origin: Origin, by network: NetworkOptions, isEndpoint: Bool) -> TransferError {
         var failure = transferError(at: origin, isEndpoint: isEndpoint)
-        let routeCanBeCause = [.hostNotFound, .refused, .timedOut, .tlsFailed, .badAnswer].contains(kind)
+        let routeCanBeCause = [.hostNotFound, .refused, .timedOut, .tlsFailed, .invalidResponse].contains(kind)
         if routeCanBeCause, let route = network.route { failure.message += " The account connects \(route); also check these settings." }
         return failure
     }
@@ -37,13 +37,13 @@ extension CurlEngineError {
         case .hostNotFound: error(.unreachable, .hostNotFound, "Cannot resolve the name of \(origin); check the address.")
         case .refused: error(.unreachable, .connectionRefused, "Cannot reach \(origin).")
         case .timedOut: error(.unreachable, .timedOut, "\(origin) did not accept the connection in time.")
-        case .tlsFailed where isAnsweredWithoutTLS:
+        case .tlsFailed where isResponseWithoutTLS:
             error(
                 .unreachable, .notThisProtocol,
                 "The server at \(origin) does not speak TLS. If it has no TLS, write http in place of https in the address; otherwise check the port."
             )
         case .tlsFailed: error(.unreachable, .notThisProtocol, "The TLS handshake with \(origin) failed.")
-        case .tlsNotTrusted where isOtherKey:
+        case .tlsNotTrusted where isUnpinnedKey:
             error(
                 .trust, .serverNotTrusted,
                 "The certificate of \(origin) has none of the keys in the setting pinnedPublicKeys. If the certificate is right, add its key there."
@@ -64,14 +64,14 @@ extension CurlEngineError {
                 .credentials, .credentialsRejected,
                 "\(message) It requires credentials, or rejected the given ones, for requests to \(origin).")
         case .proxyRefused: error(.unreachable, .connectionRefused, "The proxy refused a request to \(origin): \(message)")
-        case .badAnswer where isEndpoint && origin.scheme == "http":
+        case .invalidResponse where isEndpoint && origin.scheme == "http":
             error(
                 .unreachable, .notThisProtocol,
                 "\(origin) does not speak HTTP. If its port is for TLS, write https in place of http in the address; otherwise check the port."
             )
-        case .badAnswer where isEndpoint:
+        case .invalidResponse where isEndpoint:
             error(.unreachable, .notThisProtocol, "\(origin) does not speak HTTP; check the address.")
-        case .badAnswer: error(.protocolViolation, .badAnswer, "\(origin) does not speak HTTP.")
+        case .invalidResponse: error(.protocolViolation, .invalidResponse, "\(origin) does not speak HTTP.")
         case .invalidRequest: error(.permanent, .invalidEndpoint, message)
         case .outOfResources: error(.noSpace, .internalFailure, message)
         case .outcomeUnknown:
@@ -90,8 +90,8 @@ extension CurlEngineError {
     /// The proxy whose name libcurl could not resolve.
     private var unresolvedProxy: Substring? { cause?.firstMatch(of: /Could not resolve proxy: (\S+)/)?.1 }
 
-    /// The host and port that libcurl could not connect to, if they differ from those of the origin. They belong to a proxy or to the target of a
-    /// redirect.
+    /// The host and port that libcurl could not connect to, if they differ from those of the origin. In this case, they belong to a proxy or to the
+    /// target of a redirect.
     private func otherAddress(than origin: Origin) -> String? {
         guard let (host, port) = unreachableAddress, !origin.isProbably(host: host, port: port) else { return nil }
         return "\(host):\(port)"
@@ -107,11 +107,11 @@ extension CurlEngineError {
         cause?.firstMatch(of: /Failed to connect to (\S+) port ([0-9]+)/).map { ($0.1, $0.2) }
     }
 
-    /// Whether libcurl reports that the certificate has no pinned key.
-    private var isOtherKey: Bool { cause?.contains("pinned public key") == true }
+    /// Whether libcurl reports that the certificate's key is not one of the pinned keys.
+    private var isUnpinnedKey: Bool { cause?.contains("pinned public key") == true }
 
     /// Whether OpenSSL reports a response without TLS, for example from a server with plain HTTP.
-    private var isAnsweredWithoutTLS: Bool {
+    private var isResponseWithoutTLS: Bool {
         ["wrong version number", "packet length too long", "http request", "unknown protocol"].contains { cause?.contains($0) == true }
     }
 

@@ -79,21 +79,21 @@ package struct EndpointClient: Sendable {
             do {
                 response = try await sendOnce(sending, to: target, isTrusted: isTrusted)
             } catch let error as CurlEngineError where error.kind == .expectationRefused {
-                quirks.noteRefusedExpectation(target)
+                quirks.recordRefusedExpectation(target)
                 throw error
             }
             // The server can respond with 417 after the content was sent, because the client waits only briefly for 100.
-            if sending.request.expectsContinue, response.status == 417 { quirks.noteRefusedExpectation(target) }
+            if sending.request.expectsContinue, response.status == 417 { quirks.recordRefusedExpectation(target) }
             if response.status == 401 || response.status == 403, isTrusted, hasHeaderHook, sending.repeatsAfterRejection,
                 sending.rejectedSince == nil
             {
                 sending.rejectedSince = renewals
-            } else if !sending.request.needsNewConnection, sending.mayBeCut(response.response) {
+            } else if !sending.request.needsNewConnection, sending.mayResultFromBrokenConnection(response.response) {
                 sending.request.needsNewConnection = true
             } else if let next = response.response.redirection(
                 ofGet: sending.request.method == "GET", from: first, or: trustedOrigins)
             {
-                // A redirect to another origin carries no credentials, even if that origin is trusted otherwise.
+                // After a redirect to another origin, the request carries no credentials, even if that origin is in `trustedOrigins`.
                 if next.origin != target { isTrusted = false }
                 target = next.origin
                 sending.request.url = next.url
@@ -103,13 +103,13 @@ package struct EndpointClient: Sendable {
                 return response
             }
         }
-        throw TransferError(sending.redirectLoopClass, .notThisProtocol, "The server \(first) redirects in circles; check the address.")
+        throw TransferError(sending.redirectLoopClass, .notThisProtocol, "The server \(first) redirects in a loop; check the address.")
     }
 
     private func sendOnce(_ sending: EndpointRequest, to target: Origin, isTrusted: Bool) async throws -> EndpointResponse {
         var request = sending.request
         let fields = isTrusted ? try await credentials.headers() : []
-        // The credentials, and the headers that the hook adds or changes.
+        // The values that identify the account: the credentials, and the headers that the hook adds or changes.
         var identity = fields
         if isTrusted {
             for field in Array(configuredHeaders) + fields { request.headers.append(field.name, field.value) }
@@ -156,12 +156,12 @@ package struct EndpointClient: Sendable {
     }
 
     /// Remembers that the server accepted the credentials of a request.
-    package func noteAccepted(_ response: EndpointResponse) {
+    package func recordAcceptedCredentials(_ response: EndpointResponse) {
         guard !response.withheldCredentials else { return }
         resources.accepted.insert(response.credentials, of: account, at: response.origin)
     }
 
-    /// Returns the origin of a URL; the endpoint's if there is no URL, or it has no origin.
+    /// Returns the origin of a URL; the endpoint's origin if there is no URL, or the URL has no origin.
     package func origin(of url: String?) -> Origin { url.flatMap { URL(string: $0) }.flatMap(Origin.init) ?? origin }
 
     /// Converts the error of a request that got no response.

@@ -34,7 +34,7 @@ package struct EndpointCredentials {
         )
     }
 
-    /// Whether any credential is sent to the server, as opposed to a client-key passphrase or a proxy password.
+    /// Whether any credential is for the server. A client-key passphrase or a proxy password is not.
     package var areForServer: Bool { references.contains { !Self.connectionKinds.contains($0.kind) } }
 
     /// The warning to log before credentials are sent without encryption; nil if they are encrypted or absent.

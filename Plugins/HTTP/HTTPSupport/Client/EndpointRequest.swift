@@ -13,14 +13,15 @@ package struct EndpointRequest {
     private(set) var pacing: (@Sendable (Int) -> Allowance)?
     private(set) var progress: (@Sendable (Int64) -> Void)?
 
-    /// Changes the request each time before it is sent, for example to observe its body from the first byte.
+    /// Changes the request each time it is about to be sent, for example to observe its body from the first byte.
     package var prepare: ((inout HTTPRequest) -> Void)?
     /// Whether to send the request again with renewed headers after a 401 or 403.
     package var repeatsAfterRejection = true
-    /// For a request that is sent again after its credentials were rejected: the value of ``EndpointClient/renewals`` before the first time.
+    /// For a request that is sent again after its credentials were rejected: the value of ``EndpointClient/renewals`` before the request was first
+    /// sent.
     package var rejectedSince: Int?
     /// Returns whether a broken connection may have caused the response. The request is then sent once more, on a new connection.
-    package var mayBeCut: (HTTPResponse) -> Bool = { $0.mayBeOfCutRequest }
+    package var mayResultFromBrokenConnection: (HTTPResponse) -> Bool = { $0.mayResultFromBrokenConnection }
     /// The class of the error for too many redirects.
     package var redirectLoopClass = FailureClass.unreachable
 
@@ -43,7 +44,7 @@ package struct EndpointRequest {
         self.progress = progress
     }
 
-    /// Returns the values in a URL's query that may be secret: all with at least 8 characters. Shorter values are flags and numbers.
+    /// Returns the values in a URL's query that may be secret: those with at least 8 characters. Shorter values are most likely flags and numbers.
     package static func signatures(in url: String) -> [String] {
         url.split(separator: "?", maxSplits: 1).dropFirst().flatMap { $0.split(separator: "&") }.flatMap { field in
             let value = field.split(separator: "=", maxSplits: 1).last.map(String.init) ?? ""

@@ -76,13 +76,13 @@ package struct EndpointResponse: Sendable {
     package func error(
         _ failureClass: FailureClass, _ code: TransferError.Code, by subject: String? = nil, _ what: String, method: String? = nil
     ) -> TransferError {
-        let words =
+        let explanation =
             response.repeats(secrets)
             ? " (the server's text is omitted, because it repeats a credential or a signature)"
-            : response.words(without: secrets).map { ": \($0)" } ?? ""
+            : response.explanation(excluding: secrets).map { ": \($0)" } ?? ""
         let wait = status == 429 || status == 503 ? response.headers.retryAfter(now: time(nil)) : nil
         return TransferError(
             failureClass, code, "\(subject ?? "The server \(origin)") \(what).",
-            cause: "\(method ?? self.method) was answered with \(status)\(words)", retryAfter: wait)
+            cause: "\(method ?? self.method) was answered with \(status)\(explanation)", retryAfter: wait)
     }
 }

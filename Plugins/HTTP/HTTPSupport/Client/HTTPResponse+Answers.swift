@@ -10,7 +10,7 @@ extension HTTPResponse {
         return url
     }
 
-    /// The target of a redirect to follow; nil if the response is not a redirect to follow.
+    /// The redirect target, if the client may follow the redirect; otherwise nil.
     ///
     /// - Parameters:
     ///   - isGet: Whether the request was a `GET`. All redirects of a `GET` are followed; otherwise, only 307 and 308 (RFC 9110, section 15.4).
@@ -24,12 +24,12 @@ extension HTTPResponse {
         return (url.absoluteString, target)
     }
 
-    /// Whether this is the page with which nginx rejects all requests of a client that has no valid certificate.
+    /// Whether this is the page with which nginx rejects every request from a client that has no valid certificate.
     package var refusesClientCertificate: Bool {
         status == 400 && String(decoding: body, as: UTF8.self).contains("SSL certificate")
     }
 
-    /// Whether this is the page with which nginx, Apache or Go rejects a request without TLS to a port for TLS.
+    /// Whether this is the page with which nginx, Apache or Go rejects a request that arrives without TLS on a port for TLS.
     package var requiresTLS: Bool {
         let signs = ["HTTP request was sent to HTTPS port", "speaking plain HTTP to an SSL-enabled", "HTTP request to an HTTPS server"]
         let text = String(decoding: body, as: UTF8.self)
@@ -37,13 +37,13 @@ extension HTTPResponse {
     }
 
     /// Whether a broken connection may have caused the response. If a connection closes in one direction before the whole request has arrived,
-    /// servers on SwiftNIO, Node and HAProxy call the request malformed. Repeating the request on another connection shows whether the request really
-    /// is malformed.
-    package var mayBeOfCutRequest: Bool { status == 400 && !refusesClientCertificate && !requiresTLS }
+    /// servers based on SwiftNIO, Node or HAProxy report that the request is malformed. Repeating the request on another connection shows whether it
+    /// really is malformed.
+    package var mayResultFromBrokenConnection: Bool { status == 400 && !refusesClientCertificate && !requiresTLS }
 
-    /// The server's explanation of a rejection: the first line of a text, or the text of a page. nil if there is no explanation, or if it repeats a
-    /// secret.
-    package func words(without secrets: [String]) -> String? {
+    /// The server's explanation of a rejection: the first line of a plain text, or the text of an HTML or XML page. nil if there is no explanation,
+    /// or if the response repeats a secret.
+    package func explanation(excluding secrets: [String]) -> String? {
         let type = headers["Content-Type"]?.lowercased() ?? "text/plain"
         let isText = ["text/plain", "application/json", "application/problem+json"].contains { type.hasPrefix($0) }
         let isMarkup = ["text/html", "text/xml", "application/xml", "application/xhtml+xml"].contains { type.hasPrefix($0) }
@@ -89,8 +89,8 @@ extension String {
         return text.replacingOccurrences(of: "&amp;", with: "&")
     }
 
-    /// Whether the text contains a secret of a header: a part of its value, or the password in HTTP Basic. Compares bytes, because a combining mark
-    /// after the secret would change its last character.
+    /// Whether the text contains a secret from a header: any word of the header's value, or the password in HTTP Basic credentials. Compares bytes,
+    /// because a combining mark after the secret would change its last character.
     package func repeats(_ secrets: [String]) -> Bool {
         secrets.contains { secret in
             let parts = secret.split(separator: " ")

@@ -2,7 +2,7 @@ package import CurlEngine
 import Locking
 import TransferCore
 
-/// Calls an app's header hook. After a rejection, it renews the credentials once for all requests that carried them.
+/// Calls an app's header hook. After a rejection, renews the credentials only once, on behalf of all requests that used them.
 package final class HeaderSource: Sendable {
     private enum Work: Hashable {
         case renewal(account: String)
@@ -15,7 +15,7 @@ package final class HeaderSource: Sendable {
         var lastRequest = 0
     }
 
-    /// The owner number of a renewal that turned out to be unneeded. Requests are numbered from 1.
+    /// The `owner` of a renewal that was skipped because the credentials were already new. Real owners are the numbers of calls, which start at 1.
     private static let noOwner = 0
 
     private let hook: HeaderHook
@@ -37,17 +37,17 @@ package final class HeaderSource: Sendable {
     /// Returns the headers to send with a request.
     package func headers(for request: RequestInfo, _ headers: HTTPHeaders) async throws -> HTTPHeaders {
         let number = nextNumber()
-        return try await work.value(for: .request(number)) { (number, try await self.ask(request, headers)) }.headers
+        return try await work.value(for: .request(number)) { (number, try await self.callHook(request, headers)) }.headers
     }
 
-    /// Returns the headers with which to repeat a rejected request.
+    /// Returns the headers for retrying a rejected request.
     ///
     /// - Parameter renewals: The value of ``renewals(of:)`` before the request was sent. If another request has renewed the credentials since then,
     ///   the hook is called as for a new request.
     package func headersAfterRejection(
         for request: RequestInfo, _ headers: HTTPHeaders, account: String, since renewals: Int
     ) async throws -> HTTPHeaders {
-        // Repeats if this call joined a renewal that turned out to be unneeded and did nothing.
+        // Repeats only if this call joined a renewal that was skipped as unnecessary.
         while self.renewals(of: account) == renewals {
             let number = nextNumber()
             let renewal = try await work.value(for: .renewal(account: account)) {
@@ -55,7 +55,7 @@ package final class HeaderSource: Sendable {
                 guard self.renewals(of: account) == renewals else { return (Self.noOwner, headers) }
                 var request = request
                 request.reason = .rejected
-                let headers = try await self.ask(request, headers)
+                let headers = try await self.callHook(request, headers)
                 self.state.withLock { $0.renewals[account, default: 0] += 1 }
                 return (number, headers)
             }
@@ -71,7 +71,7 @@ package final class HeaderSource: Sendable {
         }
     }
 
-    private func ask(_ request: RequestInfo, _ headers: HTTPHeaders) async throws -> HTTPHeaders {
+    private func callHook(_ request: RequestInfo, _ headers: HTTPHeaders) async throws -> HTTPHeaders {
         let changed: HTTPHeaders
         do {
             changed = try await hook(request, headers)

@@ -27,7 +27,7 @@ package struct Origin: Hashable, CustomStringConvertible {
         return numbers.count == 4 && numbers.first == 127 && !numbers.contains(nil)
     }
 
-    /// The text for errors. It omits the path, which may be secret.
+    /// The text for error messages. It omits the path, which may be secret.
     package var description: String {
         let isUsual = scheme == "https" ? port == 443 : port == 80
         return isUsual ? "\(scheme)://\(host)" : "\(scheme)://\(host):\(port)"

@@ -3,7 +3,7 @@ package import TransferCore
 
 /// Remembers the protocol deviations that servers showed in their responses. An instance lives as long as its transport and is never stored.
 package final class ServerQuirks: Sendable {
-    /// The key of a file of an endpoint. The file's URL can't be the key, because the query may contain a signature that differs each time.
+    /// Identifies a file at an endpoint. The file's URL can't identify it, because the query may contain a signature that differs each time.
     package struct File: Hashable, Sendable {
         let endpoint: String
         let path: RemotePath
@@ -17,12 +17,12 @@ package final class ServerQuirks: Sendable {
         }
     }
 
-    /// The maximum number of entries of each kind. At the limit, all entries are dropped, and the quirks are detected again.
+    /// The maximum number of entries of each kind. At the limit, all entries of that kind are dropped, and the quirks are detected again.
     private static let maximumCount = 1_000
 
     private struct State {
         var refusesExpectation: Set<Origin> = []
-        /// Stored by file, because a server may generate some files for each request but support ranges of others.
+        /// Stored per file, because a server may generate some files for each request but support ranges of others.
         var ignoresRanges: Set<File> = []
         var changing: Set<File> = []
         var earlySuccesses: [String: Int] = [:]
@@ -35,25 +35,25 @@ package final class ServerQuirks: Sendable {
     /// Returns whether the server rejects `Expect: 100-continue`.
     func refusesExpectation(_ origin: Origin) -> Bool { state.withLock { $0.refusesExpectation.contains(origin) } }
 
-    func noteRefusedExpectation(_ origin: Origin) { state.withLock { Self.insert(origin, into: &$0.refusesExpectation) } }
+    func recordRefusedExpectation(_ origin: Origin) { state.withLock { Self.insert(origin, into: &$0.refusesExpectation) } }
 
     /// Returns whether the server sends the whole file in response to a request for a range of it.
     func ignoresRanges(_ file: File) -> Bool { state.withLock { $0.ignoresRanges.contains(file) } }
 
-    func noteIgnoredRange(_ file: File) { state.withLock { Self.insert(file, into: &$0.ignoresRanges) } }
+    func recordIgnoredRange(_ file: File) { state.withLock { Self.insert(file, into: &$0.ignoresRanges) } }
 
     /// Returns whether a file changed between two requests for ranges of it and has not been downloaded since.
     func isChanging(_ file: File) -> Bool { state.withLock { $0.changing.contains(file) } }
 
-    func noteChange(_ file: File) { state.withLock { Self.insert(file, into: &$0.changing) } }
+    func recordChangedFile(_ file: File) { state.withLock { Self.insert(file, into: &$0.changing) } }
 
-    /// Notes that a file was downloaded, so it no longer counts as changing.
-    func noteCompletion(_ file: File) { state.withLock { _ = $0.changing.remove(file) } }
+    /// Records that a file was downloaded, so it no longer counts as changing.
+    func recordCompletion(_ file: File) { state.withLock { _ = $0.changing.remove(file) } }
 
-    /// Notes that the server reported success before it had the whole file.
+    /// Records that the server reported success before it had the whole file.
     ///
     /// - Returns: The number of early successes that the server has reported for this transfer.
-    package func noteEarlySuccess(_ transferID: String) -> Int {
+    package func recordEarlySuccess(_ transferID: String) -> Int {
         state.withLock { state in
             if state.earlySuccesses.count >= Self.maximumCount { state.earlySuccesses.removeAll() }
             state.earlySuccesses[transferID, default: 0] += 1

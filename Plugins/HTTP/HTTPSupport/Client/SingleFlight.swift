@@ -25,7 +25,7 @@ package final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sen
 
     package init() {}
 
-    /// Returns the result of the running task for a key, or starts such a task.
+    /// Returns the result of the task for a key. Starts the task if it is not running.
     ///
     /// - Throws: The task's error. If the caller's task is cancelled, throws `CancellationError` immediately.
     package func value(for key: Key, _ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
@@ -46,7 +46,7 @@ package final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sen
         _ work: @escaping @Sendable () async throws -> Value
     ) {
         let hasJoined = state.withLock { state in
-            // A cancellation sets this flag before it acquires the lock that is held here.
+            // A cancellation sets this flag before it acquires the lock that is held here. A later cancellation therefore finds the waiter.
             guard !isCancelled.withLock({ $0 }) else { return false }
             if state.flights[key] == nil {
                 let number = state.nextNumber()

@@ -31,7 +31,7 @@ struct ByteRanges: Sendable, Hashable {
         ranges.replaceSubrange(first..<last, with: [start..<end])
     }
 
-    /// The missing ranges of a file of this size.
+    /// The missing ranges of a file of `size` bytes.
     func gaps(upTo size: Int64) -> [Range<Int64>] {
         var gaps: [Range<Int64>] = []
         var position: Int64 = 0

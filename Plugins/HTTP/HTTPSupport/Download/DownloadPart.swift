@@ -6,20 +6,20 @@ import TransportSupport
 
 /// The part file of a download, and its missing ranges. All requests of the download share it.
 final class DownloadPart: Sendable {
-    /// The error that ends the request for a file that need not be downloaded.
+    /// Thrown to end the request if the file need not be downloaded, because the overwrite policy keeps the existing file.
     struct IsUpToDate: Error {
         var remote: RemoteFile
     }
 
-    /// The error that ends the request for a file that an earlier attempt completed and moved into place.
+    /// Thrown to end the request if an earlier attempt has already completed the file and moved it into place.
     struct IsInPlace: Error {
         var writer: FileWriter
     }
 
-    /// The written bytes. After a sync, a checkpoint can confirm them.
+    /// The bytes that were written so far. After a sync, a checkpoint can confirm them.
     struct Extent {
         var received: ByteRanges
-        /// A position that grows with each written byte, wherever in the file the byte is.
+        /// The position to pass to `FileWriter.sync(upTo:)`. It grows with each written byte, wherever in the file the byte is.
         var mark: Int64
     }
 
@@ -37,7 +37,7 @@ final class DownloadPart: Sendable {
         var whenQuiet: CheckedContinuation<Void, Never>?
     }
 
-    /// The destination, unless the server names the file.
+    /// The destination. If the server names the file, only the folder is known in advance.
     private let destination: DownloadDestination
     /// Whether the server names the file.
     let isNamedByServer: Bool
@@ -96,7 +96,7 @@ final class DownloadPart: Sendable {
 
     // MARK: Ranges
 
-    /// Changes the plan of the next requests.
+    /// Reads or changes the plan of the next requests.
     func plan<Result>(_ body: (inout RangePlan) -> Result) -> Result { state.withLock { body(&$0.plan) } }
 
     /// Stores a response's description of the file.
@@ -105,7 +105,7 @@ final class DownloadPart: Sendable {
         if let length = remote.length { reporter.report(total: length) }
     }
 
-    /// Notes that a checkpoint confirms the bytes before a position.
+    /// Records that a checkpoint confirms the bytes before a position.
     func confirm(_ position: Int64) {
         state.withLock { state in
             state.confirmed = max(state.confirmed, position)
@@ -140,8 +140,8 @@ final class DownloadPart: Sendable {
         if writer.isSyncDue(upTo: writer.start + written) { change.yield() }
     }
 
-    /// Rejects further writes, and waits for running writes, however long the disk takes. Afterwards, only the next attempt uses the part file. Call
-    /// it once.
+    /// Rejects further writes, and waits for running writes, however long the disk takes. Afterwards, this attempt no longer writes to the part file,
+    /// so the next attempt can use it. Call this method once.
     func seal() async {
         await withCheckedContinuation { continuation in
             let isQuiet = state.withLock { state in
@@ -170,7 +170,7 @@ final class DownloadPart: Sendable {
         waiting?.resume()
     }
 
-    /// Opens the part file after all checks. Returns the writer if it is already open. Blocks.
+    /// Opens the part file after all checks, or returns its writer if the part file is already open. Blocks.
     ///
     /// - Throws: ``IsUpToDate`` if the overwrite policy keeps the existing file, ``IsInPlace``, or a ``TransferError``.
     @discardableResult func open() throws -> FileWriter {

@@ -30,14 +30,14 @@ extension HTTPDownload {
             return try await group.reduce([], +)
         }
         var failure = ends.compactMap(\.self).first
-        // The other connections may have ended before this one failed.
+        // If a connection failed after the others had ended, its range is still missing.
         if failure != nil, ends.contains(nil), !part.plan({ $0.isEmpty }) { failure = try await work(on: part) }
         let length = part.remote?.length
         if let failure, length == nil || part.received.prefix != length { throw failure }
     }
 
-    /// Runs the other connections after the first response has described the file and some of its bytes were written. Otherwise, two requests could
-    /// open the part file.
+    /// Runs the other connections, but only after the first response has described the file and some of its bytes were written. If they started
+    /// earlier, two requests could open the part file.
     private func runOtherConnections(on part: DownloadPart) async throws -> [TransferError?] {
         for await _ in part.opening { break }
         guard part.writer != nil, let length = part.remote?.length else { return [] }
@@ -93,11 +93,11 @@ extension HTTPDownload {
         guard answer.response.status == 416, range.headerValue != nil else { throw answer.refusal }
         // An empty file has no first byte (RFC 9110, section 14.1.2).
         if part.version == nil { return part.plan { $0.add(.whole) } }
-        // If the version is the same and ends where the range begins, no bytes are missing (RFC 9110, section 15.5.17).
+        // If the server has the same version, and the file ends where the range begins, no bytes are missing (RFC 9110, section 15.5.17).
         let reported = RemoteFile(status: 416, headers: answer.response.headers)
         let isSame = part.version.map { !reported.differs(from: $0, answer.response.headers) } ?? false
         if range.end == nil, isSame, ContentRange(answer.response.headers)?.total == range.start { return }
-        source.quirks.noteChange(source.file)
+        source.quirks.recordChangedFile(source.file)
         throw TransferError(
             .resumeLost, .uploadGone, "\(source.name) is shorter than at the start of the download. The download must restart.")
     }

@@ -7,9 +7,9 @@ package import TransportSupport
 /// An attempt continues a part file only if the server identifies the version by a strong validator. Otherwise, each attempt starts at the first
 /// byte.
 ///
-/// If the session allows several segments, the first request is for the beginning of the file. If the response has exactly this range, a version and
-/// a large total size, more requests download the remaining ranges in parallel. Otherwise, the first response suffices. If a file changed between two
-/// requests, for example because it is still being written, later attempts download it with one request.
+/// If the session allows several segments, the first request is for the beginning of the file. If the response has exactly this range, identifies the
+/// version, and reports a large total size, more requests download the remaining ranges in parallel. Otherwise, the download uses only one
+/// connection. If a file changed between two requests, for example because it is still being written, later attempts download it with one request.
 ///
 /// A checkpoint stores the received ranges. Its position is the end of the range that starts at byte 0.
 package struct HTTPDownload: Sendable {
@@ -45,14 +45,14 @@ package struct HTTPDownload: Sendable {
         check = try DigestCheck(attempt.options)
     }
 
-    /// - Throws: A ``TransferError``, after the received bytes were saved in a checkpoint; or `CancellationError`.
+    /// - Throws: A ``TransferError``, after a checkpoint for the received bytes has been saved; or `CancellationError`.
     package func run() async throws -> TransferReceipt {
         var known: RemoteFile?
         var writer: FileWriter?
         var received = ByteRanges()
         let parallel = source.quirks.isChanging(source.file) ? 1 : parallel
         var plan = RangePlan(parallel: parallel, threshold: source.options.parallelThreshold)
-        // An empty file has no confirmed bytes, but its checkpoint may have its name.
+        // The checkpoint of an empty file confirms no bytes, but may contain the file's name.
         if let checkpoint, (0...RemoteFile.maximumLength).contains(checkpoint.confirmed),
             checkpoint.confirmed > 0 || RemoteFile(checkpoint)?.name != nil
         {
@@ -83,7 +83,7 @@ package struct HTTPDownload: Sendable {
         do {
             try await fetch(into: part)
             let receipt = try await complete(part)
-            source.quirks.noteCompletion(source.file)
+            source.quirks.recordCompletion(source.file)
             return receipt
         } catch let inPlace as DownloadPart.IsInPlace {
             return try await finish(inPlace.writer, nil, size: inPlace.writer.start)
@@ -92,7 +92,7 @@ package struct HTTPDownload: Sendable {
             reporter.report(sent: size, confirmed: size)
             return receipt(for: size, at: destination.named(by: upToDate.remote).path)
         } catch {
-            // A cancelled request ends immediately, even while the disk still writes its bytes.
+            // A cancelled request ends immediately, even while the disk still writes the request's bytes. This call waits for the disk.
             await part.seal()
             // The received bytes are worth saving, even after a cancellation.
             await Task { try? await syncAndSave(part) }.value
@@ -114,7 +114,7 @@ package struct HTTPDownload: Sendable {
         try await save(extent, of: part)
     }
 
-    /// - Parameter extent: The written bytes before the sync.
+    /// - Parameter extent: The bytes that were written before the sync.
     private func save(_ extent: DownloadPart.Extent, of part: DownloadPart) async throws {
         guard let remote = part.remote, extent.received.prefix > 0 else { return }
         try await reporter.save(try remote.checkpoint(of: extent.received))
@@ -147,8 +147,8 @@ package struct HTTPDownload: Sendable {
         return receipt
     }
 
-    /// Stores the local name of the file. Otherwise, if this process is killed, the server may suggest another name to the next attempt, and the file
-    /// would then exist under both names.
+    /// Stores the local name of the file. If the name were not stored and this process were killed, the server might suggest another name to the next
+    /// attempt, and the file would exist under both names.
     private func keepName(of remote: RemoteFile?, _ writer: FileWriter, size: Int64) async throws {
         guard var remote, remote.name != nil, !writer.isInPlace else { return }
         remote.length = size

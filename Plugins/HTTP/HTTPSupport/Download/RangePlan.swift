@@ -14,10 +14,10 @@ struct FileRange: Sendable, Hashable {
     }
 }
 
-/// Splits a file into ranges, and keeps those that are not requested yet.
+/// Splits a file into ranges, and stores the ranges that have not been requested yet.
 ///
-/// There are more ranges than connections, and they are requested in the file's order. Connections of different speed therefore end at about the same
-/// time, and the received bytes are mostly contiguous from the start.
+/// There are more ranges than connections, and they are requested in the file's order. Connections of different speeds therefore finish at about the
+/// same time, and the received bytes are mostly contiguous from the start.
 struct RangePlan: Sendable {
     private static let smallest: Int64 = 16 << 20
     private static let largest: Int64 = 128 << 20
@@ -61,7 +61,7 @@ struct RangePlan: Sendable {
         return FileRange(start: next.start, end: next.start + maximumRangeSize)
     }
 
-    /// Returns the number of parallel requests for a file of this size, including those that are running.
+    /// Returns the number of parallel requests for a file of `size` bytes, including those that are running.
     func connections(of size: Int64, underWay: Int) -> Int {
         var ranges = underWay
         for range in pending where ranges < parallel {

@@ -5,7 +5,8 @@ import TransferCore
 
 /// Writes the response to a request for one range of a file, after checking that the response has this range.
 final class RangeSink: HTTPResponseSink {
-    /// The error that ends the request for a range of a file whose version, length or checksum is unknown. Such a file can only be downloaded as a whole.
+    /// Thrown to end the request for a range if the version, length or checksum of the file is unknown. Such a file can only be downloaded as a
+    /// whole.
     struct MustBeWhole: Error {}
 
     private struct State {
@@ -54,10 +55,11 @@ final class RangeSink: HTTPResponseSink {
         let (position, end) = state.withLock { ($0.position, $0.end) }
         guard let end, position != end else { return }
         if answer.status == 206, position < end {
-            // A server can send less than requested (RFC 9110, section 15.3.7). The next attempt continues after these bytes.
+            // A server may send less than was requested (RFC 9110, section 15.3.7). The next attempt continues after these bytes.
             throw TransferError(.transient, .connectionLost, "The server sent only \(position) bytes of \(source.name).")
         }
-        throw TransferError(.protocolViolation, .badAnswer, "The server announced \(end) bytes of \(source.name), and sent \(position).")
+        throw TransferError(
+            .protocolViolation, .invalidResponse, "The server announced \(end) bytes of \(source.name), and sent \(position).")
     }
 
     func accepts(_ head: HTTPResponseHead) throws -> Bool {
@@ -84,7 +86,7 @@ final class RangeSink: HTTPResponseSink {
             try compare(&remote, with: known, head)
         } else if head.status == 206 {
             guard range.end != nil else { throw violation("in part, although the whole file was requested") }
-            // If the position is invalid, the server may still send the whole file.
+            // If the range is wrong, or if data that later requests need is missing, the server may still send the whole file.
             guard ContentRange(head.headers)?.start == 0, remote.validator != nil, remote.length != nil,
                 !check.needsServer || remote.digest != nil
             else { throw MustBeWhole() }
@@ -134,14 +136,14 @@ final class RangeSink: HTTPResponseSink {
         state.withLock { $0.position = position }
     }
 
-    /// Notes that the server does not support ranges of the file.
+    /// Records that the server does not support ranges of the file, and returns the error.
     private func withoutRanges(_ what: String) -> TransferError {
-        source.quirks.noteIgnoredRange(source.file)
+        source.quirks.recordIgnoredRange(source.file)
         return TransferError(.resumeLost, .uploadGone, "The server sends \(source.name) \(what), so the download must restart.")
     }
 
     private func changed() -> TransferError {
-        source.quirks.noteChange(source.file)
+        source.quirks.recordChangedFile(source.file)
         return TransferError(
             .resumeLost, .uploadGone, "\(source.name) changed during the download. The download must restart.")
     }
@@ -155,8 +157,8 @@ final class RangeSink: HTTPResponseSink {
         let what = "in the coding \"\(coding.prefix(40))\", which was not requested"
         guard head.status == 200 else { throw violation(what) }
         throw TransferError(
-            .unsupported, .badAnswer,
-            "The server sends \(source.name) \(what), so it is not the file itself; ask for an address without content coding."
+            .unsupported, .invalidResponse,
+            "The server sends \(source.name) \(what), so it is not the file itself; use an address that serves it without a content coding."
         )
     }
 
@@ -167,6 +169,6 @@ final class RangeSink: HTTPResponseSink {
     ]
 
     private func violation(_ what: String) -> TransferError {
-        TransferError(.protocolViolation, .badAnswer, "The server sends \(source.name) \(what).")
+        TransferError(.protocolViolation, .invalidResponse, "The server sends \(source.name) \(what).")
     }
 }

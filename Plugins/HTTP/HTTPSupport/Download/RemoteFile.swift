@@ -26,7 +26,7 @@ package struct RemoteFile: Codable, Sendable, Hashable {
 
     init(status: Int, headers: HTTPHeaders) {
         let changed = headers["Last-Modified"].flatMap(secondsSince1970(ofHTTPDate:))
-        // Nanoseconds since 1970 in 64 bits end in the year 2262, dates in HTTP in 9999.
+        // 64-bit nanoseconds since 1970 can represent dates until the year 2262, but HTTP dates extend to 9999.
         modificationTime = changed.flatMap { seconds in
             let (time, isBeyond) = Int64(seconds).multipliedReportingOverflow(by: 1_000_000_000)
             return isBeyond ? nil : time
@@ -36,7 +36,8 @@ package struct RemoteFile: Codable, Sendable, Hashable {
         if let tag = headers["ETag"], tag.hasPrefix("\"") {
             validator = tag
         } else if let changed, let now = headers["Date"].flatMap(secondsSince1970(ofHTTPDate:)), now > changed {
-            // A file that changed within this second may change again in the same second (RFC 9110, section 8.8.2.2).
+            // A modification time identifies a version only after its second has passed, because a file may change twice in one second (RFC 9110,
+            // section 8.8.2.2).
             validator = headers["Last-Modified"]
         }
     }
@@ -70,7 +71,7 @@ package struct RemoteFile: Codable, Sendable, Hashable {
         return Checkpoint(data: try JSONEncoder().encode(remote), confirmed: received.prefix)
     }
 
-    /// Returns whether this description can't be of the same version as an earlier one.
+    /// Returns whether this description certainly belongs to a different version of the file than an earlier description.
     ///
     /// - Parameter headers: The response's headers. A weak validator in them can't identify a version, but it can show a difference.
     func differs(from earlier: RemoteFile, _ headers: HTTPHeaders) -> Bool {

@@ -3,8 +3,8 @@ import SystemPackage
 
 /// The file name that a server suggests (`Content-Disposition`, RFC 6266), reduced to one safe name.
 ///
-/// It is the part after the last separator of any system, without control characters. It is not hidden, does not look like an option or a home folder
-/// to a shell, and is no longer than file systems allow.
+/// The name is the part after the last path separator of any operating system, without control characters. It is not hidden, does not look like an
+/// option or a home folder to a shell, and is no longer than file systems allow.
 struct SuggestedName {
     /// The name as a regular path component, never empty, `.` or `..`.
     let component: FilePath.Component
@@ -12,7 +12,7 @@ struct SuggestedName {
     /// The maximum length of a name in bytes, NAME_MAX (limits.h).
     private static let maximumLength = 255
     /// The maximum length in bytes of an extension that is kept, including the dot.
-    private static let longestEnding = 16
+    private static let maximumExtensionLength = 16
 
     /// - Returns: nil if the server suggests no name, or if no safe name remains.
     init?(_ headers: HTTPHeaders) {
@@ -46,7 +46,7 @@ struct SuggestedName {
     /// Shortens a text to the maximum length of a name, but keeps the extension.
     private static func shortened(_ text: [Unicode.Scalar]) -> [Unicode.Scalar] {
         func length(_ part: some Collection<Unicode.Scalar>) -> Int { part.reduce(0) { $0 + UTF8.width($1) } }
-        let ending = text.lastIndex(of: ".").map { text[$0...] }.flatMap { length($0) <= longestEnding ? $0 : nil } ?? []
+        let ending = text.lastIndex(of: ".").map { text[$0...] }.flatMap { length($0) <= maximumExtensionLength ? $0 : nil } ?? []
         var stem = text.dropLast(ending.count)
         var rest = length(stem) - (maximumLength - length(ending))
         while rest > 0, let last = stem.popLast() { rest -= UTF8.width(last) }
@@ -107,8 +107,8 @@ private struct HeaderParameters {
         return String(String.UnicodeScalarView(token))
     }
 
-    /// Parses a quoted string. A backslash escapes a quote or another backslash (section 5.6.4). Before other characters, it is kept, because servers
-    /// use it as a path separator.
+    /// Parses a quoted string. A backslash escapes a quote or another backslash (section 5.6.4). A backslash before any other character is kept,
+    /// because servers use it as a path separator.
     private static func takeQuoted(_ rest: inout Substring.UnicodeScalarView) -> String {
         rest.removeFirst()
         var text = String.UnicodeScalarView()

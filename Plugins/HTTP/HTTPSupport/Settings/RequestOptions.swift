@@ -20,7 +20,7 @@ public struct RequestOptions: Hashable, Sendable {
     public var caFile: String?
 
     /// The only accepted public keys of the server; empty to accept any key. Each is the SHA-256 of a key in base64, 44 characters long (RFC 7469,
-    /// section 2.4). Certificates must be valid in addition.
+    /// section 2.4). In addition, the server's certificate must be valid.
     public var pinnedPublicKeys: [String]
 
     /// Whether to accept any certificate of the server. Anyone on the network path can then read and change the data, so use it only for tests. Each
@@ -41,15 +41,15 @@ public struct RequestOptions: Hashable, Sendable {
     /// they must not contain secrets.
     public var headers: [String: String]
 
-    /// Other trusted origins, each as `scheme://host:port`. The server may keep uploads there, and redirects may lead there. Requests for an upload
-    /// there carry credentials and headers; redirected requests carry no credentials.
+    /// Other trusted origins, each as `scheme://host:port`. The server may keep uploads at these origins, and may redirect to them. Requests for an
+    /// upload at such an origin carry credentials and headers; redirected requests carry no credentials.
     public var origins: [String]
 
     /// The minimum size in bytes of a file that is transferred in several segments, if the session and the server allow that; 1 or more.
     public var parallelThreshold: Int64
 
-    /// Whether to save a download under the name from the server (`Content-Disposition`, RFC 6266), unless the app names it. The name is reduced to
-    /// one safe name.
+    /// Whether to save a download under the name that the server suggests (`Content-Disposition`, RFC 6266), unless the app names the file. The name
+    /// is reduced to one safe name.
     public var contentDisposition: Bool
 
     /// Creates options. Each parameter sets the property of the same name.
@@ -146,7 +146,7 @@ extension RequestOptions {
         return options
     }
 
-    /// The origins, in addition to the endpoint's, that credentials and configured headers are sent to, and that redirects may lead to.
+    /// The trusted origins in addition to the endpoint's. Credentials and configured headers are sent to them, and redirects may lead to them.
     package var trustedOrigins: Set<Origin> { Set(origins.compactMap(Origin.init(text:))) }
 
     /// The additional headers, sorted by name.
@@ -175,7 +175,7 @@ extension SettingFormat<[String]> {
         }
     }
 
-    /// Other programs write keys with a prefix (RFC 7469, section 2.1), which is removed here.
+    /// Removes the prefix with which other programs write keys (RFC 7469, section 2.1).
     fileprivate static var publicKeys: Self {
         Self("keys, separated by commas") {
             $0.words.map { $0.replacing("sha256//", with: "") }

@@ -1,12 +1,12 @@
 package import CurlEngine
 package import TransferCore
 
-/// The headers that only the transport sets. Other values would change the meaning of its requests.
+/// The headers that only the transport may set, because other values would change the meaning of its requests.
 package struct ReservedHeaders: Sendable {
     private static let common: Set<String> = [
         "content-length", "host", "expect", "transfer-encoding", "connection", "trailer", "te", "range", "if-range",
     ]
-    /// The place where an app or a user sets a header.
+    /// Where an app or a user sets a header.
     package enum Place {
         /// In a setting of an endpoint or a session.
         case setting
@@ -22,15 +22,15 @@ package struct ReservedHeaders: Sendable {
 
     /// - Parameters:
     ///   - transport: The transport.
-    ///   - names: Further reserved names in addition to those of all transports, in lower case.
-    ///   - prefixes: Prefixes of further reserved names, in lower case.
+    ///   - names: Reserved names in addition to those of all transports, in lower case.
+    ///   - prefixes: Prefixes of additional reserved names, in lower case.
     package init(of transport: TransportID, names: Set<String> = [], prefixes: [String] = []) {
         self.transport = transport
         self.names = Self.common.union(names)
         self.prefixes = prefixes
     }
 
-    /// Returns reserved headers with additional names, given in lower case.
+    /// Returns these reserved headers with additional names, which must be in lower case.
     package func adding(_ names: Set<String>) -> ReservedHeaders {
         ReservedHeaders(of: transport, names: self.names.union(names), prefixes: prefixes)
     }
@@ -61,7 +61,7 @@ package struct ReservedHeaders: Sendable {
     ///
     /// - Throws: A ``TransferError`` that names the header, but not its value.
     package func check(_ name: String, _ value: String, in place: Place = .setting) throws(TransferError) {
-        let isName = !name.isEmpty && name.utf8.allSatisfy(Self.isOfNames)
+        let isName = !name.isEmpty && name.utf8.allSatisfy(Self.isHeaderNameByte)
         guard isName else {
             throw TransferError(
                 .permanent, .invalidEndpoint,
@@ -88,7 +88,7 @@ package struct ReservedHeaders: Sendable {
     }
 
     /// Returns whether a byte can occur in header names (RFC 9110, section 5.6.2).
-    package static func isOfNames(_ byte: UInt8) -> Bool {
+    package static func isHeaderNameByte(_ byte: UInt8) -> Bool {
         let character = Character(UnicodeScalar(byte))
         return character.isASCII && (character.isLetter || character.isNumber || "!#$%&'*+-.^_`|~".contains(character))
     }

@@ -16,7 +16,7 @@ final class AgentClient {
     private let socket: CInt
     private let mailbox: ConnectionMailbox
 
-    private static let answerLimit = 256 << 10
+    private static let maximumResponseSize = 256 << 10
 
     init(path: FilePath, mailbox: ConnectionMailbox) throws(Failure) {
         self.mailbox = mailbox
@@ -85,7 +85,7 @@ final class AgentClient {
             if sent > 0 { rest = rest.dropFirst(sent) } else { try wait(Int32(POLLOUT), by: deadline) }
         }
         var length = WireReader(try read(4, by: deadline))
-        guard let count = length.readUInt32(), (1...UInt32(Self.answerLimit)).contains(count) else {
+        guard let count = length.readUInt32(), (1...UInt32(Self.maximumResponseSize)).contains(count) else {
             throw Failure(text: "its response is invalid")
         }
         return try read(Int(count), by: deadline)

@@ -17,8 +17,9 @@ struct Authentication {
     private let deadline: Deadline
     private var offered: Set<String> = []
     private var attempts = 0
-    /// The rejected attempts, for the error; `obstacles` has the attempts that were not possible.
+    /// The attempts that the server rejected, for the error message.
     private var refusals: [String] = []
+    /// The credentials that could not be tried, with the reasons, for the error message.
     private var obstacles: [String] = []
 
     init(_ session: SSHSession, _ settings: SSHSettings, secrets: SecretReader, logger: Logger) {
@@ -34,17 +35,19 @@ struct Authentication {
             ))
     }
 
+    /// Tries the methods until the server accepts one.
+    ///
     /// - Returns: The accepted method, for the log.
     /// - Throws: A `TransferError` of the class `credentials` that lists all attempts. The class is `transient` if the connection broke.
     mutating func run() throws -> String {
-        if try ask() { return "none" }
+        if try requestMethods() { return "none" }
         if offered.contains("publickey") {
             if case .accepted(let method) = try tryAgent() { return method }
             if case .accepted(let method) = try tryKeyFiles() { return method }
         }
         guard let reference = settings.authentication.password else { throw failure }
-        // If the server requires two methods and accepted a key as the first one, it offers the second one only now (RFC 4252, section 5.1).
-        if offered.isDisjoint(with: ["password", "keyboard-interactive"]), attempts > 0, try ask() { return "none" }
+        // If the server requires two methods and accepted a key as the first one, it offers the second method only now (RFC 4252, section 5.1).
+        if offered.isDisjoint(with: ["password", "keyboard-interactive"]), attempts > 0, try requestMethods() { return "none" }
         if !offered.isDisjoint(with: ["password", "keyboard-interactive"]), let password = try read(reference, for: "the password") {
             if case .accepted(let method) = try tryKeyboard(password) { return method }
             if case .accepted(let method) = try tryPassword(password) { return method }
@@ -54,10 +57,10 @@ struct Authentication {
 
     // MARK: Methods
 
-    /// Requests the server's authentication methods with a login without credentials.
+    /// Asks the server for its authentication methods, by trying to log in without credentials.
     ///
     /// - Returns: Whether the server accepted this login.
-    private mutating func ask() throws -> Bool {
+    private mutating func requestMethods() throws -> Bool {
         var list: UnsafeMutablePointer<CChar>?
         let user = settings.user
         let code = try session.complete(by: deadline) {
@@ -66,7 +69,7 @@ struct Authentication {
         }
         guard let list = unsafe list else {
             if unsafe libssh2_userauth_authenticated(session.pointer) == 1 { return true }
-            try checkWanted()
+            try checkStopAndDeadline()
             throw lost(code)
         }
         offered = Set(unsafe String(cString: list).split(separator: ",").map(String.init))
@@ -82,11 +85,11 @@ struct Authentication {
             // The client reports a timeout with its own error, so the deadline's error is not used.
             keys = try client.identities(by: Deadline(in: settings.authentication.agentListTimeout, deadline.error))
         } catch {
-            try checkWanted()
+            try checkStopAndDeadline()
             obstacles.append("the agent at \(path): \(error.text)")
             return .refused
         }
-        // Reserves attempts for the other methods.
+        // Reserves some of the allowed attempts for the key files and the password.
         let reserved = min(settings.authentication.keyFiles.count, 2) + (settings.authentication.password == nil ? 0 : 1)
         let limit = max(1, settings.authentication.maximumAttempts - reserved)
         for key in keys.prefix(64) where attempts < limit {
@@ -154,7 +157,7 @@ struct Authentication {
             unsafe key.content.withUnsafeBytes { content in
                 unsafe libssh2_userauth_publickey_frommemory(
                     session.pointer, user, user.utf8.count, nil, 0, content.baseAddress?.assumingMemoryBound(to: CChar.self),
-                    // The count excludes the terminating zero, although the library requires it.
+                    // The count excludes the terminating zero, although the library requires the zero.
                     content.count - 1, passphrase.reveal())
             }
         }
@@ -190,8 +193,8 @@ struct Authentication {
         attempts += 1
         let code = try session.complete(by: deadline, call)
         guard code != 0 else { return .accepted(method) }
-        // After the deadline, responses are ignored, which the library reports as a rejection.
-        try checkWanted()
+        // After the deadline, no more bytes are read, and the library reports that as a rejection. So the deadline is checked first.
+        try checkStopAndDeadline()
         logger.debug("SSH authentication refused", metadata: ["server": "\(settings.server)", "method": "\(method)"])
         if session.isLost(code) || session.traffic.hasEnded { throw lost(code) }
         switch code {
@@ -228,7 +231,7 @@ struct Authentication {
         }
     }
 
-    private func checkWanted() throws {
+    private func checkStopAndDeadline() throws {
         if secrets.mailbox.isStopping { throw CancellationError() }
         if deadline.milliseconds == 0 { throw deadline.error }
     }
@@ -251,7 +254,7 @@ struct Authentication {
         )
     }
 
-    /// The error if the connection ended during authentication.
+    /// Returns the error for a connection that ended during authentication.
     private func lost(_ code: CInt) -> TransferError {
         let words = session.traffic.disconnectReason ?? session.lastError.text
         if attempts > 0, words.lowercased().contains("authentication failures") {

@@ -59,7 +59,7 @@ struct PrivateKeyFile {
     }
 }
 
-/// Whether this user's file is accessible to other users. Like ssh(1), does not check files of other owners.
+/// Returns whether other users can access a file that this user owns. Like ssh(1), returns false for files of other owners.
 private func isOpenToOthers(_ file: FileDescriptor) -> Bool {
     var status = stat()
     guard unsafe fstat(file.rawValue, &status) == 0 else { return false }

@@ -1,11 +1,13 @@
 import Locking
 import TransferCore
 
-/// Reads secrets for the connection's thread, which waits in its mailbox.
+/// Reads secrets in a task, while the connection's thread waits on its mailbox.
 struct SecretReader: Sendable {
     let provider: any CredentialProvider
     let mailbox: ConnectionMailbox
 
+    /// Reads a secret, and waits until the provider returns it.
+    ///
     /// - Returns: The secret, or the provider's error.
     /// - Throws: The deadline's error, or `CancellationError` if the connection must stop.
     func read(_ reference: CredentialReference, by deadline: Deadline) throws -> Result<Secret, any Error> {

@@ -24,7 +24,7 @@ import TransportSupport
         case freeing(OpaquePointer)
     }
 
-    /// The call that must be repeated because its packet is partly sent.
+    /// The library call that must be repeated because its packet is partly sent.
     private enum StuckCall {
         case read
         case readError
@@ -46,7 +46,7 @@ import TransportSupport
     private var hasReportedEnd = false
     private var end = ChannelRequest.End()
 
-    /// The maximum number of bytes in one turn, after which the other channels have their turns.
+    /// The maximum number of bytes that a channel receives, and that it sends, in one turn. The limit lets the other channels have their turns.
     private static let bytesPerTurn = 1 << 20
     static let errorOutputLimit = 64 << 10
 
@@ -61,7 +61,7 @@ import TransportSupport
         if case .opening = phase { true } else { false }
     }
 
-    /// Closes the channel as soon as a partly sent packet is complete.
+    /// Closes the channel. If a packet is partly sent, the library completes the packet first.
     func close() {
         wantsClose = true
         pending.opened.resume(.failure(CancellationError()))
@@ -70,7 +70,7 @@ import TransportSupport
 
     /// Makes as much progress as possible without waiting.
     ///
-    /// - Parameter buffer: Storage for received bytes before the handler gets them.
+    /// - Parameter buffer: Storage for received bytes until the handler gets them.
     /// - Throws: The error that ended the whole connection.
     func advance(_ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Turn {
         switch phase {
@@ -95,10 +95,10 @@ import TransportSupport
         guard !hasReportedEnd else { return }
         hasReportedEnd = true
         // The handler is notified only if its channel was opened.
-        if !isBeingMade { pending.handler.end(error) }
+        if !isBeingOpened { pending.handler.end(error) }
     }
 
-    private var isBeingMade: Bool {
+    private var isBeingOpened: Bool {
         switch phase {
         case .opening, .starting: true
         case .open, .closing, .freeing: false
@@ -193,7 +193,7 @@ import TransportSupport
         }
         if unsafe try read(channel, buffer) { hasMoved = true }
         if stuckCall != nil { return .stuck }
-        // Checks for received bytes first, because each read asks the socket.
+        // Reads the error output only if some has arrived, because each read also makes the library read from the socket.
         if unsafe cssh2_has_data(channel, 1) != 0, unsafe try readErrorOutput(channel, buffer) { hasMoved = true }
         if stuckCall != nil { return .stuck }
         if unsafe libssh2_channel_eof(channel) == 1 {
@@ -213,7 +213,7 @@ import TransportSupport
         while total < Self.bytesPerTurn {
             let count = unsafe libssh2_channel_read_ex(channel, 0, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)
             guard count > 0 else {
-                if count < 0 { try note(CInt(count), .read) }
+                if count < 0 { try handleError(CInt(count), .read) }
                 break
             }
             total += count
@@ -225,7 +225,7 @@ import TransportSupport
     private func readErrorOutput(_ channel: OpaquePointer, _ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Bool {
         let count = unsafe libssh2_channel_read_ex(channel, 1, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)
         guard count > 0 else {
-            if count < 0 { try note(CInt(count), .readError) }
+            if count < 0 { try handleError(CInt(count), .readError) }
             return false
         }
         let kept = min(count, Self.errorOutputLimit - end.errorOutput.count)
@@ -248,7 +248,7 @@ import TransportSupport
                     bytes.count - sentOfChunk)
             }
             guard count > 0 else {
-                if count < 0 { try note(CInt(count), .write) }
+                if count < 0 { try handleError(CInt(count), .write) }
                 break
             }
             sentOfChunk += count
@@ -262,7 +262,7 @@ import TransportSupport
         guard case .command = pending.program, !isInputEnded, chunk.isEmpty else { return false }
         let code = unsafe libssh2_channel_send_eof(channel)
         guard code == 0 else {
-            try note(code, .endOfInput)
+            try handleError(code, .endOfInput)
             return false
         }
         isInputEnded = true
@@ -270,7 +270,7 @@ import TransportSupport
     }
 
     /// Handles the error code of a call that moved no bytes.
-    private func note(_ code: CInt, _ call: StuckCall) throws(TransferError) {
+    private func handleError(_ code: CInt, _ call: StuckCall) throws(TransferError) {
         switch code {
         case LIBSSH2_ERROR_EAGAIN:
             if session.hasPartialPacket { stuckCall = call }
@@ -296,12 +296,12 @@ import TransportSupport
         let code = unsafe libssh2_channel_close(channel)
         if code == LIBSSH2_ERROR_EAGAIN { return waiting }
         if session.isLost(code) { throw session.failure(code) }
-        if case .command = pending.program { unsafe noteExit(channel) }
+        if case .command = pending.program { unsafe recordExit(channel) }
         unsafe phase = .freeing(channel)
         return .moved
     }
 
-    private func noteExit(_ channel: OpaquePointer) {
+    private func recordExit(_ channel: OpaquePointer) {
         var name: UnsafeMutablePointer<CChar>?
         var length = 0
         unsafe libssh2_channel_get_exit_signal(channel, &name, &length, nil, nil, nil, nil)

@@ -6,7 +6,7 @@ final class CommandHandler: SSHChannelHandler {
     private struct State {
         var input: [UInt8]
         var output: [UInt8] = []
-        var isCut = false
+        var isTruncated = false
     }
 
     private let state: Locked<State>
@@ -23,7 +23,7 @@ final class CommandHandler: SSHChannelHandler {
         state.withLock { state in
             let kept = min(received.count, outputLimit - state.output.count)
             state.output += received.prefix(kept)
-            if kept < received.count { state.isCut = true }
+            if kept < received.count { state.isTruncated = true }
         }
     }
 
@@ -39,7 +39,8 @@ final class CommandHandler: SSHChannelHandler {
     func result(_ end: ChannelRequest.End) -> SSHCommandResult {
         state.withLock { state in
             SSHCommandResult(
-                status: end.status, signal: end.signal, output: state.output, errorOutput: end.errorOutput, isOutputCut: state.isCut)
+                status: end.status, signal: end.signal, output: state.output, errorOutput: end.errorOutput,
+                isOutputTruncated: state.isTruncated)
         }
     }
 }

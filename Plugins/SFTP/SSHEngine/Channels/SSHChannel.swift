@@ -47,5 +47,5 @@ package struct SSHCommandResult: Sendable {
     /// The first 64 KiB of the error output.
     package var errorOutput: [UInt8]
     /// Whether the command had more output than was kept.
-    package var isOutputCut: Bool
+    package var isOutputTruncated: Bool
 }

@@ -14,7 +14,7 @@ import TransportSupport
 /// The loop that runs an SSH connection on a dedicated thread. It opens the connection, and then executes commands, moves the channels' bytes, and
 /// waits for the socket.
 ///
-/// It is created on its thread and never leaves it, so its properties need no lock.
+/// It is created on that thread and used only there, so its properties need no lock.
 final class ConnectionLoop {
     private let settings: SSHSettings
     private let mailbox: ConnectionMailbox
@@ -23,8 +23,8 @@ final class ConnectionLoop {
     /// The channel whose packet is partly sent.
     private var stuck: ChannelPump?
     private var stuckSince = ContinuousClock.now
-    private var lastAsked = ContinuousClock.now
-    /// The time at which the loop last began to read bytes. While there are no channels, it does not read.
+    private var lastKeepalive = ContinuousClock.now
+    /// The time at which the loop last began to read bytes. It does not read while there are no channels.
     private var listensSince = ContinuousClock.now
 
     private static let bufferSize = 256 << 10
@@ -35,6 +35,8 @@ final class ConnectionLoop {
         self.logger = logger
     }
 
+    /// Opens the connection, and runs it until it ends.
+    ///
     /// - Parameters:
     ///   - given: A descriptor that is already connected to the server; nil to connect to the server.
     ///   - credentials: Set to nil after the server was reached.
@@ -64,7 +66,8 @@ final class ConnectionLoop {
         ending.resolve(error)
     }
 
-    /// Takes the credentials out of their holder, because a connection may stay open for hours without needing them again.
+    /// Verifies the server and logs in. Removes the credentials from their holder, because a connection may stay open for hours without needing them
+    /// again.
     private func agree(
         over session: SSHSession, _ credentials: Locked<(any CredentialProvider)?>
     ) throws -> SSHConnection.Agreement {
@@ -142,7 +145,7 @@ final class ConnectionLoop {
     private func sleep(_ session: SSHSession) throws(TransferError) {
         let now = ContinuousClock.now
         let quiet = settings.keepaliveInterval
-        // A socket that accepts no bytes counts as lost after the same time as a silent server.
+        // The connection counts as lost if the socket accepts no bytes for three keepalive intervals. The limit for a silent server is the same.
         if stuck != nil {
             let silent = now - max(stuckSince, session.traffic.lastSent)
             guard silent < quiet * 3 else { throw silence }
@@ -154,9 +157,10 @@ final class ConnectionLoop {
         guard !channels.isEmpty else { return try sleepWithoutChannels(session) }
         let silent = now - max(session.traffic.lastReceived, listensSince)
         guard silent < quiet * 3 else { throw silence }
-        let untilAsking = quiet - min(silent, now - lastAsked)
-        if untilAsking <= .zero { try ask(session) }
-        _ = mailbox.sleep([(session.socket, Int32(POLLIN))], milliseconds: min(quiet, max(untilAsking, .milliseconds(1))).pollMilliseconds)
+        let untilKeepalive = quiet - min(silent, now - lastKeepalive)
+        if untilKeepalive <= .zero { try sendKeepalive(session) }
+        let wait = min(quiet, max(untilKeepalive, .milliseconds(1)))
+        _ = mailbox.sleep([(session.socket, Int32(POLLIN))], milliseconds: wait.pollMilliseconds)
     }
 
     /// Waits while there are no channels. The library reads only for channels, so received bytes stay in the socket, and only the end of the
@@ -171,19 +175,20 @@ final class ConnectionLoop {
         let events = mailbox.sleep([(session.socket, hangUp)], milliseconds: -1)
         listensSince = .now
         guard events == [0] else {
-            throw TransferError(.transient, .connectionLost, "The server \(settings.server) closed the connection, or it broke.")
+            throw TransferError(
+                .transient, .connectionLost, "The server \(settings.server) closed the connection, or the connection broke.")
         }
     }
 
     private var silence: TransferError {
         TransferError(
             .transient, .stalled,
-            "The server \(settings.server) has not answered for \(settings.keepaliveInterval * 3); closing the connection.")
+            "The server \(settings.server) has not responded for \(settings.keepaliveInterval * 3); closing the connection.")
     }
 
     /// Sends a request to which every server responds, possibly with a rejection (RFC 4254, section 4).
-    private func ask(_ session: SSHSession) throws(TransferError) {
-        lastAsked = .now
+    private func sendKeepalive(_ session: SSHSession) throws(TransferError) {
+        lastKeepalive = .now
         // If the socket accepted only part of the request, the library would forget the rest and lose synchronization.
         guard mailbox.isReady(session.socket, for: Int32(POLLOUT)) else { return }
         var seconds: CInt = 0

@@ -14,20 +14,22 @@ enum ConnectionCommand: Sendable {
     case close(ChannelRequest.ID)
 }
 
-/// The only channel from other threads to a connection's thread.
+/// Passes commands from other threads to a connection's thread, and wakes that thread. Other threads have no other access to it.
 final class ConnectionMailbox: Sendable {
     private struct State {
         var commands: [ConnectionCommand] = []
         var lastID: ChannelRequest.ID = 0
         var isStopping = false
         var isClosed = false
-        /// Whether the thread sleeps or is about to sleep. A byte in the pipe then wakes it.
+        /// Whether the thread sleeps or is about to sleep. If so, a byte in the pipe wakes the thread.
         var isWaiting = false
-        /// Whether the thread must check its channels once.
+        /// Whether the thread must check its channels before it sleeps again.
         var isWoken = false
 
+        /// Records that the thread must check its channels.
+        ///
         /// - Returns: Whether the thread sleeps and needs a byte to wake it.
-        mutating func wakes() -> Bool {
+        mutating func requestWake() -> Bool {
             isWoken = true
             defer { isWaiting = false }
             return isWaiting
@@ -62,34 +64,36 @@ final class ConnectionMailbox: Sendable {
 
     // MARK: From any thread
 
-    /// - Returns: Whether the thread will execute the command; false after it has ended.
+    /// Adds a command for the thread.
+    ///
+    /// - Returns: Whether the thread will execute the command; false after the thread has ended.
     @discardableResult
     func post(_ command: ConnectionCommand) -> Bool {
-        let (isTaken, isAsleep) = state.withLock { state in
+        let (isAccepted, isAsleep) = state.withLock { state in
             guard !state.isClosed else { return (false, false) }
             state.commands.append(command)
-            return (true, state.wakes())
+            return (true, state.requestWake())
         }
         if isAsleep { wakeThread() }
-        return isTaken
+        return isAccepted
     }
 
     /// Makes the thread check its channels.
     func wake() {
-        if state.withLock({ $0.wakes() }) { wakeThread() }
+        if state.withLock({ $0.requestWake() }) { wakeThread() }
     }
 
     /// Makes the thread stop as soon as possible.
     func stop() {
         let isAsleep = state.withLock { state in
             state.isStopping = true
-            return state.wakes()
+            return state.requestWake()
         }
         if isAsleep { wakeThread() }
     }
 
-    /// Wakes the thread with a byte in the pipe. Called without the lock. If the byte arrives after the thread woke, the thread only checks once
-    /// more.
+    /// Wakes the thread with a byte in the pipe. Called without the lock. If the byte arrives after the thread woke, the thread merely checks its
+    /// channels once more.
     private func wakeThread() {
         // If the pipe is full, the write fails, but the thread wakes anyway.
         _ = try? wakePipeWriter.writeAll([0])

@@ -6,7 +6,7 @@ struct MethodPreferences {
     let kind: CInt
     let names: [String]
 
-    /// Returns the methods of all kinds. Ciphers in counter mode come first, because libssh2 is slower with others. CBC, arcfour and MD5 are
+    /// Returns the methods of all kinds. Ciphers in counter mode come first, because libssh2 is slower with other ciphers. CBC, arcfour and MD5 are
     /// excluded, and SHA-1 is included only if the settings allow it.
     static func all(hostKeyTypes: [String], allowsSHA1: Bool) -> [MethodPreferences] {
         let ciphers = [
@@ -34,8 +34,8 @@ struct MethodPreferences {
         ]
     }
 
-    /// Returns the types of host keys to offer. Known types of the server come first; otherwise, a server with several keys would appear to have
-    /// changed its key.
+    /// Returns the types of host keys to offer. The types of keys that are already known for the server come first. Otherwise, a server with several
+    /// keys might present another one and appear to have changed its key.
     ///
     /// - Parameter refused: Types to exclude.
     static func hostKeyTypes(known: [String], refused: [String] = [], allowsSHA1: Bool) -> [String] {

@@ -33,22 +33,24 @@ package final class SSHConnection: Sendable {
     /// When the task is cancelled, throws immediately; a blocking call may continue for a while on the connection's thread.
     ///
     /// - Parameters:
-    ///   - way: Makes a socket that is connected to the server, and passes its ownership; nil to connect to the server. Called again for each further
-    ///     connection that is needed to find the server's pinned key.
+    ///   - openSocket: Opens a socket that is connected to the server; the connection takes ownership of the socket. If it is nil or returns nil,
+    ///     this method connects to the server itself. Called once per connection attempt; finding the server's pinned key can take several attempts.
     ///   - credentials: Supplies passwords and passphrases when they are needed.
-    ///   - logger: Logs how the server was recognized and the user was authenticated.
-    /// - Throws: `CancellationError`, or a `TransferError`. Its class is `unreachable` if no SSH server responds, `trust` if the host key is not a
-    ///   known one, `credentials` if the server accepts none of the credentials, `unsupported` if the server and this machine have no method in
-    ///   common, and `transient` if the connection breaks.
+    ///   - logger: Logs how the server was verified and the user was authenticated.
+    /// - Throws: `CancellationError`, or a `TransferError`. Its class is `unreachable` if no SSH server responds, `trust` if the host key is not
+    ///   trusted, `credentials` if the server accepts none of the credentials, `unsupported` if the server and this machine have no method in common,
+    ///   and `transient` if the connection breaks.
     package static func open(
-        _ settings: SSHSettings, over way: (@Sendable () async throws -> FileDescriptor?)? = nil, credentials: any CredentialProvider,
+        _ settings: SSHSettings, over openSocket: (@Sendable () async throws -> FileDescriptor?)? = nil,
+        credentials: any CredentialProvider,
         logger: Logger
     ) async throws -> SSHConnection {
         var settings = settings
-        // A server with several keys shows a key of the first requested type, and a pinned fingerprint does not show the type of its key.
+        // A server with several keys shows a key of the first requested type, and a pinned fingerprint does not reveal the type of its key. So
+        // several types must be tried.
         var shown: [HostKey] = []
         while true {
-            let socket = try await way?()
+            let socket = try await openSocket?()
             do {
                 return try await openOnce(settings, over: socket, credentials: credentials, logger: logger)
             } catch let stranger as UnpinnedHostKey {
@@ -76,7 +78,7 @@ package final class SSHConnection: Sendable {
         }
         let opened = Once<Agreement>()
         let ending = ConnectionEnding()
-        // The thread does not retain the credentials, because it lives as long as the connection.
+        // The thread lives as long as the connection, so it must not retain the credentials.
         let held = Locked<(any CredentialProvider)?>(credentials)
         do {
             try startThread {
@@ -92,7 +94,7 @@ package final class SSHConnection: Sendable {
         let watch = Task {
             try await Task.sleep(for: limit)
             opened.resume(
-                .failure(TransferError(.transient, .timedOut, "The connection to \(settings.server) was not made within \(limit).")))
+                .failure(TransferError(.transient, .timedOut, "The connection to \(settings.server) was not established within \(limit).")))
             mailbox.stop()
         }
         defer { watch.cancel() }

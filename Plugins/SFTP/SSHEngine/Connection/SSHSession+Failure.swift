@@ -21,7 +21,7 @@ extension SSHSession {
         case LIBSSH2_ERROR_ALLOC:
             return TransferError(.noSpace, .internalFailure, "This machine is out of memory for the connection to \(server).", cause: cause)
         case LIBSSH2_ERROR_INVALID_MAC, LIBSSH2_ERROR_DECRYPT, LIBSSH2_ERROR_PROTO:
-            return TransferError(.transient, .badAnswer, "Data from the server \(server) was damaged in transit.", cause: cause)
+            return TransferError(.transient, .invalidResponse, "Data from the server \(server) was damaged in transit.", cause: cause)
         case LIBSSH2_ERROR_BAD_USE:
             return TransferError(
                 .transient, .internalFailure, "The connection to \(server) lost synchronization. This is a bug in TransferKit.",

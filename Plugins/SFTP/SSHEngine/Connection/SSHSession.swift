@@ -15,13 +15,13 @@ import TransferCore
     let traffic = SocketTraffic()
     private let mailbox: ConnectionMailbox
 
-    /// Sets libssh2 up once for the process, before any thread uses it (libssh2_init(3)).
+    /// Initializes libssh2 once for the process, before any thread uses it (libssh2_init(3)).
     private static let isLibraryReady = libssh2_init(0) == 0
 
     /// The version of libssh2 in this process.
     static let libraryVersion = unsafe libssh2_version(0).map { unsafe String(cString: $0) } ?? ""
 
-    /// Whether libssh2 supports RSA keys with SHA-2, which servers require (RFC 8332). Version 1.11 and later do.
+    /// Whether libssh2 supports RSA keys with SHA-2, which servers require (RFC 8332). Versions 1.11 and later do.
     static let hasModernRSA = unsafe libssh2_version(0x010B00) != nil
 
     /// Creates a session. Takes ownership of a connected, non-blocking socket, even if it throws.
@@ -55,7 +55,7 @@ import TransferCore
     /// Frees the session and closes the socket without sending. Call ``disconnect()`` first to notify the server.
     func end() {
         shutdown(socket, CInt(SHUT_RDWR))
-        // No call blocks on a socket that is shut down. The limit of repetitions guards against bugs of the library; at the limit, a little memory
+        // No call blocks on a socket that is shut down. The limit on repetitions guards against bugs in the library; at the limit, a little memory
         // leaks.
         for _ in 0..<1000 where unsafe libssh2_session_free(pointer) != LIBSSH2_ERROR_EAGAIN { break }
         close(socket)
@@ -77,7 +77,8 @@ import TransferCore
         // libssh2 1.11.1 sometimes does not report what it waits for. The call is then repeated soon.
         case 0: (Int32(POLLIN | POLLOUT), .milliseconds(20))
         case CInt(LIBSSH2_SESSION_BLOCK_INBOUND): (Int32(POLLIN), nil)
-        // Waits for one direction only, to avoid a busy loop: received bytes may not be read before the packet is sent.
+        // Waits only until the socket accepts bytes. Received bytes may stay unread until the packet is sent, so waiting for received bytes as well
+        // would be a busy loop.
         default: (Int32(POLLOUT), nil)
         }
     }
@@ -108,7 +109,7 @@ import TransferCore
     }
 }
 
-/// Returns foreign text without characters that control a terminal, break lines or change the writing direction.
+/// Returns text from another program without characters that control a terminal, break lines or change the writing direction.
 package func printable(_ bytes: some Sequence<UInt8>) -> String {
     let scalars = String(decoding: Array(bytes), as: UTF8.self).unicodeScalars.map { scalar in
         switch scalar.value {

@@ -17,13 +17,13 @@ package struct SSHSettings: Sendable {
     package var connectTimeout: Duration = .seconds(30)
     /// The time limit for the key exchange.
     package var handshakeTimeout: Duration = .seconds(30)
-    /// The time limit for authentication. An agent may ask the user.
+    /// The time limit for authentication. It leaves time for an agent that asks the user.
     package var authenticationTimeout: Duration = .seconds(60)
-    /// The time of silence after which the server is asked whether it is still there. After three times this interval, the connection counts as lost.
+    /// The time of silence after which a keepalive request is sent to the server. After three times this interval, the connection counts as lost.
     package var keepaliveInterval: Duration = .seconds(15)
     /// The maximum number of unread bytes of a channel.
     package var receiveWindow = 4 << 20
-    /// The types of host keys that are not requested, because the server's key of that type is not a pinned one.
+    /// The types of host keys that are not requested, because the server's keys of these types are not pinned.
     var refusedKeyTypes: [String] = []
     /// Whether to accept host keys and key exchanges with SHA-1.
     package var allowsSHA1 = false
@@ -77,9 +77,9 @@ package struct SSHAuthentication: Sendable {
     package var keyFiles: [KeyFile] = []
     /// The password. It also answers prompts with hidden input.
     package var password: CredentialReference?
-    /// The maximum total number of attempts. OpenSSH's server disconnects at the sixth one (`MaxAuthTries`, sshd_config(5)).
+    /// The maximum total number of attempts. OpenSSH's server disconnects at the sixth attempt (`MaxAuthTries`, sshd_config(5)).
     package var maximumAttempts = 5
 
-    /// Creates the default: only the agent.
+    /// Creates the default, which uses only the agent.
     package init() {}
 }

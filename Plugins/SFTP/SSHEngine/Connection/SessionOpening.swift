@@ -19,7 +19,7 @@ struct SessionOpening {
     func run() throws -> SSHConnection.Agreement {
         let check = try HostKeyCheck(settings, logger: logger)
         try setPreferences(knownTypes: check.knownTypes)
-        try shakeHands()
+        try performHandshake()
         guard let key = hostKey else {
             throw TransferError(.trust, .serverNotTrusted, "The server \(settings.server) showed no host key.")
         }
@@ -60,10 +60,10 @@ struct SessionOpening {
         }
     }
 
-    /// The methods that libssh2 supports, in the given order.
+    /// Returns the given methods that libssh2 supports, in the same order.
     ///
-    /// libssh2_session_method_pref(3) also removes the others, but copies between overlapping ranges with memcpy(3) (libssh2 1.10), which can
-    /// garble the list.
+    /// libssh2_session_method_pref(3) also removes unsupported methods, but the function of libssh2 1.10 can garble the list: it copies between
+    /// overlapping ranges with memcpy(3).
     private func supported(_ names: [String], kind: CInt) -> [String] {
         var list: UnsafeMutablePointer<UnsafePointer<CChar>?>? = nil
         let count = unsafe libssh2_session_supported_algs(session.pointer, kind, &list)
@@ -73,7 +73,7 @@ struct SessionOpening {
         return names.filter(known.contains)
     }
 
-    private func shakeHands() throws {
+    private func performHandshake() throws {
         let deadline = Deadline(
             in: settings.handshakeTimeout,
             TransferError(
@@ -117,7 +117,7 @@ struct SessionOpening {
     private func handshakeFailure(_ code: CInt, _ deadline: Deadline) -> TransferError {
         let traffic = session.traffic
         let words = [traffic.disconnectReason, session.lastError.text, "libssh2 error \(code)"].compactMap { $0 }.joined(separator: "; ")
-        if traffic.hasExceeded {
+        if traffic.hasExceededLimit {
             return TransferError(
                 .unreachable, .notThisProtocol,
                 "The service at \(settings.server) sent \(SocketTraffic.handshakeLimit) bytes without completing the key exchange; it is not an SSH server."
@@ -130,7 +130,7 @@ struct SessionOpening {
                 "The server \(settings.server) closed the connection without a message; it may be overloaded.",
                 cause: words)
         }
-        // If the connection ended during the greeting or the method list, the server may be an SSH server.
+        // If the connection ended during the greeting or the method list, the server may still be an SSH server.
         if traffic.hasEnded, hasGreeted || "SSH-".utf8.starts(with: traffic.greeting) { return broken(words) }
         guard hasGreeted else { return otherGreeting }
         switch code {

@@ -21,6 +21,8 @@ struct SocketConnector {
         self.mailbox = mailbox
     }
 
+    /// Connects to the server.
+    ///
     /// - Returns: A connected, non-blocking socket. The caller must close it.
     func connect() throws -> CInt {
         let deadline = Deadline(

@@ -6,9 +6,9 @@ import CSSH2
     import Darwin
 #endif
 
-/// Moves the bytes of a session's socket, and has the state for libssh2's callbacks. Used by one thread.
+/// Moves the bytes of a session's socket, and holds the state for libssh2's callbacks. Used by one thread.
 ///
-/// libssh2 reads the bytes before the identification string one by one, as long as any arrive. ``limit`` ends this.
+/// libssh2 reads the bytes before the identification string one by one and sets no limit for them. ``limit`` adds a limit.
 final class SocketTraffic {
     /// The maximum number of received bytes before the key exchange is complete. The largest packet has 35,000 bytes (RFC 4253, section 6.1).
     static let handshakeLimit = 256 << 10
@@ -18,12 +18,13 @@ final class SocketTraffic {
     private(set) var lastReceived = ContinuousClock.now
     /// The time at which the socket last accepted bytes.
     private(set) var lastSent = ContinuousClock.now
-    /// The first bytes from the server, to identify a server without SSH.
+    /// The first bytes from the server, to recognize a server that does not use SSH.
     private(set) var greeting: [UInt8] = []
     /// The time after which received bytes are ignored; nil for no limit.
     var deadline: ContinuousClock.Instant?
+    /// The maximum number of received bytes; nil for no limit.
     var limit: Int? = handshakeLimit
-    private(set) var hasExceeded = false
+    private(set) var hasExceededLimit = false
     /// Whether the server closed the connection, or the connection broke.
     private(set) var hasEnded = false
     /// The server's reason for disconnecting (RFC 4253, section 11.1).
@@ -38,11 +39,13 @@ final class SocketTraffic {
         return unsafe Unmanaged<SocketTraffic>.fromOpaque(object).takeUnretainedValue()
     }
 
+    /// Receives bytes within the limits.
+    ///
     /// - Returns: The result of recv(2). Errors are negative, as libssh2 expects.
     func receive(_ socket: CInt, _ buffer: UnsafeMutableRawPointer?, _ length: Int, _ flags: CInt) -> Int {
         if let deadline, ContinuousClock.now >= deadline { return Int(-ETIMEDOUT) }
         if let limit, received >= limit {
-            hasExceeded = true
+            hasExceededLimit = true
             return Int(-ECONNABORTED)
         }
         let count = unsafe recv(socket, buffer, length, flags)

@@ -8,6 +8,8 @@ package struct HostKey: Hashable, Sendable {
     /// The type of the key, for example `ssh-ed25519`.
     package let type: String
 
+    /// Reads the type of a key in its wire format.
+    ///
     /// - Returns: nil if the bytes do not begin with a type.
     package init?(_ bytes: [UInt8]) {
         var reader = WireReader(bytes)

@@ -32,12 +32,12 @@ struct HostKeyCheck {
         for fault in known.faults.prefix(Self.maximumFaultsLogged) {
             logger.warning(
                 "A line of a known hosts file is invalid and was ignored",
-                metadata: ["line": "\(fault.place)", "hasMarker": "\(fault.hasMarker)"])
+                metadata: ["line": "\(fault.location)", "hasMarker": "\(fault.hasMarker)"])
         }
         for entry in known.revocations(of: host) {
             logger.notice(
                 "A key of the SSH server is revoked",
-                metadata: ["server": "\(settings.server)", "line": "\(entry.place)", "fingerprint": "\(entry.key.fingerprint)"])
+                metadata: ["server": "\(settings.server)", "line": "\(entry.location)", "fingerprint": "\(entry.key.fingerprint)"])
         }
     }
 
@@ -46,27 +46,30 @@ struct HostKeyCheck {
     /// A list of the invalid lines, for an error about an unknown server.
     private var faultyLines: String {
         guard !known.faults.isEmpty else { return "" }
-        let places = known.faults.prefix(3).map(\.place).joined(separator: ", ")
+        let locations = known.faults.prefix(3).map(\.location).joined(separator: ", ")
         let more = known.faults.count > 3 ? " and others" : ""
-        return " Invalid lines: \(places)\(more)."
+        return " Invalid lines: \(locations)\(more)."
     }
 
     /// The types of the server's known keys.
     var knownTypes: [String] { known.keyTypes(of: host) }
 
+    /// Verifies that the server's key is trusted. Adds the key of an unknown server to the user's file if the policy allows it.
+    ///
     /// - Returns: The entry that matched, for the log.
     /// - Throws: A `TransferError` of the class `trust` with the server's key and the known keys, or ``UnpinnedHostKey``.
     func recognize(_ key: HostKey) throws -> String {
         if case .pinned(let fingerprints) = settings.hostKeys.trust { return try recognize(key, pinned: fingerprints) }
         switch known.verdict(on: key, of: host) {
-        case .known(let entry): return entry.place
+        case .known(let entry): return entry.location
         case .revoked(let entry):
             throw error(
-                "The \(key.shown) of the server \(settings.server) is revoked by \(entry.place); another server may be impersonating it.")
+                "The \(key.shown) of the server \(settings.server) is revoked by \(entry.location); another server may be impersonating it."
+            )
         case .otherKeys(let entries): throw changed(key, entries)
         case .certificateAuthority(let entry):
             throw error(
-                "The server \(settings.server) is known only by its certificate authority (\(entry.place)), which is not supported; "
+                "The server \(settings.server) is known only by its certificate authority (\(entry.location)), which is not supported; "
                     + "add its \(key.shown) to a known hosts file after verifying it.")
         case .unknown:
             guard settings.hostKeys.trust == .acceptNew, let path = settings.hostKeys.userFile else { throw unknown(key) }
@@ -89,7 +92,7 @@ struct HostKeyCheck {
         let hint =
             SSHSession.hasModernRSA
             ? ""
-            : " If an RSA key is pinned: libssh2 \(SSHSession.libraryVersion) can't check those; pin another key, or use 1.11 or later."
+            : " If an RSA key is pinned: libssh2 \(SSHSession.libraryVersion) can't check RSA keys; pin another key, or use libssh2 1.11 or later."
         return TransferError(
             .trust, .serverNotTrusted,
             "The server \(settings.server) shows the \(keys.map(\.shown).joined(separator: " and the ")), but no pinned key "
@@ -98,7 +101,7 @@ struct HostKeyCheck {
 
     private func changed(_ key: HostKey, _ entries: [KnownHosts.Entry]) -> TransferError {
         let same = entries.filter { $0.key.type == key.type }
-        let shown = (same.isEmpty ? entries : same).prefix(3).map { "the \($0.key.shown) (\($0.place))" }.joined(separator: ", ")
+        let shown = (same.isEmpty ? entries : same).prefix(3).map { "the \($0.key.shown) (\($0.location))" }.joined(separator: ", ")
         if same.isEmpty, !SSHSession.hasModernRSA, entries.allSatisfy({ $0.key.type == "ssh-rsa" }) {
             return error(
                 "The server \(settings.server) is known by \(shown) only, and libssh2 \(SSHSession.libraryVersion) can't check RSA keys; "

@@ -12,7 +12,7 @@ package struct HostName: Hashable, Sendable {
     }
 }
 
-/// The first field of a line of a known hosts file. It is compared byte by byte, like OpenSSH does.
+/// The first field of a line of a known hosts file. Names are compared byte by byte, as in OpenSSH.
 enum HostPatterns: Sendable {
     /// A hashed name: its HMAC-SHA1 with a salt.
     case hashed(salt: [UInt8], hash: [UInt8])
@@ -79,7 +79,7 @@ extension HostPatterns.Pattern {
     }
 }
 
-/// Lower-cases ASCII letters, the only letters in host names with two cases.
+/// Converts an ASCII letter to lower case. Other letters in host names have no case.
 private func lowercase(_ byte: UInt8) -> UInt8 {
     (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
 }

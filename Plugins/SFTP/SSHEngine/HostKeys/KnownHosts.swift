@@ -14,18 +14,18 @@ package struct KnownHosts: Sendable {
         let hosts: HostPatterns
         package let key: HostKey
         package let file: String
-        /// The number of the line, from 1.
+        /// The number of the line, counted from 1.
         package let line: Int
 
         /// The file and the line for messages.
-        package var place: String { "\(file):\(line)" }
+        package var location: String { "\(file):\(line)" }
     }
 
     /// The result of looking up a server's key in the files.
     package enum Verdict: Sendable {
         case known(Entry)
         case revoked(Entry)
-        /// The server has only other keys, of the same type or of others. The list is not empty.
+        /// The files contain only other keys of the server, of the same type or of other types. The list is not empty.
         case otherKeys([Entry])
         /// The server is known only by a certificate authority.
         case certificateAuthority(Entry)
@@ -34,8 +34,8 @@ package struct KnownHosts: Sendable {
 
     /// An invalid line.
     package struct Fault: Hashable, Sendable {
-        /// The file and the number of the line, from 1.
-        package let place: String
+        /// The file and the number of the line, counted from 1.
+        package let location: String
         /// Whether the line has a marker, that is, it would revoke a key or add a certificate authority.
         package let hasMarker: Bool
     }
@@ -56,13 +56,13 @@ package struct KnownHosts: Sendable {
             } else if let first = line.first(where: { $0 != 0x20 && $0 != 0x09 && $0 != 0x0D }), first != UInt8(ascii: "#"),
                 faults.count < Self.maximumFaults
             {
-                faults.append(Fault(place: "\(file):\(index + 1)", hasMarker: first == UInt8(ascii: "@")))
+                faults.append(Fault(location: "\(file):\(index + 1)", hasMarker: first == UInt8(ascii: "@")))
             }
         }
     }
 
     private static func entry(_ bytes: ArraySlice<UInt8>, file: String, line: Int) -> Entry? {
-        // No key has a line of nearly this length.
+        // A line with a key is much shorter than this limit.
         guard bytes.count <= 64 << 10 else { return nil }
         var fields = bytes.split(maxSplits: 4) { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }[...]
         guard let first = fields.first, first.first != UInt8(ascii: "#") else { return nil }
@@ -92,6 +92,7 @@ package struct KnownHosts: Sendable {
     /// Returns the lines that revoke keys of a server.
     package func revocations(of host: HostName) -> [Entry] { entries.filter { $0.marker == .revoked && $0.hosts.match(host) } }
 
+    /// Looks up a server's key. A revocation takes precedence over all other lines.
     package func verdict(on key: HostKey, of host: HostName) -> Verdict {
         let matching = entries.filter { $0.hosts.match(host) }
         if let entry = matching.first(where: { $0.marker == .revoked && $0.key == key }) { return .revoked(entry) }
@@ -102,7 +103,7 @@ package struct KnownHosts: Sendable {
         return .unknown
     }
 
-    /// Returns a line for a server, without a line break.
+    /// Returns the line that makes a key known for a server, without a line break.
     static func line(_ key: HostKey, of host: HostName) -> String {
         "\(host.knownAs) \(key.type) \(Data(key.bytes).base64EncodedString())"
     }

@@ -9,9 +9,10 @@ package struct RequestPace: Sendable {
 
     private let now: @Sendable () -> ContinuousClock.Instant
     private var slotEnd: ContinuousClock.Instant
-    /// The number of bytes in each quarter of a second. The newest is last.
+    /// The number of bytes transferred in each of the last five quarter seconds, the newest at the end.
     private var recent = [Int](repeating: 0, count: RequestPace.slots)
-    /// The highest recent rate. It falls slowly, because a server that syncs a file does not respond for a moment.
+    /// The highest recent rate, in bytes per five quarter seconds. It falls slowly, because a server may briefly stop responding while it syncs a
+    /// file.
     private var best = RequestPace.smallest
 
     /// - Parameter now: The clock.
@@ -24,7 +25,7 @@ package struct RequestPace: Sendable {
     package var limit: Int { max(best, recent.reduce(0, +)) }
 
     /// Counts bytes that the server has transferred.
-    package mutating func note(_ bytes: Int) {
+    package mutating func count(_ bytes: Int) {
         let time = now()
         if time >= slotEnd {
             let passed = min(Int((time - slotEnd) / Self.slot) + 1, 8 * Self.slots)

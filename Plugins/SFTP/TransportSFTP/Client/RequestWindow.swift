@@ -44,13 +44,13 @@ package final class RequestWindow: Sendable {
     /// - Parameters:
     ///   - bytes: The maximum number of bytes in flight.
     ///   - requests: The maximum number of unanswered requests for content.
-    ///   - growth: The numbers of bytes and requests by which the window can grow as it is used.
+    ///   - growth: The maximum numbers of bytes and requests by which the window grows as it is used.
     ///   - pace: Limits the use of the window; nil to use the whole window.
     package init(bytes: Int, requests: Int, growth: (bytes: Int, requests: Int) = (0, 0), pace: RequestPace? = nil) {
         state = Locked(State(bytes: bytes, requests: requests, growth: growth, pace: pace))
     }
 
-    /// The number of acquired bytes that were not released yet.
+    /// The number of acquired bytes that have not been released yet.
     package var inFlight: Int { state.withLock { $0.inFlight } }
 
     /// Waits until the given numbers of bytes and requests can be in flight. Release them with ``release(bytes:requests:)``.
@@ -84,12 +84,12 @@ package final class RequestWindow: Sendable {
         }
     }
 
-    /// Releases acquired bytes and requests. The window grows by the same numbers, as long as it can.
+    /// Releases acquired bytes and requests. The window grows by the same numbers, up to its maximum.
     package func release(bytes: Int, requests: Int = 1) {
         let admitted = state.withLock { state in
             let more = (bytes: min(bytes, state.growth.bytes), requests: min(requests, state.growth.requests))
             state.inFlight -= bytes
-            state.pace?.note(bytes)
+            state.pace?.count(bytes)
             state.growth.bytes -= more.bytes
             state.growth.requests -= more.requests
             state.bytes += bytes + more.bytes

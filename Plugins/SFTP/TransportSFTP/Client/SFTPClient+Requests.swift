@@ -2,8 +2,8 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// Requests whose responses are awaited. Each method throws an error if the response is an error or of an unexpected kind. When the task is
-/// cancelled, each throws `CancellationError` immediately; the request may still be executed.
+/// Methods that send a request and wait for its response. Each method throws an error if the response is an error or of an unexpected kind. When the
+/// task is cancelled, the method throws `CancellationError` immediately; the request may still be executed.
 extension SFTPClient {
     /// Waits until the server has reported its features.
     package func features() async throws -> SFTPFeatures {
@@ -12,19 +12,19 @@ extension SFTPClient {
         return try await once.valueUnlessCancelled()
     }
 
-    /// Sends a request whose response is awaited later. Requests are sent in the order of these calls.
+    /// Sends a request whose response is awaited later. Requests are sent in the order of the calls.
     func begin(_ request: Request) -> PendingAnswer {
         let once = Once<Response>()
         let sent = Locked(false)
-        let id = submit(request, taken: { sent.withLock { $0 = true } }) { [weak self] result in
+        let id = submit(request, onHandover: { sent.withLock { $0 = true } }) { [weak self] result in
             let isAwaited = once.resume(result.mapError { $0 })
-            // If the waiting task was cancelled, it does not close the handle.
+            // If the waiting task was cancelled, it never gets the handle, so the client closes it.
             if !isAwaited, case .success(.handle(let handle)) = result { self?.close(handle) }
         }
         return PendingAnswer(client: self, id: id, once: once, sent: sent, isAboutPath: request.namesPath)
     }
 
-    /// Sends a request and returns its response, whatever its kind.
+    /// Sends a request and returns its response, which can be of any kind.
     package func answer(to request: Request) async throws -> Response {
         try await begin(request).answer()
     }
@@ -60,7 +60,7 @@ extension SFTPClient {
     /// - Parameter path: The file's path, for servers that report the space only by path.
     package func space(at handle: Handle, _ path: [UInt8]) async throws -> FileSystemSpace? {
         let features = try await features()
-        // The path is tried first, because the handle may be closed.
+        // The path is tried first, because the handle may already be closed.
         let requests = (features.offers(.statvfs) ? [Request.statvfs(path)] : []) + (features.offers(.fstatvfs) ? [.fstatvfs(handle)] : [])
         for request in requests {
             if case .extended(let reply) = try await answer(to: request), let space = try? FileSystemSpace(reply) { return space }
@@ -68,13 +68,13 @@ extension SFTPClient {
         return nil
     }
 
-    /// Closes a file or a folder without waiting for the response, because its content was confirmed before.
+    /// Closes a file or a folder without waiting for the response. No wait is needed, because the server has already confirmed the content.
     package func close(_ handle: Handle) {
         submit(.close(handle)) { _ in }
     }
 
     var unexpected: TransferError {
-        TransferError(.protocolViolation, .badAnswer, "\(serverName) answered a request with a response of the wrong kind.")
+        TransferError(.protocolViolation, .invalidResponse, "\(serverName) answered a request with a response of the wrong kind.")
     }
 }
 
@@ -86,15 +86,15 @@ struct PendingAnswer: Sendable {
     fileprivate let sent: Locked<Bool>
     fileprivate let isAboutPath: Bool
 
-    /// Whether the mover has received the request for sending, so the server may have handled it.
+    /// Whether the mover has received the request to send. If so, the server may have executed the request.
     var isSent: Bool { sent.withLock { $0 } }
 
-    /// Returns any response.
+    /// Waits for the response, of any kind.
     func answer() async throws -> Response {
         try await once.valueUnlessCancelled { [client, id] in client.forget(id) }
     }
 
-    /// Ends the wait with a `CancellationError`.
+    /// Ends the wait for the response with a `CancellationError`.
     func abandon() {
         if once.resume(.failure(CancellationError())) { client.forget(id) }
     }

@@ -13,16 +13,16 @@ package final class SFTPClient: Sendable {
     private struct Waiting {
         /// Called with the response; nil if no task waits for it.
         var completion: Completion?
-        /// Whether a successful response has a handle that must be closed.
+        /// Whether a successful response contains a handle that must be closed.
         var opens: Bool
         /// Called when the mover receives the packet to send.
-        var taken: (@Sendable () -> Void)?
+        var onHandover: (@Sendable () -> Void)?
     }
 
     private enum Phase {
         case starting
-        /// The limits were requested from the server.
-        case asking(SFTPFeatures)
+        /// The client has requested the server's limits.
+        case requestingLimits(SFTPFeatures)
         case ready(SFTPFeatures)
         case ended(TransferError)
     }
@@ -32,7 +32,7 @@ package final class SFTPClient: Sendable {
         var assembler = PacketAssembler()
         var outgoing: [(id: UInt32?, packet: [UInt8])] = [(nil, Request.initialize)]
         /// The number of outgoing packets that the mover has received.
-        var handedOver = 0
+        var handedOverCount = 0
         var lastID: UInt32 = 0
         var waiting: [UInt32: Waiting] = [:]
         /// The time at which bytes last arrived, or at which the first unanswered request was made, if that is later.
@@ -59,7 +59,7 @@ package final class SFTPClient: Sendable {
     private let giveUp: @Sendable (TransferError) -> Void
 
     /// - Parameters:
-    ///   - logger: Receives each request except those for content, with the level debug.
+    ///   - logger: Logs each request with the level debug, except requests for content.
     ///   - wake: Called from any thread when there are bytes to send.
     ///   - giveUp: Called when the server violates the protocol. No later packet can be decoded, so the connection is useless.
     package init(
@@ -83,33 +83,33 @@ package final class SFTPClient: Sendable {
                 state.assembler.append(arrived)
                 state.quietSince = .now
             }
-            while let packet = try nextPacket() { try take(packet) }
+            while let packet = try nextPacket() { try process(packet) }
         } catch {
             fail(error)
         }
     }
 
-    /// Returns the next bytes for the server; empty if there are none now. The mover calls it on its thread, one call at a time: when the channel is
-    /// open, after the previous bytes were sent, and after each wake-up.
+    /// Returns the next bytes for the server; empty if there are none now. The mover calls this method on its thread, one call at a time: when the
+    /// channel is open, after the previous bytes were sent, and after each wake-up.
     package func bytesToSend() -> [UInt8] {
-        let (bytes, taken) = state.withLock { state -> ([UInt8], [@Sendable () -> Void]) in
+        let (bytes, callbacks) = state.withLock { state -> ([UInt8], [@Sendable () -> Void]) in
             var bytes: [UInt8] = []
-            var taken: [@Sendable () -> Void] = []
-            while state.handedOver < state.outgoing.count {
-                let (id, packet) = state.outgoing[state.handedOver]
+            var callbacks: [@Sendable () -> Void] = []
+            while state.handedOverCount < state.outgoing.count {
+                let (id, packet) = state.outgoing[state.handedOverCount]
                 guard bytes.isEmpty || bytes.count + packet.count <= Self.pieceSize else { break }
                 bytes = bytes.isEmpty ? packet : bytes + packet
-                state.outgoing[state.handedOver].packet = []
-                state.handedOver += 1
-                if let id, let call = state.waiting[id]?.taken { taken.append(call) }
+                state.outgoing[state.handedOverCount].packet = []
+                state.handedOverCount += 1
+                if let id, let call = state.waiting[id]?.onHandover { callbacks.append(call) }
             }
-            if state.handedOver == state.outgoing.count || state.handedOver >= 256 {
-                state.outgoing.removeFirst(state.handedOver)
-                state.handedOver = 0
+            if state.handedOverCount == state.outgoing.count || state.handedOverCount >= 256 {
+                state.outgoing.removeFirst(state.handedOverCount)
+                state.handedOverCount = 0
             }
-            return (bytes, taken)
+            return (bytes, callbacks)
         }
-        for call in taken { call() }
+        for call in callbacks { call() }
         return bytes
     }
 
@@ -131,7 +131,7 @@ package final class SFTPClient: Sendable {
                 state.waiting = [:]
                 state.starting = []
                 state.outgoing = []
-                state.handedOver = 0
+                state.handedOverCount = 0
             }
             return (Array(state.waiting.values), state.starting)
         }
@@ -151,7 +151,7 @@ package final class SFTPClient: Sendable {
                 .unreachable, .notThisProtocol,
                 "\(serverName) does not send SFTP. A startup file of the account's shell may print text.",
                 cause: fault.description)
-            : TransferError(.protocolViolation, .badAnswer, "\(serverName): \(fault.description)")
+            : TransferError(.protocolViolation, .invalidResponse, "\(serverName): \(fault.description)")
         end(error)
         giveUp(error)
     }
@@ -163,7 +163,7 @@ package final class SFTPClient: Sendable {
         }
     }
 
-    private func take(_ packet: ServerPacket) throws(ProtocolFault) {
+    private func process(_ packet: ServerPacket) throws(ProtocolFault) {
         switch packet {
         case .version(let features): try begin(features)
         case .answer(let id, let answer):
@@ -183,7 +183,7 @@ package final class SFTPClient: Sendable {
     private func begin(_ features: SFTPFeatures) throws(ProtocolFault) {
         let isFirst = state.withLock { state in
             guard case .starting = state.phase else { return false }
-            state.phase = .asking(features)
+            state.phase = .requestingLimits(features)
             return true
         }
         guard isFirst else { throw ProtocolFault("The server sent its version twice.") }
@@ -194,18 +194,18 @@ package final class SFTPClient: Sendable {
             giveUp(error)
             return
         }
-        guard features.offers(.limits) else { return become(features) }
+        guard features.offers(.limits) else { return becomeReady(features) }
         submit(.limits) { [weak self] result in
             guard case .success(let answer) = result else { return }
             var features = features
-            if case .extended(let reply) = answer, let limits = try? ServerLimits(reply) { features.note(limits) }
-            self?.become(features)
+            if case .extended(let reply) = answer, let limits = try? ServerLimits(reply) { features.apply(limits) }
+            self?.becomeReady(features)
         }
     }
 
-    private func become(_ features: SFTPFeatures) {
+    private func becomeReady(_ features: SFTPFeatures) {
         let starting = state.withLock { state in
-            if case .asking = state.phase { state.phase = .ready(features) }
+            if case .requestingLimits = state.phase { state.phase = .ready(features) }
             defer { state.starting = [] }
             return state.starting
         }
@@ -218,7 +218,7 @@ package final class SFTPClient: Sendable {
             switch state.phase {
             case .ready(let features): return .success(features)
             case .ended(let error): return .failure(error)
-            case .starting, .asking:
+            case .starting, .requestingLimits:
                 state.starting.append(call)
                 return nil
             }
@@ -226,7 +226,7 @@ package final class SFTPClient: Sendable {
         if let result { call(result) }
     }
 
-    /// Whether the server has reported its features, so requests can be made.
+    /// Whether the server has reported its features, so that requests can be made.
     var isReady: Bool {
         state.withLock { state in
             if case .ready = state.phase { true } else { false }
@@ -240,7 +240,8 @@ package final class SFTPClient: Sendable {
         }
     }
 
-    /// The time since which the server has not responded to any open request, including abandoned requests; nil without open requests.
+    /// The time since which the server has not responded, although a request is unanswered; nil if all requests are answered. Abandoned requests
+    /// count as unanswered until the server responds.
     var unansweredSince: ContinuousClock.Instant? {
         state.withLock { $0.waiting.isEmpty ? nil : $0.quietSince }
     }
@@ -250,11 +251,11 @@ package final class SFTPClient: Sendable {
     /// Sends a request. Never blocks.
     ///
     /// - Parameters:
-    ///   - taken: Called on the mover's thread when the mover receives the request to send.
+    ///   - onHandover: Called on the mover's thread when the mover receives the request to send.
     ///   - completion: Called once with the response, on the mover's thread; immediately if the session has ended.
     /// - Returns: The number of the request, for ``forget(_:)``.
     @discardableResult
-    func submit(_ request: Request, taken: (@Sendable () -> Void)? = nil, completion: @escaping Completion) -> UInt32 {
+    func submit(_ request: Request, onHandover: (@Sendable () -> Void)? = nil, completion: @escaping Completion) -> UInt32 {
         let completion = logging(request, completion)
         let opens =
             switch request {
@@ -265,7 +266,7 @@ package final class SFTPClient: Sendable {
             if case .ended(let error) = state.phase { return (0, error) }
             if state.waiting.isEmpty { state.quietSince = .now }
             repeat { state.lastID &+= 1 } while state.waiting[state.lastID] != nil
-            state.waiting[state.lastID] = Waiting(completion: completion, opens: opens, taken: taken)
+            state.waiting[state.lastID] = Waiting(completion: completion, opens: opens, onHandover: onHandover)
             state.outgoing.append((state.lastID, request.encoded(id: state.lastID)))
             return (state.lastID, nil)
         }

@@ -1,13 +1,13 @@
 package import TransferCore
 
-/// The purpose of a request for a file. The meaning of a status depends on it.
+/// The purpose of a request for a file. The meaning of a status depends on the purpose.
 package enum FileUse: Sendable {
     case upload
     case download
 }
 
 extension Status {
-    /// Returns the error for a rejected request. This is the only table of all statuses.
+    /// Returns the error for a rejected request. No other code translates statuses.
     ///
     /// - Parameters:
     ///   - name: The name of the file for messages.
@@ -41,7 +41,7 @@ extension Status {
         case .unsupported: return error(.unsupported, .unsupported, "\(server) does not support an operation that \(name) needs.")
         case .notAFolder, .invalidName, .linkLoop: return error(.permanent, .rejected, "\(server) can't access a file named \(name).")
         case .invalidHandle, .endOfFile:
-            return error(.protocolViolation, .badAnswer, "\(server) lost the open file \(name).")
+            return error(.protocolViolation, .invalidResponse, "\(server) lost the open file \(name).")
         case .badMessage where isAboutPath:
             // OpenSSH's server sends this status for a name that is too long or invalid.
             let length = name.utf8.split(separator: UInt8(ascii: "/")).map(\.count).max() ?? 0
@@ -49,7 +49,7 @@ extension Status {
                 .permanent, .rejected,
                 "\(server) can't access a file named \(name): a name of \(length) bytes may be too long, or contain characters that are not allowed."
             )
-        case .badMessage: return error(.protocolViolation, .badAnswer, "\(server) did not understand a request for \(name).")
+        case .badMessage: return error(.protocolViolation, .invalidResponse, "\(server) did not understand a request for \(name).")
         // A failure without a reason often concerns only the file, so it does not count against the server.
         case .failure: return error(.transient, .serverError, "\(server) failed for \(name) without giving a reason.")
         default:
@@ -58,10 +58,10 @@ extension Status {
         }
     }
 
-    /// Whether the status has no reason.
+    /// Whether the server gives no reason for the failure.
     var isUnexplained: Bool { code == .failure && !meansFull }
 
-    /// Whether the message reports a full disk. Some servers have no status for that.
+    /// Whether the message reports a full disk. Some servers have no status for a full disk.
     private var meansFull: Bool {
         let words = message.lowercased()
         return ["no space", "disk full", "quota"].contains { words.contains($0) }

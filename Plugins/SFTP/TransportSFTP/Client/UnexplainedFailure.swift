@@ -1,13 +1,13 @@
 import Locking
 import TransferCore
 
-/// The error for a failure without a reason, neither in the server's status nor in the state of the file.
+/// The error for a failure whose reason is evident neither from the server's status nor from the state of the file.
 struct UnexplainedFailure: Error {
     let error: TransferError
 }
 
-/// Counts the consecutive failures without a reason of each file. Such a failure can be transient, or the server may be unable to accept this file.
-/// It does not count against the server.
+/// Counts the consecutive unexplained failures of each file. Such a failure can be transient, or the server may be unable to accept this file. The
+/// failures do not count against the server.
 final class UnexplainedFailures: Sendable {
     private struct File: Hashable {
         let transferID: String
@@ -16,10 +16,12 @@ final class UnexplainedFailures: Sendable {
 
     private let counts = Locked<[File: Int]>([:])
     private static let tolerated = 2
-    /// The maximum number of counted files. Failures of further files stay transient.
+    /// The maximum number of counted files. Failures of additional files stay transient.
     private static let maximumFiles = 10_000
 
-    /// - Returns: The error for the queue. It is transient the first two times, and then permanent.
+    /// Counts a failure of a file.
+    ///
+    /// - Returns: The error for the queue: transient for the first two consecutive failures of the file, then permanent.
     func error(for failure: UnexplainedFailure, of attempt: FileAttempt) -> TransferError {
         let file = File(transferID: attempt.transferID, endpoint: attempt.endpoint)
         let isGivenUp = counts.withLock { counts in
@@ -40,31 +42,31 @@ final class UnexplainedFailures: Sendable {
 }
 
 extension SFTPUpload {
-    /// Checks the state of the file for the reason, because many servers have only one status for most failures.
+    /// Looks for the reason in the state of the file, because many servers use one status for most failures.
     func reason(for failure: StatusFailure) async throws -> any Error {
         do {
-            let found = try await client.attributes(.lstat(place.final))
-            if found.kind == .folder { return TransferError.isFolder(place.name, at: client.serverName) }
-            if options.overwrite == .never { return TransferError.remoteFileExists(place.name, at: client.serverName) }
+            let found = try await client.attributes(.lstat(paths.final))
+            if found.kind == .folder { return TransferError.isFolder(paths.name, at: client.serverName) }
+            if options.overwrite == .never { return TransferError.remoteFileExists(paths.name, at: client.serverName) }
         } catch let other as StatusFailure where !other.status.isUnexplained && !other.status.code.meansMissing {
-            return other.transferError(place.name, .upload, at: client.serverName)
+            return other.transferError(paths.name, .upload, at: client.serverName)
         } catch is StatusFailure {}
-        return UnexplainedFailure(error: failure.transferError(place.name, .upload, at: client.serverName))
+        return UnexplainedFailure(error: failure.transferError(paths.name, .upload, at: client.serverName))
     }
 }
 
 extension SFTPDownload {
-    /// Checks the state of the file for the reason, like for an upload.
+    /// Looks for the reason in the state of the file, as for an upload.
     func reason(for failure: StatusFailure) async throws -> any Error {
         do {
-            let found = try await connection.client.attributes(.stat(place.final))
+            let found = try await connection.client.attributes(.stat(paths.final))
             if found.kind == .folder {
                 return TransferError(
-                    .permanent, .isFolder, "\(place.name) is a folder at \(connection.client.serverName), not a file.")
+                    .permanent, .isFolder, "\(paths.name) is a folder at \(connection.client.serverName), not a file.")
             }
         } catch let other as StatusFailure where !other.status.isUnexplained {
-            return other.transferError(place.name, .download, at: connection.client.serverName)
+            return other.transferError(paths.name, .download, at: connection.client.serverName)
         } catch is StatusFailure {}
-        return UnexplainedFailure(error: failure.transferError(place.name, .download, at: connection.client.serverName))
+        return UnexplainedFailure(error: failure.transferError(paths.name, .download, at: connection.client.serverName))
     }
 }

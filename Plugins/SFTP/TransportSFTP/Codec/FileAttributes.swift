@@ -66,7 +66,7 @@ package struct FileAttributes: Hashable, Sendable {
         guard let size else { return nil }
         guard size <= Self.largestSize else {
             throw TransferError(
-                .protocolViolation, .badAnswer, "\(server) reports \(size) bytes as the size of \(name), which is implausible.")
+                .protocolViolation, .invalidResponse, "\(server) reports \(size) bytes as the size of \(name), which is implausible.")
         }
         return Int64(size)
     }
@@ -96,7 +96,7 @@ package struct FileAttributes: Hashable, Sendable {
         }
         guard flags & Flag.extended != 0 else { return }
         let count = Int(try reader.uint32())
-        // Each attribute has at least two lengths.
+        // Each extended attribute has at least two lengths of four bytes each.
         guard count <= reader.remaining / 8 else { throw ProtocolFault("The server sent more attributes than the packet can hold.") }
         for _ in 0..<2 * count { _ = try reader.string("an attribute", atMost: PacketLimit.packet) }
     }

@@ -1,7 +1,7 @@
 /// Splits a stream of bytes into packets.
 package struct PacketAssembler: Sendable {
     private var bytes: [UInt8] = []
-    /// The position of the first packet that was not returned yet.
+    /// The position of the first packet that has not been returned yet.
     private var start = 0
 
     package init() {}

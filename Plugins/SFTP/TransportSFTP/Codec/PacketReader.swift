@@ -1,4 +1,4 @@
-/// Reads the fields of a packet. Never reads beyond its end.
+/// Reads the fields of a packet. Never reads beyond the end of the packet.
 struct PacketReader {
     private var rest: ArraySlice<UInt8>
 
@@ -25,6 +25,8 @@ struct PacketReader {
         return UInt64(high) << 32 | UInt64(try uint32())
     }
 
+    /// Reads a string of bytes.
+    ///
     /// - Parameters:
     ///   - what: The name of the field for messages.
     ///   - limit: The maximum number of bytes.

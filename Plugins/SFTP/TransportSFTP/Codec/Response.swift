@@ -90,7 +90,7 @@ package enum ServerPacket: Hashable, Sendable {
         switch type {
         case .status:
             let code = Status.Code(rawValue: try reader.uint32())
-            // Servers of the first drafts send no message.
+            // Servers that follow the first drafts send no message.
             return .status(Status(code, reader.remaining > 0 ? try reader.text(atMost: 300) : ""))
         case .handle: return .handle(Handle(try reader.string("a handle", atMost: PacketLimit.handle)))
         case .data: return .data(try reader.string("content", atMost: PacketLimit.packet))
@@ -103,7 +103,7 @@ package enum ServerPacket: Hashable, Sendable {
 
     private static func names(_ reader: inout PacketReader) throws(ProtocolFault) -> [ListedFile] {
         let count = Int(try reader.uint32())
-        // Each entry has at least two lengths and its flags.
+        // Each entry has at least three fields of four bytes: two lengths and its flags.
         guard count <= PacketLimit.names, count <= reader.remaining / 12 else {
             throw ProtocolFault("The server lists \(count) names in one packet, more than it can hold.")
         }
@@ -111,7 +111,7 @@ package enum ServerPacket: Hashable, Sendable {
         names.reserveCapacity(count)
         for _ in 0..<count {
             let name = try reader.string("a name", atMost: PacketLimit.name)
-            // The line that `ls -l` would show is ignored.
+            // Ignores the line in the format of `ls -l`.
             _ = try reader.string("a line of a listing", atMost: PacketLimit.packet)
             names.append(ListedFile(name: name, attributes: try FileAttributes(from: &reader)))
         }

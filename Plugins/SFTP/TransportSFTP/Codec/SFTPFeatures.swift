@@ -1,4 +1,4 @@
-/// OpenSSH's extensions of version 3 (OpenSSH, PROTOCOL, section 4). Other servers support them, too.
+/// OpenSSH's extensions of version 3 (OpenSSH, PROTOCOL, section 4). Other servers support them as well.
 package enum ProtocolExtension: String, Hashable, Sendable, CaseIterable {
     case posixRename = "posix-rename@openssh.com"
     case hardlink = "hardlink@openssh.com"
@@ -8,7 +8,7 @@ package enum ProtocolExtension: String, Hashable, Sendable, CaseIterable {
     case limits = "limits@openssh.com"
 }
 
-/// The features that a server reports at the start of a session.
+/// The features that a server reports at the start of an SFTP session.
 package struct SFTPFeatures: Hashable, Sendable {
     /// The number of bytes that one request reads or writes, unless the server has a lower limit. All servers must accept packets of 34,000 bytes
     /// (draft-ietf-secsh-filexfer-02, section 3). Larger requests are not faster than more requests in flight, and a request of this size fits into
@@ -34,7 +34,7 @@ package struct SFTPFeatures: Hashable, Sendable {
     }
 
     /// Applies the response to ``Request/limits``.
-    mutating func note(_ limits: ServerLimits) {
+    mutating func apply(_ limits: ServerLimits) {
         self.limits = limits
         readSize = Self.size(readSize, within: limits.readLength)
         writeSize = Self.size(writeSize, within: limits.writeLength)

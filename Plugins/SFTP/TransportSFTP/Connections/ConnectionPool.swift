@@ -4,8 +4,9 @@ import TransportSupport
 
 /// The connections to all endpoints. The files of an endpoint share its connections.
 ///
-/// The pool opens more connections when the existing ones are busy. It waits for the first connection before it opens others, because a failure would
-/// affect all of them. It opens later ones a few at a time, because a server may limit concurrent logins (`MaxStartups`, sshd_config(5)).
+/// The pool opens more connections when the existing ones are busy. Before it opens others, it waits for the first connection, because an error there
+/// would affect the others as well. It opens additional connections a few at a time, because a server may limit concurrent logins (`MaxStartups`,
+/// sshd_config(5)).
 actor ConnectionPool {
     private struct Member {
         let number: Int
@@ -19,7 +20,7 @@ actor ConnectionPool {
         /// order. Ties are broken by the number of files.
         var load: (Int, Int) { (isBusy ? 1 : 0, files) }
 
-        /// Whether so much content is in flight that small files would wait.
+        /// Whether so much content is in flight that small files would have to wait.
         var isBusy: Bool { connection.client.contentInFlight >= ConnectionPool.busyBytes }
 
         func isSilent(for limit: Duration, _ policy: PoolPolicy) -> Bool {
@@ -27,7 +28,7 @@ actor ConnectionPool {
         }
     }
 
-    /// The number of content bytes in flight at which a connection is busy. Small files have much less in flight.
+    /// The number of content bytes in flight at which a connection counts as busy. Small files have far fewer bytes in flight.
     private static let busyBytes = 128 << 10
 
     private struct Group {
@@ -47,7 +48,7 @@ actor ConnectionPool {
         func needsAnother(forUnused isForUnused: Bool, _ policy: PoolPolicy) -> Bool {
             guard !members.isEmpty else { return openings.isEmpty }
             guard mayOpen(policy) else { return false }
-            // Each waiting task gets one of the connections that are being opened.
+            // Each waiting task will get one of the connections that are being opened. Another one is needed if none of them is left for this task.
             if isForUnused { return openings.count <= waiters.count }
             let files = members.reduce(0) { $0 + ($1.isBusy ? max($1.files, policy.filesBeforeNext) : $1.files) }
             return members.allSatisfy { $0.isBusy || $0.files >= policy.filesBeforeNext }
@@ -78,7 +79,7 @@ actor ConnectionPool {
     ///
     /// - Parameters:
     ///   - limit: The maximum number of connections to the endpoint.
-    ///   - prefersUnused: Whether to wait for a connection without files, as long as another one can be opened.
+    ///   - prefersUnused: Whether to wait for a connection without files, as long as another connection can be opened.
     ///   - waiting: Called every few seconds while the call waits for a connection. Must not block.
     /// - Throws: The errors of ``SFTPConnector/connect(to:credentials:logger:)``, or the error of the closure.
     nonisolated func use<Result: Sendable>(
@@ -111,8 +112,8 @@ actor ConnectionPool {
             if group.needsAnother(forUnused: prefersUnused && isUsed, policy), group.members.count + group.openings.count < max(1, limit) {
                 beginOpening(of: endpoint, &group, credentials, logger)
             }
-            // A busy connection delays a small file about as long as opening a connection does. If opening takes longer than the activity interval,
-            // the file uses the busy connection.
+            // If all connections are busy, a file waits for a new one, because a busy connection would delay a small file about as long. If opening
+            // takes longer than the activity interval, the file uses a busy connection.
             let mustWait = prefersUnused ? isUsed : !hasWaited && index.map { group.members[$0].isBusy } ?? true
             if let index, !mustWait || group.openings.isEmpty {
                 group.members[index].files += 1
@@ -138,13 +139,13 @@ actor ConnectionPool {
             do {
                 try await arrival.valueUnlessCancelled()
             } catch  where (index != nil || groups[endpoint]?.openings.isEmpty == false) && !(error is CancellationError) {
-                // The failed connection is ignored: the task can share an existing connection, or wait for another one that is being opened.
+                // The failed connection is ignored: the task can share an existing connection, or wait for another connection that is being opened.
                 continue
             }
         }
     }
 
-    /// Starts to open connections for tasks that will request connections without files. Does not wait for them.
+    /// Starts to open connections for tasks that will each request a connection without files. Does not wait for the connections.
     func prepare(
         _ count: Int, to endpoint: Endpoint, atMost limit: Int, credentials: any CredentialProvider, logger: Logger
     ) {
@@ -178,7 +179,7 @@ actor ConnectionPool {
             group.members.append(Member(number: number, link: link, connection: connection))
             group.pausedUntil = nil
             groups[endpoint] = group
-            // The idle timer starts now, because the waiting tasks may have been cancelled.
+            // The idle timer starts now, because all waiting tasks may have been cancelled, so that no file ever uses the connection.
             setAlarm(for: number, of: endpoint)
             for waiter in waiters { waiter.resume(.success(())) }
         case .success:
@@ -201,11 +202,11 @@ actor ConnectionPool {
         }
         do {
             let client = link.client
-            let mute = TransferError(
+            let noResponse = TransferError(
                 .unreachable, .timedOut,
                 "\(client.serverName) accepted the login, but did not start SFTP within \(policy.beginTime). "
                     + "A startup file of the account's shell may hang.")
-            _ = try await policy.within(policy.beginTime, orThrow: mute) { try await client.features() }
+            _ = try await policy.within(policy.beginTime, orThrow: noResponse) { try await client.features() }
         } catch {
             await link.close()
             throw error
@@ -213,6 +214,8 @@ actor ConnectionPool {
         return link
     }
 
+    /// Ends a file's use of a connection.
+    ///
     /// - Parameter isGivenUp: Whether the task that used the connection was cancelled, for example because the attempt stalled.
     private func release(_ number: Int, of endpoint: Endpoint, isGivenUp: Bool = false) {
         if let index = groups[endpoint]?.silent.firstIndex(where: { $0.number == number }) {
@@ -253,7 +256,7 @@ actor ConnectionPool {
         await member.link.close()
     }
 
-    /// Removes connections that no other file can use: closed ones, and open ones whose server does not respond.
+    /// Removes connections that no further file can use: closed connections, and open connections whose server does not respond.
     private func removeUnusable(of endpoint: Endpoint) {
         let unusable = groups[endpoint]?.members.filter { !$0.link.client.isOpen || $0.isSilent(for: policy.silence, policy) } ?? []
         guard !unusable.isEmpty else { return }
@@ -262,8 +265,8 @@ actor ConnectionPool {
         for member in unusable { retire(member, of: endpoint) }
     }
 
-    /// Gives the connection no further files, and closes it when its current files are done. It stays open until then, because a slow operation, such
-    /// as syncing a large file, may still succeed.
+    /// Assigns no further files to the connection, and closes it when its current files are done. It stays open until then, because a slow operation,
+    /// such as syncing a large file, may still succeed.
     private func retire(_ member: Member, of endpoint: Endpoint) {
         member.alarm?.cancel()
         if member.link.client.isOpen, member.files > 0 { groups[endpoint]?.silent.append(member) } else { giveUp(member) }

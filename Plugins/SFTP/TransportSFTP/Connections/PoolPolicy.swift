@@ -7,23 +7,23 @@ package struct PoolPolicy: Sendable {
     /// The maximum number of connections that are opened at the same time after the first one. OpenSSH's server by default allows 10 unauthenticated
     /// connections from all clients together (`MaxStartups`, sshd_config(5)).
     package var maximumOpenings = 3
-    /// The time without files after which a connection is closed.
+    /// The time after which a connection without files is closed.
     package var idleTime = Duration.seconds(60)
     /// The time after a failed attempt to connect during which no additional connection is opened. The first connection to an endpoint is not
     /// delayed.
     package var pause = Duration.seconds(30)
     /// The time limit for opening a connection. The individual steps have shorter limits.
     package var connectTime = Duration.seconds(180)
-    /// The time limit for the start of SFTP after the login, because the account's shell may hang without the SSH server noticing. It is shorter
-    /// than the queue's limit for stalled attempts (60 s), so that the error reports this reason.
+    /// The time limit for the start of SFTP after the login. It is needed because the account's shell may hang without the SSH server noticing. It is
+    /// shorter than the queue's limit for stalled attempts (60 s), so that the error reports this cause.
     package var beginTime = Duration.seconds(50)
     /// The time without a response after which a connection gets no further files. It is shorter than the queue's limit for stalled attempts (60 s),
     /// so that the next attempt uses another connection.
     package var silence = Duration.seconds(45)
     /// The time without a response after which a connection gets no further files, if an attempt on it was cancelled.
     package var silenceAfterCancellation = Duration.seconds(5)
-    /// The interval at which tasks that wait for a connection report activity. Without this, the queue's stall timeout would end several attempts
-    /// that wait for one connection. The steps of connecting have their own limits.
+    /// The interval at which tasks that wait for a connection report activity. Without these reports, the queue's stall timeout would end all
+    /// attempts that wait for the same connection. The stall timeout is not needed here, because the steps of connecting have their own limits.
     package var activityInterval = Duration.seconds(5)
     /// The clock.
     package var now: @Sendable () -> ContinuousClock.Instant = { .now }

@@ -31,8 +31,8 @@ final class ProxyProgram: Sendable {
 
     /// Starts a shell command with one end of a socket as its input and output.
     ///
-    /// The program has its own process group. So an interrupt from the terminal, which may only request a clean end of this process, does not break
-    /// the connection.
+    /// The program has its own process group, so that an interrupt from the terminal does not reach it. This process may end cleanly after an
+    /// interrupt, and needs the connection until then.
     ///
     /// - Parameter log: Called with each line of the standard error, truncated and without control characters.
     /// - Returns: The program, and the other end of the socket in non-blocking mode. The caller must close it.
@@ -84,7 +84,7 @@ final class ProxyProgram: Sendable {
         }
     }
 
-    /// Waits until the program has exited, up to a time limit, without sending a signal. Call it once, before ``end()``.
+    /// Waits until the program has exited, without sending a signal. Returns nil if that takes longer than the limit. Call it once, before ``end()``.
     func end(within limit: Duration) async -> End? {
         let timer = Task { [ended] in
             try await Task.sleep(for: limit)
@@ -101,12 +101,12 @@ final class ProxyProgram: Sendable {
             state.number = nil
             while unsafe waitpid(number, &state.status, 0) < 0, errno == EINTR {}
         }
-        // Child processes may keep the pipe open. This byte follows everything that the program itself has written.
+        // Child processes may keep the pipe open. This byte marks the end of what the program itself has written.
         _ = try? errors.writeAll([0])
         try? errors.close()
     }
 
-    private static let longestLine = 200
+    private static let maximumLineLength = 200
 
     private func read(_ errors: FileDescriptor, _ log: @Sendable (String) -> Void) {
         defer { try? errors.close() }
@@ -121,7 +121,7 @@ final class ProxyProgram: Sendable {
         var buffer = [UInt8](repeating: 0, count: 4_096)
         while let count = try? unsafe buffer.withUnsafeMutableBytes({ try unsafe errors.read(into: $0) }), count > 0 {
             for byte in buffer[..<count] {
-                if byte == UInt8(ascii: "\n") { endLine() } else if line.count < Self.longestLine { line.append(byte) }
+                if byte == UInt8(ascii: "\n") { endLine() } else if line.count < Self.maximumLineLength { line.append(byte) }
             }
             if buffer[..<count].contains(0), state.withLock({ $0.number == nil }) { break }
         }
@@ -138,7 +138,7 @@ final class ProxyProgram: Sendable {
         #endif
         guard unsafe socketpair(AF_UNIX, type, 0, &ends) == 0 else { throw Errno(rawValue: errno) }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        // The program's end blocks, as programs expect.
+        // The program's end of the socket stays in blocking mode, as programs expect.
         _ = fcntl(ends[0], F_SETFL, fcntl(ends[0], F_GETFL) | O_NONBLOCK)
         return (FileDescriptor(rawValue: ends[0]), FileDescriptor(rawValue: ends[1]))
     }
@@ -176,7 +176,7 @@ final class ProxyProgram: Sendable {
 
 extension ProxyProgram.End {
     /// The exit status or signal for messages; nil after ``end()``.
-    private var manner: String? {
+    private var exitReason: String? {
         let signal = status & 0x7F
         if signal == 0 { return "status \((status >> 8) & 0xFF)" }
         return signal == SIGHUP ? nil : "signal \(signal)"
@@ -184,11 +184,11 @@ extension ProxyProgram.End {
 
     /// Returns the error to report instead of a connection error that the program may have caused.
     func explanation(of error: TransferError, _ address: SFTPAddress) -> TransferError {
-        // If a program succeeds without output, the other end closed the connection, which the original error explains better.
-        guard let manner, status != 0 || !lastLine.isEmpty else { return error }
+        // If the program succeeded without output, the other end closed the connection. The original error explains that better.
+        guard let exitReason, status != 0 || !lastLine.isEmpty else { return error }
         return TransferError(
             error.failureClass, error.code,
-            "The command of the setting proxyCommand ended with \(manner) before it reached \(address.serverName)"
+            "The command of the setting proxyCommand ended with \(exitReason) before it reached \(address.serverName)"
                 + (lastLine.isEmpty ? "." : ": \(lastLine)"), cause: error.cause)
     }
 }

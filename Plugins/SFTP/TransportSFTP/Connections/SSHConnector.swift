@@ -79,7 +79,7 @@ final class SSHLink: SFTPLink {
         over connection: SSHConnection, by program: ProxyProgram?, to address: SFTPAddress, logger: Logger
     ) async throws -> SSHLink {
         let line = Line()
-        // Other attempts use the connection, too.
+        // Other attempts also use the connection, so its log messages must not name this attempt.
         var logger = logger
         for key in ["session", "item", "attempt"] { logger[metadataKey: key] = nil }
         let client = SFTPClient(serverName: address.serverName, logger: logger, wake: { line.wake() }, giveUp: { _ in line.close() })

@@ -56,7 +56,7 @@ enum ServerRoute: Sendable {
         }
     }
 
-    /// Replaces `%h`, `%p` and `%r` by the host, the port and the user, like ssh_config(5), "TOKENS".
+    /// Replaces `%h`, `%p` and `%r` with the host, the port and the user, as in ssh_config(5), "TOKENS".
     ///
     /// - Throws: A `TransferError` for a host or user that the shell would not treat as one word, or that the command would treat as an option.
     private static func command(_ template: String, _ address: SFTPAddress) throws(TransferError) -> String {

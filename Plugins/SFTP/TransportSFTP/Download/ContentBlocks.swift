@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Divides a range of a file into blocks, for readers that read them one after the other.
+/// Divides a range of a file into blocks. Each reader takes one block after another.
 final class ContentBlocks: Sendable {
     private let rest: Locked<Range<Int64>>
     private let size: Int64

@@ -2,7 +2,7 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// Reads a remote file with many requests at the same time. After a partial response, it requests the missing bytes.
+/// Reads a remote file with many concurrent requests. After a partial response, it requests the missing bytes.
 final class ContentReader: Sendable {
     /// The content of one response.
     struct Piece: Sendable {
@@ -19,8 +19,8 @@ final class ContentReader: Sendable {
         var arrived: [Piece] = []
         var failure: (any Error)?
         /// The number of requested bytes.
-        var asked: Int64 = 0
-        var isAllAsked = false
+        var requested: Int64 = 0
+        var isAllRequested = false
         /// Whether further pieces are dropped.
         var isOver = false
     }
@@ -31,14 +31,14 @@ final class ContentReader: Sendable {
     private let reporter: AttemptReporter
     private let threads: WorkerThreads
     private let state = Locked(State())
-    /// The window for requested bytes that were not processed yet. It limits the memory if the disk is slow. It starts small and grows as content
-    /// arrives, because bytes in flight are lost when the connection breaks.
-    private let untaken: RequestWindow
+    /// The window for requested bytes that have not been processed yet. It limits the use of memory if the disk is slow. It starts small and grows as
+    /// content arrives, because bytes in flight are lost when the connection breaks.
+    private let unprocessed: RequestWindow
     private let arrivals: AsyncStream<Void>
     private let arrival: AsyncStream<Void>.Continuation
 
     private static let firstRequests = 16
-    /// Allows more than can be in flight over one connection, so that the disk may be slow for a moment.
+    /// Allows more bytes than can be in flight over one connection, so that requests continue while the disk is slow for a moment.
     private static let growth = (bytes: 6 << 20, requests: 192)
 
     init(
@@ -49,7 +49,7 @@ final class ContentReader: Sendable {
         self.threads = threads
         self.reporter = reporter
         pieceSize = features.readSize
-        untaken = RequestWindow(bytes: Self.firstRequests * pieceSize, requests: Self.firstRequests, growth: Self.growth)
+        unprocessed = RequestWindow(bytes: Self.firstRequests * pieceSize, requests: Self.firstRequests, growth: Self.growth)
         (arrivals, arrival) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
@@ -70,10 +70,10 @@ final class ContentReader: Sendable {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 do {
-                    while let range = next() { try await self.ask(for: range) }
-                    self.state.withLock { $0.isAllAsked = true }
+                    while let range = next() { try await self.requestBytes(for: range) }
+                    self.state.withLock { $0.isAllRequested = true }
                 } catch let error as TransferError {
-                    // Earlier pieces are processed first.
+                    // The error is thrown after the pieces that arrived before it have been processed.
                     self.state.withLock { $0.failure = $0.failure ?? error }
                 }
                 self.arrival.yield()
@@ -84,30 +84,30 @@ final class ContentReader: Sendable {
         }
     }
 
-    private func ask(for range: Range<Int64>) async throws {
+    private func requestBytes(for range: Range<Int64>) async throws {
         var offset = range.lowerBound
         while offset < range.upperBound {
             let limit = min(Int64(pieceSize), range.upperBound - offset)
             let count = try await reporter.awaitAllowance(upTo: limit)
-            try await untaken.acquire(bytes: Int(count))
+            try await unprocessed.acquire(bytes: Int(count))
             try await client.downloads.acquire(bytes: Int(count))
-            state.withLock { $0.asked += count }
-            ask(for: Int(count), at: offset)
+            state.withLock { $0.requested += count }
+            requestBytes(for: Int(count), at: offset)
             offset += count
         }
     }
 
-    private func ask(for count: Int, at offset: Int64) {
+    private func requestBytes(for count: Int, at offset: Int64) {
         client.submit(.read(handle, offset: UInt64(offset), count: UInt32(count))) { [self] result in
             switch result {
             case .success(.data(let bytes)) where !bytes.isEmpty && bytes.count <= count:
                 let piece = Piece(offset: offset, bytes: bytes, isLast: bytes.count == count)
-                let isWanted = note(piece)
+                let isWanted = enqueue(piece)
                 // Released before the piece is processed, because a hanging disk must not block the other files of the connection.
                 client.downloads.release(bytes: isWanted ? bytes.count : count, requests: isWanted && !piece.isLast ? 0 : 1)
                 guard isWanted else { return }
                 // A server may send less than was requested (draft-ietf-secsh-filexfer-02, section 6.4).
-                if !piece.isLast { ask(for: count - bytes.count, at: offset + Int64(bytes.count)) }
+                if !piece.isLast { requestBytes(for: count - bytes.count, at: offset + Int64(bytes.count)) }
             case .success(.status(let status)) where status.code != .ok:
                 fail(status.code == .endOfFile ? EndedEarly() : StatusFailure(status), count)
             case .success: fail(client.unexpected, count)
@@ -117,8 +117,10 @@ final class ContentReader: Sendable {
         }
     }
 
-    /// - Returns: Whether the piece will be processed.
-    private func note(_ piece: Piece) -> Bool {
+    /// Adds an arrived piece to the pieces to process.
+    ///
+    /// - Returns: Whether the piece will be processed; false after the end of the read.
+    private func enqueue(_ piece: Piece) -> Bool {
         state.withLock { state in
             if !state.isOver { state.arrived.append(piece) }
             return !state.isOver
@@ -135,14 +137,14 @@ final class ContentReader: Sendable {
         for await _ in arrivals {
             let (pieces, failure, total) = state.withLock { state in
                 defer { state.arrived = [] }
-                return (state.arrived, state.failure, state.isAllAsked ? state.asked : nil)
+                return (state.arrived, state.failure, state.isAllRequested ? state.requested : nil)
             }
-            // Pieces that arrived before a failure are worth keeping.
+            // The pieces that arrived before a failure are still processed.
             if !pieces.isEmpty { try await threads.run { try take(pieces) } }
             if let failure { throw failure }
             taken += pieces.reduce(0) { $0 + Int64($1.bytes.count) }
             if taken == total { return }
-            untaken.release(bytes: pieces.reduce(0) { $0 + $1.bytes.count }, requests: pieces.count { $0.isLast })
+            unprocessed.release(bytes: pieces.reduce(0) { $0 + $1.bytes.count }, requests: pieces.count { $0.isLast })
         }
         throw CancellationError()
     }

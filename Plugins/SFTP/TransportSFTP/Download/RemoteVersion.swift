@@ -8,6 +8,8 @@ struct RemoteVersion: Codable, Hashable, Sendable {
     /// The modification time in seconds since 1970; nil if the server does not report it.
     var modificationTime: UInt32?
 
+    /// Creates a version from the attributes of the remote file.
+    ///
     /// - Returns: nil if the server reports no size, or an implausible size.
     init?(_ attributes: FileAttributes) {
         guard let size = attributes.size.flatMap({ $0 <= FileAttributes.largestSize ? Int64($0) : nil }) else { return nil }
@@ -15,6 +17,8 @@ struct RemoteVersion: Codable, Hashable, Sendable {
         modificationTime = attributes.modificationTime
     }
 
+    /// Reads the version that a checkpoint stores.
+    ///
     /// - Returns: nil if the checkpoint is not from a download by this transport, or confirms more bytes than the file had.
     init?(_ checkpoint: Checkpoint) {
         guard let stored = try? JSONDecoder().decode(RemoteVersion.self, from: checkpoint.data),

@@ -7,7 +7,7 @@ struct SFTPDownload {
     let connection: PooledConnection
     let features: SFTPFeatures
     let others: ConnectionLender
-    let place: RemoteFilePaths
+    let paths: RemoteFilePaths
     let destination: DownloadDestination
     let checkpoint: Checkpoint?
     let options: AttemptOptions
@@ -23,7 +23,7 @@ struct SFTPDownload {
     ) throws(TransferError) {
         self.connection = connection
         self.features = features
-        place = RemoteFilePaths(attempt.remotePath, at: server.address)
+        paths = RemoteFilePaths(attempt.remotePath, at: server.address)
         self.server = server
         self.others = others
         self.threads = threads
@@ -36,14 +36,16 @@ struct SFTPDownload {
 
     private var client: SFTPClient { connection.client }
 
-    /// - Throws: A `TransferError`, after the received bytes were saved in a checkpoint; or `CancellationError`.
+    /// Downloads the file.
+    ///
+    /// - Throws: A `TransferError`, after a checkpoint for the received bytes has been saved; or `CancellationError`.
     func run() async throws -> TransferReceipt {
         do {
             return try await transfer()
         } catch let failure as StatusFailure where failure.status.isUnexplained {
             throw try await reason(for: failure)
         } catch let failure as StatusFailure {
-            throw failure.transferError(place.name, .download, at: client.serverName)
+            throw failure.transferError(paths.name, .download, at: client.serverName)
         } catch is ContentReader.EndedEarly {
             throw changed
         }
@@ -60,14 +62,14 @@ struct SFTPDownload {
             continued = opened
         }
         // The kind of file is checked before opening it, because opening a FIFO would block the server.
-        let (version, mode) = try await look()
+        let (version, mode) = try await requestVersion()
         if let known, known != version { throw changed }
         reporter.report(total: version.size)
         if continued == nil, try await isUpToDate(version) {
             reporter.report(sent: version.size, confirmed: version.size)
-            return TransferReceipt(bytes: version.size, remoteURL: place.url(of: place.final))
+            return TransferReceipt(bytes: version.size, remoteURL: paths.url(of: paths.final))
         }
-        let handle = try await client.open(.open(place.final, [.read]))
+        let handle = try await client.open(.open(paths.final, [.read]))
         defer { client.close(handle) }
         let writer: FileWriter
         if let continued {
@@ -85,17 +87,17 @@ struct SFTPDownload {
             destination, size: version.size, modificationTime: version.modificationNanoseconds, on: threads)
     }
 
-    private func look() async throws -> (version: RemoteVersion, mode: UInt32?) {
-        let found = try await client.attributes(.stat(place.final))
+    private func requestVersion() async throws -> (version: RemoteVersion, mode: UInt32?) {
+        let found = try await client.attributes(.stat(paths.final))
         switch found.kind {
         case nil, .regular?: break
         case .folder?:
-            throw TransferError(.permanent, .isFolder, "\(place.name) is a folder at \(client.serverName), not a file.")
+            throw TransferError(.permanent, .isFolder, "\(paths.name) is a folder at \(client.serverName), not a file.")
         default:
-            throw TransferError(.permanent, .rejected, "\(place.name) is not a regular file at \(client.serverName).")
+            throw TransferError(.permanent, .rejected, "\(paths.name) is not a regular file at \(client.serverName).")
         }
-        guard try found.checkedSize(of: place.name, at: client.serverName) != nil, let version = RemoteVersion(found) else {
-            throw TransferError(.unsupported, .unsupported, "\(client.serverName) does not report the size of \(place.name).")
+        guard try found.checkedSize(of: paths.name, at: client.serverName) != nil, let version = RemoteVersion(found) else {
+            throw TransferError(.unsupported, .unsupported, "\(client.serverName) does not report the size of \(paths.name).")
         }
         return (version, found.permissions)
     }
@@ -105,7 +107,7 @@ struct SFTPDownload {
     private func receive(_ version: RemoteVersion, from handle: Handle, into writer: FileWriter) async throws {
         let start = writer.start
         let progress = TransferProgressRecord(reporter, from: start)
-        if start > 0 { progress.note(confirmed: start) }
+        if start > 0 { progress.update(confirmed: start) }
         let prefix = Locked(AcknowledgedPrefix(from: start))
         let total = Locked(start)
         let (positions, continuation) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
@@ -121,7 +123,7 @@ struct SFTPDownload {
                             for piece in pieces { prefix.insert(piece.offset..<piece.offset + Int64(piece.bytes.count)) }
                             return prefix.end
                         }
-                        progress.note(
+                        progress.update(
                             sent: total.withLock { total in
                                 total += pieces.reduce(0) { $0 + Int64($1.bytes.count) }
                                 return total
@@ -132,7 +134,7 @@ struct SFTPDownload {
                 group.addTask {
                     for await position in positions where try await writer.syncIfDue(upTo: position) {
                         try await reporter.save(version.checkpoint(at: position))
-                        progress.note(confirmed: position)
+                        progress.update(confirmed: position)
                     }
                 }
                 // waitForAll() would let the other task continue after an error.
@@ -142,20 +144,20 @@ struct SFTPDownload {
             guard try await RemoteVersion(client.attributes(.fstat(handle))) == version else { throw changed }
         } catch {
             guard (error as? TransferError)?.failureClass != .resumeLost else { throw error }
-            // The received bytes are worth saving, even after a cancellation.
+            // Saves a checkpoint for the received bytes, even after a cancellation.
             await Task {
                 let position = prefix.withLock { $0.end }
                 guard position > progress.confirmed else { return }
                 try? await writer.sync(upTo: position)
                 guard writer.syncedPosition >= position else { return }
                 try? await reporter.save(version.checkpoint(at: position))
-                progress.note(confirmed: position)
+                progress.update(confirmed: position)
             }.value
             throw error
         }
     }
 
-    /// Reads the file over this connection. Reads a large file over other connections in parallel, too, if the session and the account allow that.
+    /// Reads the file over this connection and, if it is large and the session and the account allow that, over other connections in parallel.
     private func read(
         _ version: RemoteVersion, from start: Int64, _ handle: Handle, take: @escaping @Sendable ([ContentReader.Piece]) throws -> Void
     ) async throws {
@@ -167,22 +169,22 @@ struct SFTPDownload {
         // Each reader takes the next block, so the part file has few gaps and is mostly contiguous from the start.
         let blocks = ContentBlocks(start..<version.size, each: Self.blockSize)
         let arrived = Locked(start)
-        let note = { @Sendable (pieces: [ContentReader.Piece]) in
+        let takeAndCount = { @Sendable (pieces: [ContentReader.Piece]) in
             try take(pieces)
             arrived.withLock { $0 += pieces.reduce(0) { $0 + Int64($1.bytes.count) } }
         }
         try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await reader.read(next: blocks.next, take: note) }
+            group.addTask { try await reader.read(next: blocks.next, take: takeAndCount) }
             for _ in 1..<count {
                 group.addTask {
                     try await others.lend { connection, features in
-                        try await read(version, blocks, over: connection, features, take: note)
+                        try await read(version, blocks, over: connection, features, take: takeAndCount)
                     }
                 }
             }
             while try await group.next() != nil {
                 guard arrived.withLock({ $0 }) == version.size else { continue }
-                // Cancels the tasks that still wait for a connection, because nothing is left to read.
+                // All content has arrived, so the tasks that still wait for a connection are cancelled.
                 group.cancelAll()
                 return
             }
@@ -193,7 +195,7 @@ struct SFTPDownload {
         _ version: RemoteVersion, _ blocks: ContentBlocks, over connection: PooledConnection, _ features: SFTPFeatures,
         take: @escaping @Sendable ([ContentReader.Piece]) throws -> Void
     ) async throws {
-        let handle = try await connection.client.open(.open(place.final, [.read]))
+        let handle = try await connection.client.open(.open(paths.final, [.read]))
         defer { connection.client.close(handle) }
         guard try await RemoteVersion(connection.client.attributes(.fstat(handle))) == version else { throw changed }
         let reader = ContentReader(handle, at: connection.client, features, on: threads, reporting: reporter)
@@ -203,7 +205,7 @@ struct SFTPDownload {
     private static let blockSize: Int64 = 4 << 20
 
     private func finish(_ writer: FileWriter, _ version: RemoteVersion?, mode: UInt32? = nil, size: Int64) async throws -> TransferReceipt {
-        var receipt = TransferReceipt(bytes: size, remoteURL: place.url(of: place.final))
+        var receipt = TransferReceipt(bytes: size, remoteURL: paths.url(of: paths.final))
         if version != nil { try await verify(LocalContent(writer, size: size), &receipt) }
         reporter.report(total: size)
         try await writer.finish(
@@ -225,15 +227,15 @@ struct SFTPDownload {
             guard try await comparison.hasChecksum(expected, of: content) else {
                 throw TransferError(
                     .resumeLost, .checksumMismatch,
-                    "The download of \(place.name) does not match the expected checksum, so it can't be used.")
+                    "The download of \(paths.name) does not match the expected checksum, so it can't be used.")
             }
             receipt.checksum = expected.text
         } else if options.verification == .checksum {
-            let outcome = try await comparison.compare(place.final, place.name, with: content)
+            let outcome = try await comparison.compare(paths.final, paths.name, with: content)
             guard let digest = outcome.digest else {
                 throw TransferError(
                     .resumeLost, .checksumMismatch,
-                    "The download of \(place.name) differs from the file at \(client.serverName). It restarts.")
+                    "The download of \(paths.name) differs from the file at \(client.serverName). The download restarts.")
             }
             receipt.checksum = digest.text
             receipt.warnings += outcome.warnings
@@ -243,6 +245,6 @@ struct SFTPDownload {
     private var changed: TransferError {
         TransferError(
             .resumeLost, .uploadGone,
-            "\(place.name) changed at \(client.serverName) during the download, which restarts.")
+            "\(paths.name) changed at \(client.serverName) during the download. The download restarts.")
     }
 }

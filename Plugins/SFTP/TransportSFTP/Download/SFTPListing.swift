@@ -2,13 +2,13 @@ import TransferCore
 
 /// One listing of one folder.
 struct SFTPListing {
-    /// The number of responses that are requested before the first one arrives. A small folder then takes one round trip after it is opened.
-    private static let answersAhead = 4
+    /// The number of responses that are requested before the first one arrives. So, after a small folder is opened, its listing takes one round trip.
+    private static let responsesAhead = 4
     /// The maximum number of consecutive responses without names. It prevents an endless listing.
-    private static let maximumEmptyAnswers = 100
+    private static let maximumEmptyResponses = 100
 
     private let client: SFTPClient
-    private let place: RemoteFilePaths
+    private let paths: RemoteFilePaths
     private let resolvesLinks: Bool
     private let receive: @Sendable ([RemoteEntry]) async throws -> Void
 
@@ -17,11 +17,13 @@ struct SFTPListing {
         receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void
     ) {
         client = connection.client
-        place = RemoteFilePaths(attempt.remotePath, at: server.address)
+        paths = RemoteFilePaths(attempt.remotePath, at: server.address)
         resolvesLinks = attempt.resolvesLinks
         self.receive = receive
     }
 
+    /// Lists the folder.
+    ///
     /// - Throws: A `TransferError`, `CancellationError`, or the receiver's error.
     func run() async throws {
         let handle = try await open()
@@ -29,37 +31,37 @@ struct SFTPListing {
         do {
             try await readAll(of: handle)
         } catch let failure as StatusFailure {
-            throw failure.transferError(place.name, .download, at: client.serverName)
+            throw failure.transferError(paths.name, .download, at: client.serverName)
         }
     }
 
     private func open() async throws -> Handle {
         do {
-            return try await client.open(.opendir(place.final))
+            return try await client.open(.opendir(paths.final))
         } catch let failure as StatusFailure {
             // Version 3 has no status for an existing file that is not a folder.
-            if let found = try? await client.attributes(.stat(place.final)), let kind = found.kind, kind != .folder {
-                throw TransferError(.permanent, .noSuchRemoteFile, "\(place.name) is a file at \(client.serverName), not a folder.")
+            if let found = try? await client.attributes(.stat(paths.final)), let kind = found.kind, kind != .folder {
+                throw TransferError(.permanent, .noSuchRemoteFile, "\(paths.name) is a file at \(client.serverName), not a folder.")
             }
             guard failure.status.code.meansMissing else {
-                throw failure.transferError(place.name, .download, at: client.serverName)
+                throw failure.transferError(paths.name, .download, at: client.serverName)
             }
-            throw TransferError(.permanent, .noSuchRemoteFile, "\(client.serverName) has no folder \(place.name).")
+            throw TransferError(.permanent, .noSuchRemoteFile, "\(client.serverName) has no folder \(paths.name).")
         }
     }
 
     private func readAll(of handle: Handle) async throws {
-        var asked: [PendingAnswer] = []
-        defer { for answer in asked { answer.abandon() } }
-        var emptyAnswers = 0
+        var pending: [PendingAnswer] = []
+        defer { for answer in pending { answer.abandon() } }
+        var emptyResponses = 0
         while true {
-            while asked.count < Self.answersAhead { asked.append(client.begin(.readdir(handle))) }
-            switch try await asked.removeFirst().answer() {
+            while pending.count < Self.responsesAhead { pending.append(client.begin(.readdir(handle))) }
+            switch try await pending.removeFirst().answer() {
             case .names(let files):
-                emptyAnswers = files.isEmpty ? emptyAnswers + 1 : 0
-                guard emptyAnswers <= Self.maximumEmptyAnswers else { throw client.unexpected }
-                for start in stride(from: 0, to: files.count, by: Self.questionsAtOnce) {
-                    let entries = try await entries(Array(files[start..<min(start + Self.questionsAtOnce, files.count)]))
+                emptyResponses = files.isEmpty ? emptyResponses + 1 : 0
+                guard emptyResponses <= Self.maximumEmptyResponses else { throw client.unexpected }
+                for start in stride(from: 0, to: files.count, by: Self.maximumConcurrentRequests) {
+                    let entries = try await entries(Array(files[start..<min(start + Self.maximumConcurrentRequests, files.count)]))
                     if !entries.isEmpty { try await receive(entries) }
                 }
             case .status(let status) where status.code == .endOfFile: return
@@ -72,23 +74,23 @@ struct SFTPListing {
     /// Requests the missing attributes of listed entries in parallel.
     private func entries(_ files: [ListedFile]) async throws -> [RemoteEntry] {
         var files = files.filter { ![Self.dot, Self.dotDot].contains($0.name) }
-        try await look(at: &files, where: { $0.kind == nil }) { .lstat($0) }
+        try await requestAttributes(of: &files, where: { $0.kind == nil }) { .lstat($0) }
         guard resolvesLinks else { return files.map { Self.entry($0.name, $0.attributes) } }
         var targets = files
-        try await look(at: &targets, where: { $0.kind == .link }) { .stat($0) }
+        try await requestAttributes(of: &targets, where: { $0.kind == .link }) { .stat($0) }
         return zip(files, targets).map { file, target in
             Self.entry(file.name, file.attributes.kind == .link && target.attributes.kind == .regular ? target.attributes : file.attributes)
         }
     }
 
-    private func look(
-        at files: inout [ListedFile], where isWanted: (FileAttributes) -> Bool, _ request: ([UInt8]) -> Request
+    private func requestAttributes(
+        of files: inout [ListedFile], where isWanted: (FileAttributes) -> Bool, _ request: ([UInt8]) -> Request
     ) async throws {
         // The receiver rejects names that are not single components, so their attributes are not requested.
         let wanted = files.indices.filter { isWanted(files[$0].attributes) && Self.isSingle(files[$0].name) }
-        let asked = wanted.map { ($0, client.begin(request(place.entry(files[$0].name)))) }
-        defer { for (_, answer) in asked { answer.abandon() } }
-        for (index, answer) in asked {
+        let pending = wanted.map { ($0, client.begin(request(paths.entry(files[$0].name)))) }
+        defer { for (_, answer) in pending { answer.abandon() } }
+        for (index, answer) in pending {
             do {
                 files[index].attributes = try await answer.attributes()
             } catch is StatusFailure {
@@ -114,8 +116,9 @@ struct SFTPListing {
         !name.isEmpty && !name.contains(0) && !name.contains(UInt8(ascii: "/"))
     }
 
-    /// The number of entries whose attributes are requested in parallel. They are passed on together, so even slow responses count as activity.
-    private static let questionsAtOnce = 100
+    /// The number of entries whose attributes are requested in parallel. The receiver gets each such group before the next one is requested, so that
+    /// even a slow listing shows activity.
+    private static let maximumConcurrentRequests = 100
     private static let dot = [UInt8(ascii: ".")]
     private static let dotDot = [UInt8(ascii: "."), UInt8(ascii: ".")]
 }

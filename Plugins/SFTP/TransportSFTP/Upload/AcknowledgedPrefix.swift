@@ -1,8 +1,8 @@
-/// Tracks up to which position a file is confirmed without gaps, while its pieces are confirmed in any order.
+/// Tracks the position up to which all bytes of a file are confirmed. The pieces of the file can be confirmed in any order.
 package struct AcknowledgedPrefix: Sendable {
     /// The position before which all bytes were confirmed.
     package private(set) var end: Int64
-    /// Confirmed ranges after a gap, in order. Adjacent ranges are merged, so there are at most as many as gaps.
+    /// Confirmed ranges after a gap, in order. Adjacent ranges are merged, so there are at most as many ranges as gaps.
     private var islands: [Range<Int64>] = []
 
     package init(from start: Int64) {
@@ -19,7 +19,7 @@ package struct AcknowledgedPrefix: Sendable {
             end = piece.upperBound
             return
         }
-        // Finds, by bisection, the first range after a gap that the piece touches.
+        // Finds, by binary search, the first range after a gap that the piece touches.
         var (first, count) = (0, islands.count)
         while count > 0 {
             let half = count / 2

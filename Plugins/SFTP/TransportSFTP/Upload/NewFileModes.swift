@@ -1,12 +1,12 @@
 import Locking
 
-/// Remembers which permissions a server gives to new files in each folder. They depend on the server's umask and on access lists, and are learned
-/// from the first file.
+/// Remembers which permissions a server gives to new files in each folder. They depend on the server's umask and on access lists, so the client
+/// learns them from the first file.
 final class NewFileModes: Sendable {
     struct Key: Hashable {
         let folder: [UInt8]
         /// The permissions that the client requests for a file.
-        let asked: UInt32
+        let requested: UInt32
     }
 
     /// The permissions that hide an incomplete part file from other users. The account must be able to write the file to resume.
@@ -14,12 +14,12 @@ final class NewFileModes: Sendable {
     private static let maximumKeys = 1_000
     private let modes = Locked<[Key: UInt32]>([:])
 
-    /// Returns whether a part file can be created hidden from other users, because its final permissions are known.
+    /// Returns whether a file's final permissions are known. If so, its part file can be created hidden from other users.
     func isKnown(_ key: Key) -> Bool { known(key) != nil }
 
     private func known(_ key: Key) -> UInt32? {
-        // A usual umask does not affect the owner's permissions.
-        key.asked & ~Self.hidden == 0 ? key.asked : modes.withLock { $0[key] }
+        // If only permissions of the owner are requested, the file gets exactly these, because a usual umask does not affect them.
+        key.requested & ~Self.hidden == 0 ? key.requested : modes.withLock { $0[key] }
     }
 
     /// Hides a new part file from other users, unless it was created hidden.
@@ -32,7 +32,7 @@ final class NewFileModes: Sendable {
             return nil
         }
         // Limits the permissions to those that were requested.
-        let mode = permissions & key.asked
+        let mode = permissions & key.requested
         // The response is not awaited. The server gets this request before the first byte, and processes requests in order.
         client.submit(.fsetstat(handle, .permissions(Self.hidden))) { [self] result in
             guard case .success(.status(let status)) = result, status.code == .ok else { return }

@@ -6,7 +6,7 @@ import TransportSupport
 /// checkpoints of the bytes that the server confirmed. Other writers can send other ranges of the same file.
 final class PartWriter: Sendable {
     private struct State {
-        /// The progress of each range of this writer, by its index.
+        /// The progress of each range of this writer, by the index of the range.
         var prefixes: [Int: AcknowledgedPrefix] = [:]
         /// The number of bytes that the server confirmed without a gap, over all ranges of this writer.
         var count: Int64 = 0
@@ -17,9 +17,9 @@ final class PartWriter: Sendable {
         var answered = 0
         var failure: (any Error)?
         var isOpen = true
-        /// Whether the server has synced everything at the end.
+        /// Whether the server has synced the complete part file.
         var isSynced = false
-        /// Resumed when all requests are answered, or one has failed.
+        /// Resumed when all requests are answered, or one request has failed.
         var drain: Once<Void>?
 
         var positions: [Int: Int64] { prefixes.mapValues(\.end) }
@@ -63,7 +63,7 @@ final class PartWriter: Sendable {
 
     // MARK: Content
 
-    /// Writes one range after another until none is left. Returns when all requests were made; ``drained()`` waits for the responses.
+    /// Writes one range after another until no range is left. Returns when all requests have been sent; ``drained()`` waits for the responses.
     ///
     /// - Returns: The end of the last range; 0 if there was none.
     /// - Throws: A `TransferError`, a ``StatusFailure`` or `CancellationError`.
@@ -73,7 +73,7 @@ final class PartWriter: Sendable {
             group.addTask {
                 defer { continuation.finish() }
                 var end: Int64 = 0
-                while let range = self.record.take() {
+                while let range = self.record.assignRange() {
                     self.state.withLock { $0.prefixes[range.index] = AcknowledgedPrefix(from: range.start) }
                     end = try await self.write(range.index, from: range.start) { continuation.yield($0) }
                 }
@@ -142,16 +142,18 @@ final class PartWriter: Sendable {
             state.submitted += 1
         }
         let request = Request.write(handle, offset: UInt64(offset), piece)
-        client.submit(request, taken: { [record] in record.note(sent: end, of: index) }) { [self] result in
+        client.submit(request, onHandover: { [record] in record.update(sent: end, of: index) }) { [self] result in
             client.uploads.release(bytes: Int(end - offset))
-            let (count, drain) = note(result, for: offset..<end, of: index)
+            let (count, drain) = recordResponse(result, for: offset..<end, of: index)
             if let count { acknowledged(count) }
             drain?.resume(.success(()))
         }
     }
 
-    /// - Returns: The number of bytes that the server confirmed without a gap, and the task that waits for the last response.
-    private func note(
+    /// Records the response to a write request.
+    ///
+    /// - Returns: The number of bytes that the server confirmed without a gap, or nil after a failure; and the waiting task to resume, if any.
+    private func recordResponse(
         _ result: Result<Response, TransferError>, for piece: Range<Int64>, of index: Int
     ) -> (count: Int64?, drain: Once<Void>?) {
         let failure: (any Error)? =
@@ -210,8 +212,8 @@ final class PartWriter: Sendable {
 
     /// Waits for a sync, at most 80 ms if the attempt is cancelled.
     ///
-    /// If the sync fails, or its result is unknown, checkpoints confirm only the bytes of the last successful sync: a server reports lost bytes
-    /// only once, so a later sync would succeed.
+    /// If the sync fails, or its result is unknown, checkpoints confirm only the bytes of the last successful sync: a server reports lost bytes only
+    /// once, so a later sync would succeed although they are lost.
     private func finish(_ sync: PendingSync) async throws {
         // A separate task, because the attempt's task may be cancelled.
         let answer = Task { try await sync.answer.success() }
@@ -220,7 +222,7 @@ final class PartWriter: Sendable {
                 try await answer.value
             } onCancel: {
                 Task {
-                    try await Task.sleep(for: Self.patience)
+                    try await Task.sleep(for: Self.syncTimeLimit)
                     sync.answer.abandon()
                 }
             }
@@ -230,8 +232,8 @@ final class PartWriter: Sendable {
         }
     }
 
-    /// Whether the server may have started a sync without a response. Servers handle the requests for one handle in order, so it has not if the
-    /// connection broke before the server answered all earlier writes.
+    /// Whether the server may have started a sync, although no response arrived. Servers handle the requests for one handle in order, so the sync has
+    /// not started if the connection broke before the server answered all earlier writes.
     private func mayHaveStarted(_ sync: PendingSync) -> Bool {
         client.isOpen || sync.answer.isSent && state.withLock { $0.answered } >= sync.writesBefore
     }
@@ -244,27 +246,27 @@ final class PartWriter: Sendable {
 
     private func save(_ positions: [Int: Int64]) async throws {
         try await record.save(positions)
-        // A growing source is sent as one range.
+        // A growing source is sent as one range, which has the index 0.
         if let growth = file.source.growth, let position = positions[0] { growth.confirmed(before: position) }
     }
 
-    /// Saves a checkpoint at the end of an incomplete attempt. It confirms the bytes that the server syncs in time. Otherwise, it stores the bytes
-    /// that the server acknowledged, and the next attempt checks them.
+    /// Saves a checkpoint at the end of an incomplete attempt. It confirms the written bytes if the server syncs them in time. Otherwise, it stores
+    /// them as acknowledged, and the next attempt checks them.
     func saveBeforeEnd() async {
         let (positions, isOpen, isSynced) = state.withLock { ($0.positions, $0.isOpen, $0.isSynced) }
         guard record.isOutdated(positions) else { return }
         // A separate task, because the attempt's task may be cancelled.
         await Task { [self] in
             if isSynced || !features.offers(.fsync) { return try? await save(positions) }
-            if isOpen, await syncsSoon() { return try? await save(positions) }
+            if isOpen, await syncWithinLimit() { return try? await save(positions) }
             try? await record.save(acknowledged: positions)
         }.value
     }
 
-    private func syncsSoon() async -> Bool {
+    private func syncWithinLimit() async -> Bool {
         let sync = beginSync()
         let deadline = Task {
-            try await Task.sleep(for: Self.patience)
+            try await Task.sleep(for: Self.syncTimeLimit)
             sync.answer.abandon()
         }
         defer { deadline.cancel() }
@@ -277,7 +279,7 @@ final class PartWriter: Sendable {
     }
 
     /// The time to wait for a sync at the end. It is below 100 ms, the time that a cancelled attempt has to end.
-    private static let patience = Duration.milliseconds(80)
+    private static let syncTimeLimit = Duration.milliseconds(80)
 
     // MARK: Completion
 
@@ -285,8 +287,8 @@ final class PartWriter: Sendable {
     struct End {
         /// The size in bytes; nil if the server does not report it.
         var size: Int64?
-        var tookTimes = true
-        var tookMode = true
+        var acceptedTimes = true
+        var acceptedMode = true
     }
 
     /// Syncs and closes the part file, and requests its size. These requests are sent directly after the last content.
@@ -303,7 +305,7 @@ final class PartWriter: Sendable {
         do {
             try await drained()
         } catch {
-            // A server that could not write may also be unable to sync.
+            // After a failed write, the sync probably fails as well, so its error is ignored.
             if let sync { try? await finish(sync) }
             throw error
         }
@@ -311,10 +313,10 @@ final class PartWriter: Sendable {
         state.withLock { $0.isSynced = sync != nil }
         // The size is only compared with the number of sent bytes, so clamping it is safe.
         let size = try await status.attributes().size.map { Int64(clamping: $0) }
-        return End(size: size, tookTimes: try await isTaken(timing), tookMode: try await isTaken(permission))
+        return End(size: size, acceptedTimes: try await hasSucceeded(timing), acceptedMode: try await hasSucceeded(permission))
     }
 
-    private func isTaken(_ change: PendingAnswer?) async throws -> Bool {
+    private func hasSucceeded(_ change: PendingAnswer?) async throws -> Bool {
         do {
             try await change?.success()
             return true

@@ -1,9 +1,10 @@
 import TransferCore
 import TransportSupport
 
-/// The part file of an upload.
+/// Creates, reopens and checks the part file of an upload.
 extension SFTPUpload {
-    /// The minimum number of bytes for which the free space is requested. With fewer, writing them fails just as fast.
+    /// The minimum number of bytes for which the free space is requested. Fewer bytes are written without a check, because a failed write then shows
+    /// a full disk just as fast.
     private static let spaceThreshold: Int64 = 1 << 20
 
     /// An open part file, and the position at which its content resumes.
@@ -17,13 +18,13 @@ extension SFTPUpload {
     /// Opens the part file of a checkpoint, or creates a new one.
     func openPart(_ checkpoint: UploadCheckpoint, _ confirmed: Int64, _ placing: PartPlacing) async throws -> OpenPart {
         guard confirmed == 0, checkpoint.synced(confirmed) == nil else { return try await resumePart(checkpoint, confirmed) }
-        // Only the account can read an incomplete part file. It gets its final permissions before it is renamed.
+        // Only the account can read an incomplete part file. The file gets its final permissions before it is renamed.
         let key = creationKey
-        let isHidden = !isNamed && (keepsMode || client.newFileModes.isKnown(key))
-        let handle = try await newPart(placing, .permissions(isHidden ? NewFileModes.hidden : key.asked))
+        let isHidden = !writesFinalName && (keepsMode || client.newFileModes.isKnown(key))
+        let handle = try await newPart(placing, .permissions(isHidden ? NewFileModes.hidden : key.requested))
         var checkpoint = checkpoint
         do {
-            if !isNamed, !keepsMode {
+            if !writesFinalName, !keepsMode {
                 checkpoint.mode = try await client.newFileModes.mode(of: handle, key, isHidden: isHidden, at: client)
             }
         } catch {
@@ -36,12 +37,12 @@ extension SFTPUpload {
     private func newPart(_ placing: PartPlacing, _ creation: FileAttributes) async throws -> Handle {
         do {
             return try await makePart(creation)
-        } catch let failure as StatusFailure where failure.status.code == .failure && isNamed {
+        } catch let failure as StatusFailure where failure.status.code == .failure && writesFinalName {
             guard try await client.attributesIfThere(part)?.kind == .folder else { throw failure }
             throw placing.isFolder
-        } catch let failure as StatusFailure where failure.status.code.meansMissing && !place.parents.isEmpty {
-            // A failure to create the part file shows that folders are missing.
-            let answers = place.parents.map { client.begin(.mkdir($0)) }
+        } catch let failure as StatusFailure where failure.status.code.meansMissing && !paths.parents.isEmpty {
+            // The part file can't be created because folders are missing.
+            let answers = paths.parents.map { client.begin(.mkdir($0)) }
             for answer in answers { _ = try await answer.answer() }
             return try await makePart(creation)
         }
@@ -50,18 +51,19 @@ extension SFTPUpload {
     /// Whether the file gets the permissions of its source.
     var keepsMode: Bool { server.options.keepModes && sourceMode != nil }
 
-    /// The key for the permissions of a new file. They depend on the requested mode and, because of access lists, on the folder.
+    /// The key for looking up the permissions of a new file. The permissions depend on the requested mode and, because of access lists, on the
+    /// folder.
     private var creationKey: NewFileModes.Key {
         let folder = part.lastIndex(of: UInt8(ascii: "/")).map { Array(part[..<$0]) } ?? []
-        return NewFileModes.Key(folder: folder, asked: (sourceMode ?? 0o666) & 0o666)
+        return NewFileModes.Key(folder: folder, requested: (sourceMode ?? 0o666) & 0o666)
     }
 
     private func makePart(_ creation: FileAttributes) async throws -> Handle {
         // If the file will be read back, checks before the first byte whether this is allowed.
         let isReadBack = options.verification == .checksum ? try await connection.checksums.algorithm() == nil : false
         let mode: OpenMode = isReadBack ? [.read, .write, .create] : [.write, .create]
-        if isNamed { return try await client.open(.open(part, mode.union(.truncate), creation)) }
-        // An existing part file is from an earlier attempt, or another user placed it there to redirect the content.
+        if writesFinalName { return try await client.open(.open(part, mode.union(.truncate), creation)) }
+        // Removes an existing part file first. It is from an earlier attempt, or another user placed it there to redirect the content.
         let removal = client.begin(.remove(part))
         let opening = client.begin(.open(part, mode.union(.exclusive), creation))
         do {
@@ -75,24 +77,24 @@ extension SFTPUpload {
         } catch let failure as StatusFailure where isReadBack && failure.status.code == .permissionDenied {
             client.close(try await client.open(.open(part, [.write, .create, .exclusive], creation)))
             try await client.perform(.remove(part))
-            throw ContentComparison.impossible(place.name, at: client.serverName, failure)
+            throw ContentComparison.impossible(paths.name, at: client.serverName, failure)
         }
     }
 
     /// Opens the part file of an earlier attempt, and checks its content.
     ///
-    /// Bytes that the server acknowledged before the connection broke count on three conditions: the part file is large enough, its last bytes equal
-    /// those of the source, and the server has synced it. A server that lost power may have lost these bytes.
+    /// Bytes that the server acknowledged before the connection broke count as confirmed on three conditions: the part file is large enough, its last
+    /// bytes equal those of the source, and the server has synced it. A server that lost power may have lost these bytes.
     private func resumePart(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> OpenPart {
         let handle: Handle
         do {
             handle = try await openForWriting()
         } catch let failure as StatusFailure where failure.status.code.meansMissing {
-            throw PartPlacing.lost(place.name, at: client.serverName)
+            throw PartPlacing.lost(paths.name, at: client.serverName)
         }
         do {
             let size = try await client.attributes(.fstat(handle)).size ?? 0
-            guard size >= UInt64(checkpoint.neededSize(confirmed)) else { throw PartPlacing.lost(place.name, at: client.serverName) }
+            guard size >= UInt64(checkpoint.neededSize(confirmed)) else { throw PartPlacing.lost(paths.name, at: client.serverName) }
             if confirmed == file.source.size { reporter.reportWaiting() }
             var part = OpenPart(handle: handle, checkpoint: checkpoint, confirmed: confirmed)
             if let more = checkpoint.synced(confirmed) {
@@ -100,12 +102,12 @@ extension SFTPUpload {
                 if isLongEnough, let warnings = try await sync(handle, checkpoint, confirmed) {
                     part = OpenPart(handle: handle, checkpoint: more.checkpoint, confirmed: more.confirmed, warnings: warnings)
                 } else {
-                    // A server reports lost bytes only once, so a later sync would succeed without them.
+                    // A server reports lost bytes only once, so a later sync would succeed although they are lost.
                     part = OpenPart(handle: handle, checkpoint: checkpoint.withoutUnsynced, confirmed: confirmed)
                 }
                 try await reporter.save(part.checkpoint.encoded(confirmed: part.confirmed))
             }
-            // No checkpoint covers the bytes after this size.
+            // Removes the bytes after this size, because no checkpoint covers them.
             let needed = part.checkpoint.neededSize(part.confirmed)
             if size > UInt64(needed) { try await client.perform(.fsetstat(handle, .size(needed))) }
             part.warnings += try await checkUnsynced(part.checkpoint, part.confirmed)
@@ -133,13 +135,13 @@ extension SFTPUpload {
         }
     }
 
-    /// The number of acknowledged bytes to read back, from the end. If a server lost any bytes, it also lost these.
+    /// The number of acknowledged bytes to read back, counted from the end. If a server lost any bytes, it also lost these newest bytes.
     private static let tail: Int64 = 256 << 10
 
     private func openForWriting() async throws -> Handle {
         do {
             return try await client.open(.open(part, [.write]))
-        } catch let failure as StatusFailure where failure.status.code == .permissionDenied && !isNamed {
+        } catch let failure as StatusFailure where failure.status.code == .permissionDenied && !writesFinalName {
             // The part file may already have the permissions of a read-only file.
             try await client.perform(.setstat(part, .permissions(0o600)))
             return try await client.open(.open(part, [.write]))
@@ -156,37 +158,41 @@ extension SFTPUpload {
         let ranges = checkpoint.ranges.map { $0.map { $0.start..<$0.confirmed } } ?? [0..<confirmed]
         // On an unstable path, a long comparison would use up the time between two failures.
         let blocks = isRepeated ? RecentBlocks(ranges, only: Self.tail) : RecentBlocks(ranges)
-        guard let warnings = try await warningsIfSame(blocks) else { throw PartPlacing.lost(place.name, at: client.serverName) }
+        guard let warnings = try await warningsIfSame(blocks) else { throw PartPlacing.lost(paths.name, at: client.serverName) }
         return warnings
     }
 
+    /// Compares blocks of the part file with the source.
+    ///
     /// - Returns: The warnings for the receipt; nil if some blocks of the part file differ from the source.
     private func warningsIfSame(_ blocks: RecentBlocks) async throws -> [String]? {
         let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
         do {
-            return try await comparison.isSame(blocks, part, place.name, as: LocalContent(file, size: file.source.size)) ? [] : nil
+            return try await comparison.isSame(blocks, part, paths.name, as: LocalContent(file, size: file.source.size)) ? [] : nil
         } catch let error as TransferError where error.failureClass == .unsupported {
             return [
-                "\(client.serverName) does not allow \(place.name) to be read back, so its content from before an interruption was not compared."
+                "\(client.serverName) does not allow \(paths.name) to be read back, so its content from before an interruption was not compared."
             ]
         }
     }
 
     // MARK: Space
 
+    /// Checks that the server has space for the remaining content, if it reports its free space.
+    ///
     /// - Parameter bytes: The number of bytes that remain to be sent.
     func requireSpace(at handle: Handle, for bytes: Int64) async throws {
         guard bytes >= Self.spaceThreshold, let space = try await client.space(at: handle, part), space.available < UInt64(bytes) else {
             return
         }
-        // Bytes of an earlier attempt are kept until there is space again.
+        // Keeps the bytes of an earlier attempt, so that the upload can resume when there is space again.
         if known == nil || known?.confirmed == 0 { try? await client.perform(.remove(part)) }
         throw TransferError(
             .remoteFull, .remoteFull,
-            "\(client.serverName) has \(space.available) bytes free for \(place.name), which needs \(bytes) more.")
+            "\(client.serverName) has \(space.available) bytes free for \(paths.name), which needs \(bytes) more.")
     }
 
-    /// Checks for a full disk after a failure without a reason, because OpenSSH has no status for a full disk.
+    /// Checks for a full disk after an unexplained failure, because OpenSSH has no status for a full disk.
     func explain(_ failure: StatusFailure, at handle: Handle) async throws -> StatusFailure {
         var failure = failure
         if let space = try await client.space(at: handle, part), space.available < UInt64(features.writeSize) {

@@ -7,14 +7,15 @@ struct SFTPUpload {
     let connection: PooledConnection
     let features: SFTPFeatures
     let others: ConnectionLender
-    let place: RemoteFilePaths
+    let paths: RemoteFilePaths
     let part: [UInt8]
     let file: FileReader
     let options: AttemptOptions
     let server: SFTPServer
     /// The progress of an earlier attempt; nil for the first attempt.
     let known: (checkpoint: UploadCheckpoint, confirmed: Int64)?
-    /// The permissions of the source; nil for the queue's file with an app's bytes or stream, whose permissions have no meaning for the server.
+    /// The permissions of the source; nil for a file in which the queue stores an app's bytes or stream, because its permissions have no meaning for
+    /// the server.
     let sourceMode: UInt32?
     /// Whether an earlier attempt has failed since the process started.
     let isRepeated: Bool
@@ -32,7 +33,7 @@ struct SFTPUpload {
         self.file = file
         self.threads = threads
         self.reporter = reporter
-        place = RemoteFilePaths(attempt.remotePath, at: server.address)
+        paths = RemoteFilePaths(attempt.remotePath, at: server.address)
         options = attempt.options
         known = attempt.checkpoint.flatMap { stored in UploadCheckpoint(stored).map { ($0, stored.confirmed) } }
         isRepeated = attempt.number > 1
@@ -42,17 +43,19 @@ struct SFTPUpload {
             part = [UInt8](known.checkpoint.part)
         } else if server.options.partFiles || options.overwrite != .always {
             // With the other policies, a file under the final name must never be incomplete.
-            part = try place.part(of: attempt.transferID)
+            part = try paths.part(of: attempt.transferID)
         } else {
-            part = place.final
+            part = paths.final
         }
     }
 
-    /// Whether the upload is written under the final name.
-    var isNamed: Bool { part == place.final }
+    /// Whether the upload is written directly under the final name, without a part file.
+    var writesFinalName: Bool { part == paths.final }
 
     var client: SFTPClient { connection.client }
 
+    /// Uploads the file.
+    ///
     /// - Throws: A `TransferError`, or `CancellationError`.
     func run() async throws -> TransferReceipt {
         do {
@@ -60,15 +63,15 @@ struct SFTPUpload {
         } catch let failure as StatusFailure where failure.status.isUnexplained {
             throw try await reason(for: failure)
         } catch let failure as StatusFailure {
-            throw failure.transferError(place.name, .upload, at: client.serverName)
+            throw failure.transferError(paths.name, .upload, at: client.serverName)
         }
     }
 
     private func transfer() async throws -> TransferReceipt {
         let placing = PartPlacing(
-            client: client, features: features, place: place, part: part, policy: options.overwrite, source: file.source)
+            client: client, features: features, paths: paths, part: part, policy: options.overwrite, source: file.source)
         if let known, !known.checkpoint.isSound(known.confirmed, for: file.source.growth == nil ? file.source.size : nil) {
-            throw PartPlacing.lost(place.name, at: client.serverName)
+            throw PartPlacing.lost(paths.name, at: client.serverName)
         }
         if let known, known.checkpoint.stage == .placing {
             let size = known.confirmed
@@ -77,21 +80,21 @@ struct SFTPUpload {
                 receipt.checksum = known.checkpoint.checksum
                 return receipt
             }
-            return try await moveIntoPlace(placing, name: size, checksum: known.checkpoint.checksum)
+            return try await moveIntoPlace(placing, size: size, checksum: known.checkpoint.checksum)
         }
-        let checkpoint = known?.checkpoint ?? plan
-        // Opening connections takes a while, so it starts before the check of the existing file. The check rarely makes the connections unnecessary.
-        if checkpoint.ranges != nil { await others.prepare(mostWriters - 1) }
-        if known == nil, !isNamed, let receipt = try await placing.receiptIfKept() {
+        let checkpoint = known?.checkpoint ?? initialCheckpoint
+        // Starts to open connections before the check for an existing file, because opening takes a while and the check rarely makes it unnecessary.
+        if checkpoint.ranges != nil { await others.prepare(maximumWriters - 1) }
+        if known == nil, !writesFinalName, let receipt = try await placing.receiptIfKept() {
             reporter.report(sent: receipt.bytes, confirmed: receipt.bytes)
             return receipt
         }
         // The checkpoint is saved before the part file exists, so that the part file can be removed after a crash. A file under the final name must
-        // be opened first, because until then another file may have that name.
-        if known == nil, !isNamed { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
+        // be opened first: until then, a file with that name does not belong to this upload.
+        if known == nil, !writesFinalName { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
         let part = try await openPart(checkpoint, known?.confirmed ?? 0, placing)
         do {
-            if known == nil, isNamed { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
+            if known == nil, writesFinalName { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
         } catch {
             client.close(part.handle)
             throw error
@@ -106,7 +109,7 @@ struct SFTPUpload {
             var (size, warnings) = try await write(writer, record, mode)
             let checksum = try await verify(size, &warnings)
             record.end()
-            var receipt = try await moveIntoPlace(placing, name: size, checksum: checksum)
+            var receipt = try await moveIntoPlace(placing, size: size, checksum: checksum)
             receipt.warnings += part.warnings + warnings
             return receipt
         } catch {
@@ -125,11 +128,11 @@ struct SFTPUpload {
 
     /// Adds the path of the part file that stays on the server to an error, for users who do not want to resume.
     private func namingPart(_ error: any Error) -> any Error {
-        guard var error = error as? TransferError, !isNamed,
+        guard var error = error as? TransferError, !writesFinalName,
             [.transient, .unreachable, .remoteFull].contains(error.failureClass)
         else { return error }
-        let place = "unfinished part file at \(client.serverName): \(String(decoding: part, as: UTF8.self))"
-        error.cause = error.cause.map { "\($0); \(place)" } ?? place
+        let location = "unfinished part file at \(client.serverName): \(String(decoding: part, as: UTF8.self))"
+        error.cause = error.cause.map { "\($0); \(location)" } ?? location
         return error
     }
 
@@ -139,16 +142,16 @@ struct SFTPUpload {
     }
 
     /// The checkpoint for a first attempt.
-    private var plan: UploadCheckpoint {
-        var checkpoint = UploadCheckpoint(part: part, final: place.final, stage: .writing)
-        if mostWriters > 1, file.source.growth == nil, file.source.size >= server.options.parallelThreshold {
+    private var initialCheckpoint: UploadCheckpoint {
+        var checkpoint = UploadCheckpoint(part: part, final: paths.final, stage: .writing)
+        if maximumWriters > 1, file.source.growth == nil, file.source.size >= server.options.parallelThreshold {
             checkpoint.ranges = [UploadCheckpoint.Range(start: 0, end: file.source.size, confirmed: 0)]
         }
         return checkpoint
     }
 
     /// The maximum number of connections that send a large file in parallel.
-    private var mostWriters: Int { min(options.parallel, server.options.maxConnections) }
+    private var maximumWriters: Int { min(options.parallel, server.options.maxConnections) }
 
     // MARK: Content
 
@@ -162,7 +165,7 @@ struct SFTPUpload {
             end = try await writer.finish(times: times, mode: mode)
             try await file.verifyUnchanged()
         } catch let error as TransferError where error.failureClass == .sourceChanged {
-            // The part file has part of one version, or a mix of two.
+            // The part file contains a part of one version of the source, or a mix of two versions, so it is removed.
             writer.close()
             try? await client.perform(.remove(part))
             throw error
@@ -171,12 +174,12 @@ struct SFTPUpload {
         }
         guard end.size == nil || end.size == size || options.verification == .none else {
             throw TransferError(
-                .resumeLost, .badAnswer,
-                "\(place.name) has \(end.size ?? 0) bytes at \(client.serverName), but \(size) were sent. The upload restarts.")
+                .resumeLost, .invalidResponse,
+                "\(paths.name) has \(end.size ?? 0) bytes at \(client.serverName), but \(size) were sent. The upload restarts.")
         }
         var warnings: [String] = []
-        if !end.tookTimes { warnings.append("\(client.serverName) refused the modification time of \(place.name).") }
-        if !end.tookMode, keepsMode { warnings.append("\(client.serverName) refused the permissions of \(place.name).") }
+        if !end.acceptedTimes { warnings.append("\(client.serverName) refused the modification time of \(paths.name).") }
+        if !end.acceptedMode, keepsMode { warnings.append("\(client.serverName) refused the permissions of \(paths.name).") }
         return (size, warnings)
     }
 
@@ -184,14 +187,14 @@ struct SFTPUpload {
     ///
     /// - Returns: The position at which the first writer ended.
     private func writeAll(_ writer: PartWriter, _ record: UploadRecord) async throws -> Int64 {
-        guard record.isShared, mostWriters > 1 else { return try await writer.write() }
+        guard record.isShared, maximumWriters > 1 else { return try await writer.write() }
         let active = Locked(1)
         return try await withThrowingTaskGroup(of: Int64?.self) { group in
             group.addTask {
                 defer { active.withLock { $0 -= 1 } }
                 return try await writer.write()
             }
-            for _ in 1..<mostWriters {
+            for _ in 1..<maximumWriters {
                 group.addTask {
                     try await others.lend { connection, features in
                         active.withLock { $0 += 1 }
@@ -205,7 +208,7 @@ struct SFTPUpload {
             while let result = try await group.next() {
                 end = result ?? end
                 guard let end, !record.hasMore, active.withLock({ $0 }) == 0 else { continue }
-                // Cancels the tasks that still wait for a connection, because nothing is left to send.
+                // All content has been sent, so the tasks that still wait for a connection are cancelled.
                 group.cancelAll()
                 return end
             }
@@ -238,11 +241,13 @@ struct SFTPUpload {
         return UInt32(exactly: file.source.identity.modificationTime / 1_000_000_000)
     }
 
+    /// Compares the part file with the source if the session requires checksums.
+    ///
     /// - Returns: The checksum of the part file on the server; nil unless checksums are compared.
     private func verify(_ size: Int64, _ warnings: inout [String]) async throws -> String? {
         guard options.verification == .checksum else { return nil }
         let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
-        let outcome = try await comparison.compare(part, place.name, with: LocalContent(file, size: size))
+        let outcome = try await comparison.compare(part, paths.name, with: LocalContent(file, size: size))
         reporter.reportWaiting()
         warnings += outcome.warnings
         if let digest = outcome.digest { return digest.text }
@@ -251,14 +256,14 @@ struct SFTPUpload {
         try await file.verifyUnchanged()
         throw TransferError(
             .resumeLost, .checksumMismatch,
-            "\(place.name) at \(client.serverName) differs from its source. It was removed, and the upload restarts.")
+            "\(paths.name) at \(client.serverName) differs from its source. It was removed, and the upload restarts.")
     }
 
     // MARK: The name
 
-    private func moveIntoPlace(_ placing: PartPlacing, name size: Int64, checksum: String?) async throws -> TransferReceipt {
+    private func moveIntoPlace(_ placing: PartPlacing, size: Int64, checksum: String?) async throws -> TransferReceipt {
         var receipt: TransferReceipt
-        if isNamed {
+        if writesFinalName {
             receipt = placing.receipt(bytes: size, part)
         } else {
             receipt = try await placing.place(size: size) { final in

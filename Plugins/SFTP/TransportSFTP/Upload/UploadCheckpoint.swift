@@ -6,7 +6,7 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
     package enum Stage: String, Codable, Sendable {
         /// The part file is being written.
         case writing
-        /// The part file is complete and is being renamed. From now on, the file can have either name.
+        /// The part file is complete and is being renamed. The file can have either name, because the response to the rename may be lost.
         case placing
     }
 
@@ -41,8 +41,8 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
     var checksum: String?
     /// The ranges of a large file, in order and without gaps; nil if the file is sent from start to end.
     package var ranges: [Range]?
-    /// For a file without ranges, the position up to which the server acknowledged bytes before the connection broke, without having synced them; nil
-    /// if it is not beyond the confirmed position. A server that kept running still has these bytes.
+    /// For a file without ranges, the position up to which the server acknowledged bytes before the connection broke, but did not sync them. nil if
+    /// the server acknowledged no bytes after the confirmed position. A server that kept running still has these bytes.
     package var acknowledged: Int64?
     /// The permissions to set before the part file is renamed; nil to keep its permissions.
     var mode: UInt32?
@@ -75,8 +75,8 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
 
     // MARK: Positions
 
-    /// Returns whether all positions are possible: each byte of the file is in exactly one range. A stored checkpoint is checked before its numbers
-    /// are used.
+    /// Returns whether all positions are possible. If there are ranges, each byte of the file must be in exactly one of them. A stored checkpoint is
+    /// checked before its numbers are used.
     ///
     /// - Parameters:
     ///   - confirmed: The number of bytes that the checkpoint confirms.
@@ -94,9 +94,9 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         return position == end && Self.sum(ranges) == confirmed
     }
 
-    /// Returns the minimum size of the part file for which the checkpoint can be true.
+    /// Returns the minimum size of a part file that contains all confirmed bytes.
     func neededSize(_ confirmed: Int64) -> Int64 {
-        // With ranges, this is the end of the last range with content.
+        // With ranges, this is the confirmed position of the last range that has confirmed bytes.
         ranges.map { $0.reduce(0) { $1.confirmed > $1.start ? $1.confirmed : $0 } } ?? confirmed
     }
 

@@ -12,8 +12,8 @@ package final class UploadRecord: Sendable {
         var claimed: Int64
         /// The position up to which the server acknowledged bytes before the connection broke, synced or not.
         var acknowledged: Int64
-        /// Whether a writer sends the range.
-        var isTaken = false
+        /// Whether the range is assigned to a writer.
+        var isAssigned = false
 
         init(_ range: UploadCheckpoint.Range) {
             self.range = range
@@ -41,7 +41,7 @@ package final class UploadRecord: Sendable {
         }
 
         /// The index of the next range for an idle writer; nil if no range remains.
-        var nextIndex: Int? { parts.firstIndex { !$0.isTaken && $0.rest > 0 } }
+        var nextIndex: Int? { parts.firstIndex { !$0.isAssigned && $0.rest > 0 } }
 
         /// The index of the range to split; nil if none is large enough, or the file is sent in order.
         var largestIndex: Int? {
@@ -51,7 +51,7 @@ package final class UploadRecord: Sendable {
         }
     }
 
-    /// The minimum size of a range. A smaller range is finished sooner by its own writer than by another one.
+    /// The minimum size of a range. For a smaller range, an additional writer would save no time.
     package static let smallestRange: Int64 = 1 << 20
 
     private let reporter: AttemptReporter
@@ -77,10 +77,10 @@ package final class UploadRecord: Sendable {
     /// Assigns a range to an idle writer: a free range, or the second half of the unsent bytes of the range with the most unsent bytes.
     ///
     /// - Returns: The index of the range and the position to start at; nil if no range is left.
-    package func take() -> (index: Int, start: Int64)? {
+    package func assignRange() -> (index: Int, start: Int64)? {
         state.withLock { state in
             if let index = state.nextIndex {
-                state.parts[index].isTaken = true
+                state.parts[index].isAssigned = true
                 return (index, state.parts[index].claimed)
             }
             guard let largest = state.largestIndex else { return nil }
@@ -88,7 +88,7 @@ package final class UploadRecord: Sendable {
             let middle = range.end - state.parts[largest].rest / 2
             state.parts[largest].range.end = middle
             var part = Part(UploadCheckpoint.Range(start: middle, end: range.end, confirmed: middle))
-            part.isTaken = true
+            part.isAssigned = true
             state.parts.append(part)
             return (state.parts.count - 1, middle)
         }
@@ -110,7 +110,7 @@ package final class UploadRecord: Sendable {
 
     /// Returns whether a new checkpoint would confirm more bytes than the last one.
     ///
-    /// - Parameter positions: The position up to which the server has each range, by index.
+    /// - Parameter positions: For each range, by index, the position up to which the server has all bytes.
     func isOutdated(_ positions: [Int: Int64]) -> Bool {
         state.withLock { state in
             !state.isOver && positions.contains { index, position in position > state.parts[index].range.confirmed }
@@ -120,8 +120,8 @@ package final class UploadRecord: Sendable {
     /// Stops saving checkpoints, because the part file is complete and will be renamed.
     func end() { state.withLock { $0.isOver = true } }
 
-    /// Stops saving checkpoints after a failed sync, because the server may have lost any bytes that are not confirmed. Forgets the bytes that are
-    /// only acknowledged.
+    /// Stops saving checkpoints after a failed sync, because the server may have lost any bytes that are not confirmed. Forgets the bytes that were
+    /// acknowledged but not synced.
     func endAfterFailedSync() async {
         let forgets = state.withLock { state in
             state.isOver = true
@@ -141,8 +141,10 @@ package final class UploadRecord: Sendable {
         state.withLock { if $0.totals.confirmed > 0 { report($0) } }
     }
 
+    /// Updates the sent position of a range, and reports the progress.
+    ///
     /// - Parameter position: The position up to which the network accepted bytes.
-    func note(sent position: Int64, of index: Int) {
+    func update(sent position: Int64, of index: Int) {
         state.withLock { state in
             state.parts[index].sent = max(state.parts[index].sent, position)
             report(state)
@@ -150,16 +152,16 @@ package final class UploadRecord: Sendable {
     }
 
     /// Saves a checkpoint that confirms bytes of some ranges. It waits for checkpoints that other writers are saving, because an older checkpoint
-    /// that is saved late would undo a newer one.
+    /// that is saved late would overwrite a newer one.
     ///
-    /// - Parameter positions: The position up to which the server has each range, by index.
+    /// - Parameter positions: For each range, by index, the position up to which the server has all bytes.
     package func save(_ positions: [Int: Int64]) async throws {
         try await enqueueSaving(positions)
     }
 
     /// Saves a checkpoint with the bytes that the server acknowledged but did not sync before the connection broke.
     ///
-    /// - Parameter positions: The position up to which the server acknowledged each range, by index.
+    /// - Parameter positions: For each range, by index, the position up to which the server acknowledged all bytes.
     package func save(acknowledged positions: [Int: Int64]) async throws {
         let isOver = state.withLock { state in
             guard !state.isOver else { return true }
@@ -209,7 +211,7 @@ package final class UploadRecord: Sendable {
         }
     }
 
-    /// Called under the lock, so that reports stay in order.
+    /// Reports the progress to the queue. Called under the lock, so that reports stay in order.
     private func report(_ state: State) {
         let totals = state.totals
         reporter.report(sent: totals.sent, confirmed: totals.confirmed)

@@ -8,7 +8,7 @@ struct ContentComparison {
     struct Outcome {
         /// The checksum; nil if the contents differ.
         var digest: Checksum?
-        /// Warnings about an expensive comparison.
+        /// Warnings for the receipt if the comparison was expensive.
         var warnings: [String] = []
     }
 
@@ -21,10 +21,12 @@ struct ContentComparison {
 
     /// The interval of activity reports. The queue treats an attempt without activity as stalled.
     private static let activityInterval = Duration.seconds(2)
-    private static let shortestPatience = Duration.seconds(60)
+    private static let minimumTimeLimit = Duration.seconds(60)
     /// The number of bytes per second that even a slow server can hash.
     private static let slowestRate: Int64 = 2_000_000
 
+    /// Compares the whole content of a local file with a file on the server.
+    ///
     /// - Parameters:
     ///   - path: The path of the file on the server.
     ///   - name: The name of the file for messages.
@@ -59,7 +61,7 @@ struct ContentComparison {
     /// Reports activity to the queue while a checksum is computed, up to the longest plausible time. Afterwards, the queue's stall timeout applies to
     /// a server that does not respond.
     private func reportActivity(for size: Int64) -> Task<Void, any Error> {
-        let end = ContinuousClock.now + Self.shortestPatience + .seconds(size / Self.slowestRate)
+        let end = ContinuousClock.now + Self.minimumTimeLimit + .seconds(size / Self.slowestRate)
         return Task { [reporter] in
             while ContinuousClock.now < end {
                 reporter.reportActivity()
@@ -68,6 +70,8 @@ struct ContentComparison {
         }
     }
 
+    /// Returns the error for a file whose content can't be verified.
+    ///
     /// - Parameter failure: The server's response to reading the file.
     static func impossible(_ name: String, at server: String, _ failure: StatusFailure) -> TransferError {
         TransferError(
@@ -83,7 +87,9 @@ struct ContentComparison {
         try await readBack(path, name, local) { blocks.next() }
     }
 
-    /// - Parameter next: Returns the next range; nil to compare the whole file.
+    /// Reads the server's file, and compares it with the local file.
+    ///
+    /// - Parameter next: Returns the next range to compare; nil to compare the whole file.
     /// - Returns: Whether the contents are the same.
     private func readBack(
         _ path: [UInt8], _ name: String, _ local: LocalContent, next: (@Sendable () -> Range<Int64>?)? = nil
@@ -101,9 +107,10 @@ struct ContentComparison {
         }
         let reader = ContentReader(handle, at: connection.client, features, on: threads, reporting: reporter)
         do {
-            // Each piece is compared separately, because pieces arrive in any order and the server could delay the first one.
+            // Each piece is compared as soon as it arrives. Waiting for the pieces before it could use much memory, because pieces arrive in any
+            // order and the server could delay the first one.
             try await reader.read(next: next ?? ContentBlocks(0..<local.size).next) { [reporter] pieces in
-                // Only arriving bytes count as activity, so the attempt stalls if the server stops.
+                // Only arriving bytes count as activity, so the queue ends the attempt as stalled if the server stops sending.
                 reporter.reportActivity()
                 for piece in pieces {
                     let range = piece.offset..<piece.offset + Int64(piece.bytes.count)

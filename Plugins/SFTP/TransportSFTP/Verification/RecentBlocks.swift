@@ -1,13 +1,13 @@
 import Locking
 
-/// Selects the blocks of a file to compare with a server that may have lost some of them. The newest blocks of each range come first. The selection
-/// ends after about the time for which a system keeps written data in memory before it writes the data to the disk.
+/// Selects the blocks of a file to compare with a server that may have lost some of them. The newest blocks of each range come first.
 ///
-/// Older data is on the disk, whatever its size. Data that was sent within this time can be read back within the same time.
+/// A system keeps written data in memory for a limited time before it writes the data to the disk. Only data that was sent within this time can be
+/// lost, and reading that data back takes about as long as sending it did. So the selection ends after this time, however large the file is.
 package final class RecentBlocks: Sendable {
     private struct State {
         var ranges: [Range<Int64>]
-        var turn = 0
+        var nextIndex = 0
     }
 
     private let state: Locked<State>
@@ -15,7 +15,7 @@ package final class RecentBlocks: Sendable {
     private let now: @Sendable () -> ContinuousClock.Instant
 
     private static let size: Int64 = 4 << 20
-    /// Twice Linux's default (`dirty_expire_centisecs`, in the kernel's documentation of /proc/sys/vm).
+    /// Twice the default of Linux, 30 s (`dirty_expire_centisecs`, in the kernel's documentation of /proc/sys/vm).
     private static let time = Duration.seconds(60)
 
     /// Selects only the end of each range.
@@ -36,14 +36,14 @@ package final class RecentBlocks: Sendable {
         guard now() < end else { return nil }
         return state.withLock { state in
             guard !state.ranges.isEmpty else { return nil }
-            let index = state.turn % state.ranges.count
+            let index = state.nextIndex % state.ranges.count
             let range = state.ranges[index]
             let block = max(range.lowerBound, range.upperBound - Self.size)..<range.upperBound
             state.ranges[index] = range.lowerBound..<block.lowerBound
-            state.turn = index + 1
+            state.nextIndex = index + 1
             if state.ranges[index].isEmpty {
                 state.ranges.remove(at: index)
-                state.turn = index
+                state.nextIndex = index
             }
             return block
         }

@@ -18,7 +18,7 @@ package actor RemoteChecksums {
     }
 
     private let runner: (any CommandRunner)?
-    /// Requests the algorithm of the server's checksum program, once.
+    /// The task that requests the algorithm of the server's checksum program. All files share its result.
     private var algorithmTask: Task<ChecksumAlgorithm?, Never>?
     private var waiting: [ChecksumRequest] = []
     private var running = 0
@@ -27,7 +27,7 @@ package actor RemoteChecksums {
     private static let maximumConcurrent = 2
     /// The maximum number of files of one command.
     private static let maximumFiles = 100
-    /// The maximum number of bytes of the files of one command. A larger file has its own command.
+    /// The maximum total size in bytes of the files of one command. A larger file gets its own command.
     private static let maximumBytes: Int64 = 256 << 20
 
     /// - Parameter runner: Runs commands on the server; nil if the server runs no commands.
@@ -40,14 +40,15 @@ package actor RemoteChecksums {
     /// - Throws: `CancellationError` immediately when the task is cancelled.
     package nonisolated func algorithm() async throws -> ChecksumAlgorithm? {
         let answer = Once<ChecksumAlgorithm?>()
-        Task { answer.resume(.success(await self.ask())) }
+        Task { answer.resume(.success(await self.requestAlgorithm())) }
         return try await answer.valueUnlessCancelled()
     }
 
-    private func ask() async -> ChecksumAlgorithm? {
+    private func requestAlgorithm() async -> ChecksumAlgorithm? {
         if let algorithmTask { return await algorithmTask.value }
-        // The input has no names, because a program that the server runs instead of a shell could misinterpret them.
-        let algorithmTask = Task { await self.run([], within: Self.patience)?.algorithm }
+        // The input of this first command contains no names. If the server runs another program instead of a shell, that program could misinterpret
+        // them.
+        let algorithmTask = Task { await self.run([], within: Self.minimumTimeLimit)?.algorithm }
         self.algorithmTask = algorithmTask
         return await algorithmTask.value
     }
@@ -91,20 +92,20 @@ package actor RemoteChecksums {
     }
 
     private func compute(_ batch: [ChecksumRequest], _ bytes: Int64) async {
-        let digests = await run(batch.map(\.path), within: Self.patience + .seconds(bytes / Self.slowest))?.digests ?? []
+        let digests = await run(batch.map(\.path), within: Self.minimumTimeLimit + .seconds(bytes / Self.slowestRate))?.digests ?? []
         for (index, request) in batch.enumerated() {
             request.answer.resume(.success(index < digests.count ? digests[index] : nil))
         }
-        // After a failed command, no further checksums are requested.
+        // After a failed command, no further checksums are requested over this connection.
         if digests.isEmpty { algorithmTask = Task { nil } }
         running -= 1
         startCommands()
     }
 
     /// The time limit for a command with little work.
-    private static let patience = Duration.seconds(60)
-    /// The number of bytes per second that the slowest server hashes.
-    private static let slowest: Int64 = 1 << 20
+    private static let minimumTimeLimit = Duration.seconds(60)
+    /// The number of bytes per second that even a slow server can hash.
+    private static let slowestRate: Int64 = 1 << 20
 
     private nonisolated func run(
         _ paths: [[UInt8]], within limit: Duration

@@ -20,7 +20,7 @@ package struct Dialect: Sendable {
 
     /// The header of a creation with the file's name and other metadata.
     package var metadataHeader: String?
-    /// The header of a creation that, with `1`, defers the length (extension *creation-defer-length*).
+    /// The header of a creation that defers the length if its value is `1` (extension *creation-defer-length*).
     package var deferredLengthHeader: String?
     /// The header for partial and final uploads (extension *concatenation*).
     package var concatenationHeader: String?

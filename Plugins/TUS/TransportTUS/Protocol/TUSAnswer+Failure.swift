@@ -15,11 +15,11 @@ extension TUSAnswer {
     func failure(versions: String? = nil) -> TransferError {
         switch status {
         case 201 where hasCreatedAnotherUpload:
-            error(.permanent, .badAnswer, "created another upload (201) in response to PATCH; it ignores X-HTTP-Method-Override")
+            error(.permanent, .invalidResponse, "created another upload (201) in response to PATCH; it ignores X-HTTP-Method-Override")
         case 200..<300: unexpectedSuccess
         case 300..<400: redirected
         case 400 where refusesCertificate: reply.certificateRefused
-        case 400 where !isFromTUSServer && request != .options && request != .get && response.mayBeOfCutRequest:
+        case 400 where !isFromTUSServer && request != .options && request != .get && response.mayResultFromBrokenConnection:
             error(
                 .transient, .rejected,
                 "or a proxy in front of it rejected the request as malformed, which happens when a connection breaks during a request")
@@ -28,7 +28,7 @@ extension TUSAnswer {
         case 401: credentialsRefused
         case 403: forbidden
         case 404, 410:
-            request.isCreation
+            request.targetsEndpoint
                 ? error(.unreachable, .notThisProtocol, "has no tus endpoint at this address; check the address")
                 : error(.resumeLost, .uploadGone, "no longer has the upload")
         case 405, 501:
@@ -38,7 +38,7 @@ extension TUSAnswer {
             case .head, .patch, .get: error(.permanent, .rejected, "does not allow \(request.rawValue), which tus needs")
             }
         case 409 where request == .patch || request == .delete: error(.transient, .serverError, "has the upload at another offset")
-        case 409 where request.isCreation:
+        case 409 where request.targetsEndpoint:
             error(
                 .permanent, .rejected,
                 "refused the upload; it may already have a file of that name, for example from an attempt whose response was lost")
@@ -83,7 +83,9 @@ extension TUSAnswer {
 
     private var redirected: TransferError {
         if request == .delete { return notATUSServerNow }
-        guard request.isCreation else { return error(.protocolViolation, .badAnswer, "redirected a request for an upload that it has") }
+        guard request.targetsEndpoint else {
+            return error(.protocolViolation, .invalidResponse, "redirected a request for an upload that it has")
+        }
         // Only 307 and 308 keep the method (RFC 9110, section 15.4). The message omits the path, which may be secret.
         let keepsMethod = status == 307 || status == 308
         return error(
@@ -96,9 +98,11 @@ extension TUSAnswer {
     private var unexpectedSuccess: TransferError {
         if request == .delete { return notATUSServerNow }
         if !isFromTUSServer, response.headers[dialect.versionHeader] != nil { return versionRefused(nil) }
-        if request.isCreation { return error(.unreachable, .notThisProtocol, "is not a tus server at this address; check the address") }
-        if !isFromTUSServer { return error(.protocolViolation, .badAnswer, "sent a response without a tus version") }
-        return error(.protocolViolation, .badAnswer, "did not report how much of the upload it has")
+        if request.targetsEndpoint {
+            return error(.unreachable, .notThisProtocol, "is not a tus server at this address; check the address")
+        }
+        if !isFromTUSServer { return error(.protocolViolation, .invalidResponse, "sent a response without a tus version") }
+        return error(.protocolViolation, .invalidResponse, "did not report how much of the upload it has")
     }
 
     private var credentialsRefused: TransferError {
@@ -123,7 +127,7 @@ extension TUSAnswer {
     /// The error for a response to a download that is not the file.
     func downloadFailure(of path: RemotePath) -> TransferError {
         switch status {
-        case 200..<300: error(.protocolViolation, .badAnswer, "sent something other than the file \(path)")
+        case 200..<300: error(.protocolViolation, .invalidResponse, "sent something other than the file \(path)")
         case 300..<400: error(.permanent, .rejected, "redirects the download\(target); list its origin in the setting origins")
         case 404, 410: error(.permanent, .noSuchRemoteFile, "has no file \(path)")
         case 405, 501: error(.unsupported, .unsupported, "does not offer uploads for download")

@@ -37,10 +37,10 @@ struct TUSAnswer {
     /// Whether the server created another upload in response to `PATCH`, because it ignores `X-HTTP-Method-Override`.
     var hasCreatedAnotherUpload: Bool { request == .patch && reply.method != request.rawValue && status == 201 }
 
-    /// Whether this is the page with which nginx rejects all requests of a client that has no valid certificate.
+    /// Whether this is the page with which nginx rejects every request from a client that has no valid certificate.
     var refusesCertificate: Bool { !isFromTUSServer && response.refusesClientCertificate }
 
-    /// Whether a gateway responded because the server after it did not (RFC 9110, sections 15.6.3 and 15.6.5).
+    /// Whether a gateway responded because the server behind the gateway did not (RFC 9110, sections 15.6.3 and 15.6.5).
     var isFromGateway: Bool { (status == 502 || status == 504) && !isFromTUSServer }
 
     /// Whether the response has the protocol's version header (tus 1.0.0, "Tus-Resumable"), which a login page lacks.
@@ -55,7 +55,7 @@ struct TUSAnswer {
     /// The time at which the server will remove the upload, in seconds since 1970 by the server's clock.
     var expires: Int? { response.headers[dialect.expiryHeader].flatMap(secondsSince1970(ofHTTPDate:)) }
 
-    /// The server's time in seconds since 1970. Without a date in the response, this machine's time.
+    /// The server's time in seconds since 1970. If the response has no date, this machine's time.
     var serverTime: Int { response.headers["Date"].flatMap(secondsSince1970(ofHTTPDate:)) ?? time(nil) }
 
     /// The URL that the response points to; nil unless it is an `http` or `https` URL.

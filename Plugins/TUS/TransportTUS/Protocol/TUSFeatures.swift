@@ -22,13 +22,13 @@ struct TUSFeatures: Hashable, Sendable {
     var maximumSize: Int64?
     /// The server's checksum algorithms.
     var checksumAlgorithms: [String] = []
-    /// Whether the features are assumed because the server could not be asked. The server may support more.
+    /// Whether the features are assumed because the server could not be queried. The server may support more.
     private(set) var isGuess = false
 
     /// The features that are assumed for a server that does not report any.
     static let minimal = TUSFeatures(extensions: [Extension.creation.rawValue])
 
-    /// The features that are assumed for a server that can't be asked at the moment.
+    /// The features that are assumed for a server that can't be queried at the moment.
     static let guess = {
         var features = minimal
         features.isGuess = true

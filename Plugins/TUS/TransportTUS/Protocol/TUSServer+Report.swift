@@ -6,19 +6,21 @@ import TransferCore
 extension TUSServer {
     /// Requests the server's features, bypassing the cache, and rejects a server that does not support the protocol.
     ///
-    /// Uploads work without `OPTIONS`. If the response to it is useless, two further requests, which create nothing, check for the protocol. The
-    /// server is rejected only if all responses lack the protocol's version. If only the last response has the version, the report has no features.
+    /// Uploads work without `OPTIONS`. If the response to `OPTIONS` is useless, two additional requests, which create nothing, check for the
+    /// protocol. The server is rejected only if all responses lack the protocol's version. If only the last response has the version, the report has
+    /// no features.
     func report() async throws -> EndpointReport {
         let answer = try await ask(.options) { try await send(.options, to: address) }
         if let report = try report(answer) { return report }
-        guard Self.mayBeSilent(answer) else { throw try await refused(answer) }
-        // Some servers answer only with a version header, although it is not required (tus 1.0.0, "Tus-Resumable").
+        guard Self.isPossibleWithoutOptions(answer) else { throw try await refused(answer) }
+        // Some servers respond to OPTIONS only if the request has a version header, although the protocol does not require it (tus 1.0.0,
+        // "Tus-Resumable").
         let named = try await ask(.options) {
             try await send(.options, to: address, headers: [dialect.versionHeader: dialect.version])
         }
         if let report = try report(named) { return report }
         if !named.isSuccess, named.failure().asksToBackOff { throw named.failure() }
-        // A tus server responds with its version also for a missing upload.
+        // Even for a missing upload, a tus server responds with its version.
         let missing = try await ask(.head) { try await send(.head, to: urlOfMissingUpload) }
         if missing.isFromTUSServer { return EndpointReport(version: dialect.version, latency: answer.reply.latency) }
         if missing.status == 401 || missing.status == 407 { throw missing.failure() }
@@ -32,13 +34,13 @@ extension TUSServer {
             let features = TUSFeatures(headers, in: dialect)
         else { return nil }
         try checkVersion(features)
-        profiles.note(features, of: address)
+        profiles.store(features, of: address)
         return EndpointReport(
             version: dialect.version, features: features.extensions, maximumSize: features.maximumSize, latency: answer.reply.latency)
     }
 
     /// Whether a tus server without support for `OPTIONS` can send this response.
-    private static func mayBeSilent(_ answer: TUSAnswer) -> Bool {
+    private static func isPossibleWithoutOptions(_ answer: TUSAnswer) -> Bool {
         if answer.isSuccess { return answer.response.headers[answer.dialect.versionHeader] == nil }
         return [400, 403, 404, 405, 410, 501].contains(answer.status) && !answer.refusesCertificate
     }

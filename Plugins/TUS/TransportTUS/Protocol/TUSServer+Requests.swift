@@ -6,17 +6,18 @@ import TransportSupport
 
 extension TUSServer {
     private static let maximumUnansweredOptionsRequests = 2
-    /// The time before the next request for features to a server that did not respond.
+    /// How long assumed features are used for a server that did not respond to requests for its features.
     private static let guessLifetime = Duration.seconds(10 * 60)
-    /// A request that was cancelled before this time does not count as unanswered.
+    /// How long the transport waits for a response before it counts a request as unanswered.
     static let patience = Duration.seconds(10)
 
-    /// Returns the server's features (tus 1.0.0, "OPTIONS"). The transport requests them once a day for all attempts together.
+    /// Returns the server's features (tus 1.0.0, "OPTIONS"). The transport sends one such request a day, for all attempts together.
     ///
     /// Without a response, the server is assumed to support the core protocol and *creation*.
     ///
     /// - Parameter verification: If it is `checksum`, the features must be known.
-    /// - Throws: A ``TransferError``. Its class is ``FailureClass/transient`` if the features must be known and the server could not be asked.
+    /// - Throws: A ``TransferError``. Its class is ``FailureClass/transient`` if the features must be known and the server can't be queried at the
+    ///   moment.
     func features(for verification: Verification) async throws -> TUSFeatures {
         let features = try await profiles.features(of: address) {
             // Uploads must not wait for a server that never responds to OPTIONS.
@@ -53,7 +54,7 @@ extension TUSServer {
             profiles.learn(of: address) { $0.unansweredOptionsRequests += 1 }
             throw error
         } catch let error as CancellationError {
-            // Not only the queue's stall timeout cancels, but also the user. Therefore only a long wait counts as unanswered.
+            // The cancellation may come from the user rather than from the queue's stall timeout. Therefore, only a long wait counts as unanswered.
             if profiles.now() - start >= Self.patience { profiles.learn(of: address) { $0.unansweredOptionsRequests += 1 } }
             throw error
         }
@@ -69,7 +70,7 @@ extension TUSServer {
 
     /// Rejects a file that is larger than the server allows (tus 1.0.0, "Tus-Max-Size").
     ///
-    /// - Parameter maximum: In bytes; nil if the server does not report it.
+    /// - Parameter maximum: The maximum size in bytes; nil if the server does not report it.
     func checkSize(_ size: Int64, atMost maximum: Int64?) throws(TransferError) {
         guard let maximum, size > maximum else { return }
         throw TransferError(.unsupported, .tooLarge, "The server \(origin) accepts files of up to \(maximum) bytes; this file has \(size).")
@@ -111,14 +112,14 @@ extension TUSServer {
         let location = answer.location
         if let location, origin.scheme == "https", Origin(location)?.scheme != "https" {
             throw TransferError(
-                .permanent, .badAnswer,
-                "The server \(origin) requires the content to be sent to an http address, without TLS. For a server after a proxy, configure the proxy to pass on https "
+                .permanent, .invalidResponse,
+                "The server \(origin) requires the content to be sent to an http address, without TLS. For a server behind a proxy, configure the proxy to pass on https "
                     + "(X-Forwarded-Proto). The new upload remains there until it expires.")
         }
         guard answer.isSuccess, let location else { throw try await refused(answer) }
         if let target = Origin(location), target != origin, !options.requests.trustedOrigins.contains(target) {
             throw TransferError(
-                .permanent, .badAnswer,
+                .permanent, .invalidResponse,
                 "The server \(origin) requires the content to be sent to \(target), which this endpoint does not trust. If that is right, add it to the "
                     + "endpoint's setting origins (--setting 'origins=\(target)'). The new upload remains there until it expires."
             )
@@ -131,14 +132,14 @@ extension TUSServer {
 
     /// Requests the offset of an upload (tus 1.0.0, "HEAD").
     ///
-    /// - Throws: A ``TransferError``. Its class is ``FailureClass/resumeLost`` if the upload is gone or has another length.
+    /// - Throws: A ``TransferError``. Its class is ``FailureClass/resumeLost`` if the upload is gone or has a different length.
     /// - Parameter length: The expected length of the upload; nil while it is unknown.
     func offset(of url: String, length: Int64?) async throws -> RemoteOffset {
         let answer = try await ask(.head, at: url) {
             do {
                 return try await send(.head, to: url)
             } catch let error as CurlEngineError where error.isRefused(by: client.origin(of: url)) {
-                profiles.noteOutage(of: url)
+                profiles.recordOutage(of: url)
                 throw error
             }
         }
@@ -154,7 +155,7 @@ extension TUSServer {
         return (offset, answer)
     }
 
-    /// Requests the size of a complete upload's file with `GET`.
+    /// Requests, with `GET`, the size of the file that the server made from a complete upload.
     ///
     /// - Returns: nil if the server does not offer the file or does not respond. The size is reliable if the tus server itself responded, rather than
     ///   a proxy in front of it.
@@ -179,7 +180,7 @@ extension TUSServer {
         guard let request = seen ?? upload.possiblyUncounted, request.offset == 0 else { return (false, nil) }
         let remoteOffset = try await offset(of: url, length: length)
         guard remoteOffset.offset == 0 else { return (false, remoteOffset) }
-        // If this process did not observe an outage, a proxy may have held the request back.
+        // If this process did not observe an outage, a proxy may have held the request back, so later requests must be smaller.
         if seen == nil, upload.uncountedRequest == nil {
             let plan = ChunkPlan(configuredSize: nil, multiple: options.chunkMultiple, profiles: profiles, address: address)
             plan.learn(from: request, at: 0)
@@ -192,10 +193,9 @@ extension TUSServer {
         return (true, nil)
     }
 
-    /// Removes uploads that are no longer needed, if the server supports that; the others expire.
+    /// Removes uploads that are no longer needed, if the server supports that. Uploads that are not removed expire.
     ///
-    /// - Returns: The error with which the server asked to back off, after which the remaining uploads were not removed; nil if the server did not
-    ///   ask.
+    /// - Returns: The error, if the server asked to back off. The remaining uploads are then not removed.
     func removeIfAllowed(_ urls: [String]) async -> TransferError? {
         for url in urls {
             do { try await delete(url) } catch let error as TransferError where error.asksToBackOff { return error } catch { continue }
@@ -226,8 +226,9 @@ extension TUSServer {
         throw try await refused(answer)
     }
 
-    /// Returns the error for a response. If the response lacks information, sends an `OPTIONS` request: for the server's versions after a 412, and
-    /// for the page of a proxy that the response to `HEAD` can't contain.
+    /// Returns the error for a response. If the response lacks information, sends an `OPTIONS` request first. After a 412, that request returns the
+    /// server's versions. After a `HEAD` with the status 400, whose response has no body, it returns the page with which a proxy rejects the client
+    /// certificate.
     func refused(_ answer: TUSAnswer) async throws -> TransferError {
         if answer.request == .head, answer.status == 400, !answer.isFromTUSServer {
             let options = try? await send(.options, to: address)
@@ -249,7 +250,7 @@ extension TUSServer {
         do {
             return try await body()
         } catch let error as CurlEngineError {
-            throw client.transferError(error, at: url, isEndpoint: request.isCreation)
+            throw client.transferError(error, at: url, isEndpoint: request.targetsEndpoint)
         }
     }
 }

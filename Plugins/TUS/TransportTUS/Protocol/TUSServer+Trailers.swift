@@ -14,12 +14,12 @@ extension TUSServer {
     ///   - url: An upload on the server.
     ///   - offset: The server's offset of the upload.
     func trailersArrive(at url: String, _ offset: Int64, _ algorithm: ChecksumAlgorithm) async throws -> Bool {
-        // Another account or endpoint may use another path to the same server.
-        let way = [client.account, address, "\(client.origin(of: url))"].joined(separator: " ")
-        return try await profiles.trailersArrive(by: way) {
+        // Another account or endpoint may reach the same server by a different route.
+        let route = [client.account, address, "\(client.origin(of: url))"].joined(separator: " ")
+        return try await profiles.trailersArrive(by: route) {
             try await withThrowingTaskGroup(of: Bool?.self) { group in
                 group.addTask { try await tryTrailers(at: url, offset, algorithm) }
-                // A server that can't parse the request may not answer.
+                // A server that can't parse the request may never respond.
                 group.addTask {
                     try await Task.sleep(for: Self.patience)
                     return false

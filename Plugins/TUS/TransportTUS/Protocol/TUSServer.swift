@@ -47,8 +47,8 @@ struct TUSServer {
     ///   - trailer: A checksum to update with the body and to send after it (extension *checksum-trailer*).
     ///   - sink: Receives the body of the response.
     ///   - threads: The threads on which the sink writes.
-    ///   - rejectedSince: For a request that is sent again after a rejection: the value of the client's `renewals` before the first time.
-    /// - Throws: A ``CurlEngineError`` when there is no response, a ``TransferError``, or `CancellationError`.
+    ///   - rejectedSince: For a request that is sent again after a rejection: the value of the client's `renewals` before the request was first sent.
+    /// - Throws: A ``CurlEngineError`` if there is no response, a ``TransferError``, or `CancellationError`.
     func send(
         _ kind: TUSRequest, to address: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none, expectsContinue: Bool = false,
         trailer: RunningChecksum? = nil, sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,
@@ -66,8 +66,10 @@ struct TUSServer {
             request, secrets: EndpointRequest.signatures(in: address), sink: sink, writingOn: threads, pacing: pacing, progress: progress)
         sending.repeatsAfterRejection = kind != .patch
         sending.rejectedSince = rejectedSince
-        sending.mayBeCut = { [dialect] in body.length ?? 0 == 0 && !dialect.isSpoken(in: $0.headers) && $0.mayBeOfCutRequest }
-        sending.redirectLoopClass = kind.isCreation ? .unreachable : .protocolViolation
+        sending.mayResultFromBrokenConnection = { [dialect] in
+            body.length ?? 0 == 0 && !dialect.isSpoken(in: $0.headers) && $0.mayResultFromBrokenConnection
+        }
+        sending.redirectLoopClass = kind.targetsEndpoint ? .unreachable : .protocolViolation
         let hash = trailer.map { Locked($0) }
         if let trailer, let hash, let checksumHeader = dialect.checksumHeader {
             sending.prepare = { request in
@@ -81,7 +83,7 @@ struct TUSServer {
         let answer = TUSAnswer(kind, try await client.send(&sending), server: self, contentHash: hash?.withLock { $0 })
         // Many servers respond to OPTIONS without checking the credentials.
         let isAccepted = kind == .get ? (200..<300).contains(answer.status) : answer.isSuccess && kind != .options
-        if isAccepted { client.noteAccepted(answer.reply) }
+        if isAccepted { client.recordAcceptedCredentials(answer.reply) }
         return answer
     }
 
@@ -108,7 +110,7 @@ enum TUSRequest: String {
     case get = "GET"
 
     /// Whether the request is sent to the endpoint's address, rather than to an upload.
-    var isCreation: Bool { self == .create || self == .options }
+    var targetsEndpoint: Bool { self == .create || self == .options }
 }
 
 /// The resources that the attempts of one transport share.

@@ -2,7 +2,7 @@ import TransferCore
 
 /// Decides how many bytes each `PATCH` sends.
 struct ChunkPlan {
-    /// The minimum chunk size after automatic reductions. A path that needs smaller chunks is useless.
+    /// The minimum chunk size after automatic reductions. A network path that needs even smaller chunks is useless.
     static let floor: Int64 = 256 * 1024
     /// The maximum chunk size after the first reduction, whatever the size of the failed request.
     private static let ceiling: Int64 = 64 << 20
@@ -24,7 +24,7 @@ struct ChunkPlan {
         return min(remaining, max(multiple, limit - limit % multiple))
     }
 
-    /// Reduces the size of later requests after a request with this many bytes failed because of its size.
+    /// Reduces the size of later requests after a request with `size` bytes failed because it was too large.
     ///
     /// - Returns: Whether a smaller size is possible.
     func shrink(below size: Int64) -> Bool {
@@ -38,8 +38,8 @@ struct ChunkPlan {
     /// later requests must be smaller.
     ///
     /// - Parameter offset: The server's offset when the upload resumes.
-    func learn(from cut: UnansweredRequest?, at offset: Int64) {
-        guard let cut, offset <= cut.offset, cut.taken > Self.buffered else { return }
-        _ = shrink(below: cut.taken)
+    func learn(from interrupted: UnansweredRequest?, at offset: Int64) {
+        guard let interrupted, offset <= interrupted.offset, interrupted.taken > Self.buffered else { return }
+        _ = shrink(below: interrupted.taken)
     }
 }

@@ -15,7 +15,7 @@ struct Concatenation {
     /// Creates the loop that sends one segment.
     let patchLoop: @Sendable (_ slot: TUSUploadRecord.Slot, _ range: Range<Int64>, _ url: String) -> PatchLoop
 
-    /// Plans this many segments, or fewer for a small file.
+    /// Plans `count` segments, or fewer for a small file.
     static func plan(_ count: Int, of size: Int64) -> TUSCheckpoint {
         let partSize = parts(of: Int64(count), in: size)
         var checkpoint = TUSCheckpoint()
@@ -39,7 +39,7 @@ struct Concatenation {
             try await createFinal(isEarly: true)
         }
         let checkpoint = await record.checkpoint
-        // The server may remove confirmed segments after the final upload was requested.
+        // After the final upload was requested, the server may have removed the segments, so confirmed segments are not checked again.
         if checkpoint.whole.url == nil || checkpoint.confirmed < size {
             try await forEachPart(ranges) { slot, range in
                 if begun[slot].url == nil { try await begin(slot, range) } else { try await resume(slot, range) }
@@ -65,7 +65,8 @@ struct Concatenation {
 
     /// Runs a closure for all segments in parallel.
     ///
-    /// After a transient failure of one segment, the others continue, because their progress is worth keeping. Any other failure stops them.
+    /// After a transient failure of one segment, the other segments continue, because their progress is worth keeping. Any other failure stops all
+    /// segments.
     private func forEachPart(
         _ ranges: [Range<Int64>], _ body: @escaping @Sendable (TUSUploadRecord.Slot, Range<Int64>) async throws -> Void
     ) async throws {
@@ -162,7 +163,7 @@ struct Concatenation {
         }
     }
 
-    /// Returns the URL without the endpoint's origin, because a server after a proxy may have another name.
+    /// Returns a segment's URL without the endpoint's origin, because a server behind a proxy may know itself by a different name.
     private func address(ofPart url: String) -> String {
         guard let components = URLComponents(string: url), components.url.flatMap(Origin.init) == server.origin else { return url }
         return components.percentEncodedPath + (components.percentEncodedQuery.map { "?\($0)" } ?? "")
@@ -188,7 +189,7 @@ struct Concatenation {
                 }
             }
             while let (url, failure) = try await group.next() {
-                left.note(failure, of: url)
+                left.recordRemoval(failure, of: url)
                 if let failure, failure.asksToBackOff { break }
             }
             group.cancelAll()
@@ -208,7 +209,10 @@ struct RemainingSegments {
         self.urls = urls
     }
 
-    mutating func note(_ failure: TransferError?, of url: String) {
+    /// Records the result of removing a segment.
+    ///
+    /// - Parameter failure: The error; nil if the segment was removed.
+    mutating func recordRemoval(_ failure: TransferError?, of url: String) {
         if failure == nil || failure?.failureClass == .unsupported { urls.removeAll { $0 == url } }
         if reason == nil, let failure, failure.code != .unsupported { reason = failure }
     }

@@ -24,7 +24,7 @@ extension PatchLoop {
 
     /// Prepares the checksum of a request.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceChanged`` if an earlier read of the same bytes had another checksum.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceChanged`` if an earlier read of the same bytes had a different checksum.
     mutating func checksum(_ range: Range<Int64>) async throws -> RequestChecksum {
         switch check {
         case .none, .readingBack: return RequestChecksum()
@@ -39,13 +39,13 @@ extension PatchLoop {
                 hashes.alongside?.update(piece)
             }
             let header = hashes.hash.header
-            try noteChecksum(header, of: range)
+            try storeChecksum(header, of: range)
             return RequestChecksum(header: header, whole: hashes.alongside)
         }
     }
 
     /// Stores a checksum, after comparing it with that of an earlier read of the same bytes.
-    mutating func noteChecksum(_ header: String, of range: Range<Int64>) throws(TransferError) {
+    mutating func storeChecksum(_ header: String, of range: Range<Int64>) throws(TransferError) {
         if let lastChecksum, lastChecksum.range == range, lastChecksum.header != header {
             throw TransferError(
                 .sourceChanged, .sourceChanged, "\(file.source.path) changed while it was sent: the same bytes were read twice and differ.")
@@ -54,13 +54,13 @@ extension PatchLoop {
     }
 
     /// Counts bytes of a request that the server kept without comparing their checksum.
-    func noteUnverified(_ count: Int64) async throws {
+    func saveUnverified(_ count: Int64) async throws {
         guard count > 0, check.comparesRequests else { return }
         try await record.save { [slot] in $0[slot].unverified = ($0[slot].unverified ?? 0) + count }
     }
 
     /// Returns the checksum of all content up to the end of a successful request; nil if it is unknown.
-    func wholeHash(after checksum: RequestChecksum, _ answer: TUSAnswer, of range: Range<Int64>) -> RunningChecksum? {
+    func hashOfAllContent(after checksum: RequestChecksum, _ answer: TUSAnswer, of range: Range<Int64>) -> RunningChecksum? {
         if checksum.trailer == nil { return checksum.whole }
         if range.lowerBound == 0 { return answer.contentHash }
         // An empty request, which only declares the length of a stream, does not change the checksum.

@@ -9,26 +9,26 @@ extension PatchLoop {
     /// Requests the server's offset after a failed `PATCH`. The loop never sends content again before it knows this offset.
     ///
     /// - Parameter mayBeRefused: Whether the request had no `Expect`, so the server may have closed the connection because it rejects the content.
-    /// - Returns: The offset to continue from, if another request is useful immediately.
-    /// - Throws: The failure.
+    /// - Returns: The offset from which to continue immediately.
+    /// - Throws: The failure, if no other request is useful now.
     mutating func recover(
         _ failure: TransferError, from offset: Int64, count: Int64, status: Int? = nil, mayBeRefused: Bool = false
     ) async throws -> Int64 {
         let now: Int64
         do {
-            now = try await askOffset()
+            now = try await requestOffset()
         } catch let error as TransferError where error.failureClass != .resumeLost && error.failureClass != .sourceLost {
-            // The request for the offset failed too. The first failure is more precise, but the second failure may have the time to wait. If the
-            // second failure is not permanent, a later attempt may still resolve the first one.
+            // The request for the offset also failed. The first failure is more precise, but the second failure may contain the time to wait. If the
+            // second failure is not permanent, a later attempt may still resolve the first failure.
             let mayPass = failure.failureClass == .permanent && ![.permanent, .unsupported].contains(error.failureClass)
             throw TransferError(
                 mayPass ? error.failureClass : failure.failureClass, failure.code, failure.message, cause: failure.cause,
                 retryAfter: failure.retryAfter ?? error.retryAfter)
         }
-        // The running checksum ends where this request began.
+        // The running checksum covers only the content before this request, so it is useless at any other offset.
         if now != offset { contentHash = nil }
         // The server compares a checksum only with a complete request, and a trailer may not have arrived.
-        if now < offset + count || check.sendsTrailers { try await noteUnverified(now - offset) }
+        if now < offset + count || check.sendsTrailers { try await saveUnverified(now - offset) }
         if now == length, isLengthDeclared, status != server.dialect.checksumMismatch { return now }
         if mayBeRefused, now == offset {
             expectsContinue = true
@@ -49,7 +49,7 @@ extension PatchLoop {
             try await growth?.waitUntilComplete()
             return true
         case 400:
-            try await noteRefusal(at: now, failure)
+            try await throwRefusal(at: now, failure)
             return false
         case 401, 403:
             return server.client.hasHeaderHook && rejectedSince != nil
@@ -71,8 +71,8 @@ extension PatchLoop {
         }
     }
 
-    /// Makes a first 400 transient, because it may come from a proxy. A second one at the same offset is permanent.
-    private func noteRefusal(at offset: Int64, _ failure: TransferError) async throws {
+    /// Throws a transient error for the first 400, because it may come from a proxy. A second 400 at the same offset is permanent.
+    private func throwRefusal(at offset: Int64, _ failure: TransferError) async throws {
         if await record[slot].refusedOffset == offset { throw failure }
         try await record.save { [slot] in $0[slot].refusedOffset = offset }
         throw TransferError(.transient, failure.code, failure.message, cause: failure.cause)

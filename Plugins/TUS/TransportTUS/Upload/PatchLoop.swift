@@ -29,12 +29,12 @@ struct PatchLoop {
     var conflicts = 0
     /// The position up to which the server can have received bytes.
     private var reach: Int64 = 0
-    /// The highest confirmed position. A growing source can't be read before it.
+    /// The highest confirmed position. The bytes of a growing source before this position can't be read again.
     private var released: Int64 = 0
     /// Whether the next request sends `Expect: 100-continue` (RFC 9110, section 10.1.1). Without it, a server that rejects the content may close the
     /// connection without reading it, and its response is lost.
     var expectsContinue = false
-    /// For a request that is sent again after its credentials were rejected: the number of renewals before the first time; otherwise nil.
+    /// For a request that is sent again after its credentials were rejected: the number of renewals before the request was first sent; otherwise nil.
     var rejectedSince: Int?
 
     init(
@@ -109,15 +109,15 @@ struct PatchLoop {
             isLengthDeclared = answer.length != nil
             try checkPlausible(offset)
         }
-        if offset < length ?? .max { try await noteUnverified(offset - (record[slot].confirmed ?? 0)) }
+        if offset < length ?? .max { try await saveUnverified(offset - (record[slot].confirmed ?? 0)) }
         let expires = answer.expires
         if offset < length ?? .max, let time = await expiry(expires), time <= answer.serverTime {
-            throw TransferError(.resumeLost, .uploadGone, "The server \(server.origin) has let the upload expire.")
+            throw TransferError(.resumeLost, .uploadGone, "The upload at \(server.origin) has expired.")
         }
-        await record.noteUncounted(server.profiles.requestBeforeOutage(of: url), at: offset, of: slot)
-        let cut = await record.takeUnanswered(of: slot)
+        await record.recordUncounted(server.profiles.requestBeforeOutage(of: url), at: offset, of: slot)
+        let interrupted = await record.removeUnanswered(of: slot)
         server.profiles.forgetInterruptedRequest(of: url)
-        chunks.learn(from: cut, at: offset)
+        chunks.learn(from: interrupted, at: offset)
         try await confirm(offset, expires: expires)
         try await send(from: offset)
     }
@@ -153,7 +153,7 @@ struct PatchLoop {
         growth?.confirmed(before: offset)
     }
 
-    /// Sends the remaining bytes, or as many as one request can have.
+    /// Sends the remaining bytes, or as many of them as fit into one request.
     ///
     /// - Returns: The server's offset.
     private mutating func sendNext(from offset: Int64, to end: Int64) async throws -> Int64 {
@@ -162,39 +162,39 @@ struct PatchLoop {
         if declaration != nil { sendsLengthNow = true }
         let renewals = server.client.renewals
         let checksum = try await checksum(offset..<offset + count)
-        let asked = expectsContinue
+        let sentExpect = expectsContinue
         let watch = RequestWatch()
         let answer: TUSAnswer
         do {
             answer = try await patch(from: offset, count: count, checksum, declaring: declaration, watch)
         } catch let error as CurlEngineError {
             reach = max(reach, offset + error.sent.limit)
-            record.noteSent(offset + error.sent.taken, of: slot)
-            try await noteCut(UnansweredRequest(offset: offset, taken: error.sent.taken))
+            record.reportSent(offset + error.sent.taken, of: slot)
+            try await saveInterruption(UnansweredRequest(offset: offset, taken: error.sent.taken))
             let failure = server.client.transferError(error, at: url, isEndpoint: false)
             if error.neverArrived { throw failure }
-            if error.wasServerGone { server.profiles.noteOutage(of: url) }
+            if error.wasServerGone { server.profiles.recordOutage(of: url) }
             let isLost = error.kind == .connectionLost || error.kind == .outcomeUnknown
-            let mayBeRefused = !asked && isLost && !error.wasServerGone && error.sent.taken < count
+            let mayBeRefused = !sentExpect && isLost && !error.wasServerGone && error.sent.taken < count
             return try await recover(failure, from: offset, count: count, mayBeRefused: mayBeRefused)
         } catch let error as CancellationError {
             let request = UnansweredRequest(offset: offset, taken: watch.taken)
             server.profiles.record(request, of: url)
-            await Task { [record, slot] in try? await record.noteAbandoned(request, of: slot) }.value
+            await Task { [record, slot] in try? await record.saveAbandoned(request, of: slot) }.value
             throw error
         }
-        let wasMarked = await record.takeUnanswered(of: slot) != nil
+        let wasMarked = await record.removeUnanswered(of: slot) != nil
         reach = max(reach, offset + answer.response.sent.limit)
-        record.noteSent(offset + answer.response.sent.taken, of: slot)
+        record.reportSent(offset + answer.response.sent.taken, of: slot)
         if checksum.trailer != nil, let hash = answer.contentHash, answer.response.sent.taken == count {
-            try noteChecksum(hash.header, of: offset..<offset + count)
+            try storeChecksum(hash.header, of: offset..<offset + count)
         }
         guard answer.isSuccess, let confirmed = answer.offset else {
             // The header hook can renew only headers that were sent.
             let mayBeRenewed = rejectedSince == nil && !answer.reply.withheldCredentials
             if answer.status == 401 || answer.status == 403, mayBeRenewed { rejectedSince = renewals } else { rejectedSince = nil }
             let failure = try await server.refused(answer)
-            if answer.isFromGateway { try await noteGateway(UnansweredRequest(offset: offset, taken: answer.response.sent.taken)) }
+            if answer.isFromGateway { try await saveGatewayResponse(UnansweredRequest(offset: offset, taken: answer.response.sent.taken)) }
             // This request has a response, so it no longer counts as unanswered.
             if wasMarked { try await record.save() }
             // The next attempt requests the offset.
@@ -206,11 +206,11 @@ struct PatchLoop {
         try await confirm(confirmed, expires: answer.expires)
         if declaration != nil { isLengthDeclared = true }
         mismatches = 0
-        contentHash = confirmed == offset + count ? wholeHash(after: checksum, answer, of: offset..<offset + count) : nil
+        contentHash = confirmed == offset + count ? hashOfAllContent(after: checksum, answer, of: offset..<offset + count) : nil
         // If the server kept fewer bytes than were sent, the loop requests the offset.
-        let now = confirmed == offset + count ? confirmed : try await askOffset()
+        let now = confirmed == offset + count ? confirmed : try await requestOffset()
         guard now > offset || count == 0 else {
-            throw TransferError(.transient, .badAnswer, "The server \(server.origin) kept none of the bytes that were sent.")
+            throw TransferError(.transient, .invalidResponse, "The server \(server.origin) kept none of the bytes that were sent.")
         }
         return now
     }
@@ -228,44 +228,44 @@ struct PatchLoop {
         let isAtEnd = self.length.map { offset + count == $0 } ?? false
         let mayTakeLong = max(count, isAtEnd ? offset + count : 0) > Self.quickContent
         // Resets the position even if the network accepts no bytes, so that repeated bytes do not count as waiting for the server.
-        record.noteSent(offset, of: slot)
-        // Ends when the watch or this function ends.
-        async let kept: Void = record.keep(watch.marks, from: offset, of: slot)
+        record.reportSent(offset, of: slot)
+        // Saves the counts until the watch or this function ends.
+        async let saving: Void = record.saveCounts(watch.marks, from: offset, of: slot)
         let answer = try await server.send(
             .patch, to: url, headers: headers,
             body: .file(file, offset: range.lowerBound + offset, length: count), expectsContinue: expectsContinue,
             trailer: checksum.trailer.map { RunningChecksum($0) }, rejectedSince: rejectedSince, pacing: { reporter.allowance(upTo: $0) },
             progress: { taken in
-                record.noteSent(offset + taken, of: slot)
-                watch.note(taken)
+                record.reportSent(offset + taken, of: slot)
+                watch.update(taken)
                 if taken == count, mayTakeLong { reporter.reportWaiting() }
             })
         watch.end()
-        try await kept
+        try await saving
         return answer
     }
 
-    /// Saves a request for which a gateway responded instead of the server. The server may have uncounted bytes of the request.
-    private func noteGateway(_ request: UnansweredRequest) async throws {
+    /// Saves a request to which a gateway responded instead of the server. The server may have uncounted bytes of the request.
+    private func saveGatewayResponse(_ request: UnansweredRequest) async throws {
         guard request.taken > 0 else { return }
         try await record.save { [slot] in $0[slot].uncountedRequest = request }
     }
 
-    private func noteCut(_ cut: UnansweredRequest) async throws {
-        server.profiles.record(cut, of: url)
-        var significant = cut.taken > ChunkPlan.buffered ? cut : nil
+    private func saveInterruption(_ interrupted: UnansweredRequest) async throws {
+        server.profiles.record(interrupted, of: url)
+        var significant = interrupted.taken > ChunkPlan.buffered ? interrupted : nil
         significant?.wasServerThere = true
         guard await record[slot].unanswered != significant else { return }
         try await record.save { [slot] in $0[slot].unanswered = significant }
     }
 
-    /// Requests the server's offset. If the server has been unreachable since the last request was interrupted, saves that request.
+    /// Requests the server's offset. If that fails, and the server became unreachable after an interrupted request, saves the interrupted request.
     private func remoteOffset() async throws -> TUSServer.RemoteOffset {
-        // Reports activity because the server responds to HEAD quickly, whatever the attempt waited for before.
+        // Starts a new stall timeout, because the server should respond to HEAD quickly, whatever the attempt waited for before.
         reporter.reportActivity()
         do {
             let remoteOffset = try await server.offset(of: url, length: length)
-            reporter.reportAnswer()
+            reporter.reportAuthenticatedResponse()
             return remoteOffset
         } catch let error as TransferError {
             if let request = server.profiles.requestBeforeOutage(of: url), await record[slot].uncountedRequest != request {
@@ -275,7 +275,7 @@ struct PatchLoop {
         }
     }
 
-    mutating func askOffset() async throws -> Int64 {
+    mutating func requestOffset() async throws -> Int64 {
         let (offset, answer) = try await remoteOffset()
         try checkPlausible(offset)
         if growth != nil, answer.length != nil { isLengthDeclared = true }

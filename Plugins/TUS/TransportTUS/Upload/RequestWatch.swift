@@ -1,7 +1,7 @@
 import Locking
 
-/// Counts the sent bytes of one `PATCH`, and decides when to save the count. The first time is after more bytes than this machine can buffer, and
-/// then each time the count has doubled. After a crash, the checkpoint therefore has at least half of the true count.
+/// Counts the sent bytes of one `PATCH`, and decides when to save the count. The count is first saved when it exceeds the number of bytes that this
+/// machine can buffer, and then each time it has doubled. After a crash, the checkpoint therefore has at least half of the true count.
 final class RequestWatch: Sendable {
     /// The counts to save. The stream keeps only the newest count that has not been read.
     let marks: AsyncStream<Int64>
@@ -14,8 +14,8 @@ final class RequestWatch: Sendable {
 
     var taken: Int64 { state.withLock { $0.taken } }
 
-    /// Called on the HTTP client's thread.
-    func note(_ taken: Int64) {
+    /// Updates the count of sent bytes. Called on the HTTP client's thread.
+    func update(_ taken: Int64) {
         let isDue = state.withLock { state in
             state.taken = taken
             guard taken > state.last * 2, state.last <= ChunkPlan.significant else { return false }

@@ -4,7 +4,7 @@ import TransferCore
 import TransportSupport
 
 extension TUSUpload {
-    /// Sends a growing source. Each request sends the available bytes.
+    /// Sends a growing source. Each request sends some of the available bytes (``StreamWindow``).
     ///
     /// The transport declares the length when it is known: at the creation, or with the last request (extension *creation-defer-length*). If the
     /// server requires the length earlier, the upload starts when the source is complete.
@@ -23,7 +23,7 @@ extension TUSUpload {
         // A stream can't restart after its confirmed bytes were released.
         var remoteOffset: TUSServer.RemoteOffset?
         if options.uploadURL != nil {
-            remoteOffset = try await emptyGivenUpload(known, length: Self.length(growth))
+            remoteOffset = try await checkThatGivenUploadIsEmpty(known, length: Self.length(growth))
         } else if known.confirmed == 0 {
             remoteOffset = try await restartIfUncounted(&known, length: Self.length(growth))
         }
@@ -52,7 +52,7 @@ extension TUSUpload {
         var length = Self.length(growth)
         if length == nil, features.offers(.creationDeferLength), let header = server.dialect.deferredLengthHeader {
             let answer = try await server.requestCreation(metadata, headers: [header: "1"])
-            // The server may announce the extension and still refuse.
+            // The server may announce the extension and still reject the request.
             if answer.status != 400 { return (try await created(answer), false) }
         }
         if length == nil {

@@ -49,8 +49,8 @@ struct TUSUpload {
             }
             try await file.verifyUnchanged()
         } catch let error as TransferError where error.failureClass == .sourceChanged {
-            // The server has part of one version, or a mix of two. If the server asks to back off instead of removing the upload, the error passes
-            // this on.
+            // The server has part of one version of the file, or a mix of two versions. If the server asks to back off instead of removing the
+            // upload, the error contains the delay.
             var failure = error
             failure.retryAfter = await server.removeIfAllowed(record.checkpoint.ownURLs)?.retryAfter ?? error.retryAfter
             throw failure
@@ -68,8 +68,8 @@ struct TUSUpload {
         return receipt
     }
 
-    /// Compares the size of the server's file with the number of sent bytes. Uncounted bytes on the server make its file larger. If the server does
-    /// not offer downloads, adds a warning to the receipt.
+    /// Compares the size of the server's file with the number of sent bytes. Uncounted bytes make the server's file larger. If the server does not
+    /// offer downloads, adds a warning to the receipt.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the sizes differ. The upload is then removed.
     private func checkSize(_ receipt: inout TransferReceipt, uncounted: Int64) async throws {
@@ -85,7 +85,7 @@ struct TUSUpload {
         let busy = await server.removeIfAllowed(record.checkpoint.ownURLs)
         throw TransferError(
             .resumeLost, .checksumMismatch,
-            "The server \(server.origin) has \(stored.bytes) bytes of a file of \(receipt.bytes).", retryAfter: busy?.retryAfter)
+            "The server \(server.origin) has a file of \(stored.bytes) bytes instead of \(receipt.bytes).", retryAfter: busy?.retryAfter)
     }
 
     private func transfer(_ receipt: inout TransferReceipt) async throws {
@@ -94,7 +94,7 @@ struct TUSUpload {
         if known.parts == nil {
             remoteOffset =
                 options.uploadURL == nil
-                ? try await restartIfUncounted(&known, length: size) : try await emptyGivenUpload(known, length: size)
+                ? try await restartIfUncounted(&known, length: size) : try await checkThatGivenUploadIsEmpty(known, length: size)
         }
         let needsFeatures = known.whole.url == nil || known.parts != nil || options.verification == .checksum
         let features = needsFeatures ? try await server.features(for: options.verification) : .minimal
@@ -134,7 +134,7 @@ struct TUSUpload {
         if let readBack, let url = await record[.whole].url { receipt.checksum = try await readBack.compare(url) }
     }
 
-    /// Removes an upload whose server may have uncounted bytes at its start, so that the file restarts with a new upload.
+    /// Removes an upload if the server may have uncounted bytes at its start. The file then restarts with a new upload.
     ///
     /// - Returns: The server's offset, if the upload resumes and the offset was requested.
     func restartIfUncounted(_ known: inout TUSCheckpoint, length: Int64?) async throws -> TUSServer.RemoteOffset? {
@@ -149,7 +149,7 @@ struct TUSUpload {
     ///
     /// - Returns: The offset, which is 0; nil if the upload can't have content of another version of the file.
     /// - Throws: A ``TransferError`` if the upload has content. The upload can't restart, and the content can't be compared.
-    func emptyGivenUpload(_ known: TUSCheckpoint, length: Int64?) async throws -> TUSServer.RemoteOffset? {
+    func checkThatGivenUploadIsEmpty(_ known: TUSCheckpoint, length: Int64?) async throws -> TUSServer.RemoteOffset? {
         guard mayHaveOtherContent, let url = known.whole.url else { return nil }
         let remoteOffset = try await server.offset(of: url, length: length)
         guard remoteOffset.offset == 0 else {
@@ -191,7 +191,7 @@ struct TUSUpload {
             // A proxy may reject content in a creation although the server accepts the file.
             if answer.status == 415 { server.profiles.learn(of: server.address) { $0.refusesContentInCreation = true } }
             wasTooLarge = answer.status == 413
-            // A 400 may mean that the content was cut on the way. A request without content shows whether the server rejects the file itself.
+            // A 400 may mean that the content was truncated on the way. A request without content shows whether the server rejects the file itself.
             if ![400, 413, 415].contains(answer.status) {
                 let url = try await server.created(answer)
                 return (url, try await accepted(answer, by: url))
@@ -216,13 +216,13 @@ struct TUSUpload {
             && !quirks.refusesContentInCreation
     }
 
-    /// Returns how many bytes of the content in a creation the server has.
+    /// Returns how many bytes the server has of the content that was sent with a creation.
     private func accepted(_ answer: TUSAnswer, by url: String) async throws -> Int64 {
         let sent = answer.response.sent
-        record.noteSent(sent.taken, of: .whole)
+        record.reportSent(sent.taken, of: .whole)
         var offset = answer.offset ?? 0
         if offset != size {
-            // If the response has no offset, or the server kept only part of the content, the server's offset is requested.
+            // The response has no offset, or the server kept only part of the content.
             try await record.confirm(0, of: .whole, expires: answer.expires, url: url)
             offset = try await server.offset(of: url, length: size).offset
         }

@@ -24,7 +24,7 @@ actor TUSUploadRecord {
     private let reporter: AttemptReporter
     /// The current maximum number of bytes of one request.
     private let chunkLimit: @Sendable () -> Int64?
-    /// The maximum number of bytes to report as confirmed, because the remaining bytes are not verified yet.
+    /// The maximum number of bytes to report as confirmed. Further bytes are not verified yet.
     private let verified: Locked<Int64>
     private let positions: Locked<[Slot: Position]>
 
@@ -88,14 +88,14 @@ actor TUSUploadRecord {
             if let expires { checkpoint[slot].expires = expires }
             if let url { checkpoint[slot].url = url }
         }
-        reporter.reportAnswer()
+        reporter.reportAuthenticatedResponse()
         report(slot) {
             $0.confirmed = offset
             $0.sent = max($0.sent, offset)
         }
     }
 
-    /// Notes that the server has the whole upload. Saves no checkpoint: the queue stores the completion of the file next, together with the next
+    /// Records that the server has the whole upload. Saves no checkpoint: the queue stores the completion of the file next, together with the next
     /// file's checkpoint.
     func complete(_ size: Int64, of slot: Slot, url: String) {
         checkpoint[slot].url = url
@@ -106,7 +106,7 @@ actor TUSUploadRecord {
         }
     }
 
-    /// Reports the progress of a verification as if it confirmed the last bytes of the upload.
+    /// Shows the progress of reading the file back: reports the upload's last bytes as confirmed, in proportion to the bytes that were read.
     nonisolated func confirmWhileReadingBack(_ read: Int64, of size: Int64, from start: Int64) {
         guard size > 0 else { return }
         let share = Double(min(read, size)) / Double(size)
@@ -114,7 +114,7 @@ actor TUSUploadRecord {
     }
 
     /// Reports the position up to which the network accepted bytes. Also called on the HTTP client's thread.
-    nonisolated func noteSent(_ position: Int64, of slot: Slot) {
+    nonisolated func reportSent(_ position: Int64, of slot: Slot) {
         let isRepeated = positions.withLock { positions in
             let known = positions[slot] ?? Position()
             positions[slot, default: known].current = position
@@ -125,8 +125,8 @@ actor TUSUploadRecord {
         report(slot) { $0.sent = max($0.sent, position) }
     }
 
-    /// Saves each count of bytes that the network accepted of a running `PATCH`.
-    func keep(_ marks: AsyncStream<Int64>, from offset: Int64, of slot: Slot) async throws {
+    /// While a `PATCH` runs, saves how many of its bytes the network has accepted.
+    func saveCounts(_ marks: AsyncStream<Int64>, from offset: Int64, of slot: Slot) async throws {
         for await taken in marks {
             try await save { $0[slot].unanswered = UnansweredRequest(offset: offset, taken: taken) }
         }
@@ -134,16 +134,16 @@ actor TUSUploadRecord {
 
     /// Removes and returns the last unanswered `PATCH`, because the server's offset or response is now known. The next change saves the removal.
     @discardableResult
-    func takeUnanswered(of slot: Slot) -> UnansweredRequest? {
+    func removeUnanswered(of slot: Slot) -> UnansweredRequest? {
         defer { checkpoint[slot].unanswered = nil }
         return checkpoint[slot].unanswered
     }
 
-    /// Counts uncounted bytes of an interrupted request after which the server became unreachable. If the offset includes none of the request's
-    /// bytes, the server may still have them. The next change saves the count.
+    /// Records the possibly uncounted bytes of an interrupted request after which the server became unreachable. If the offset includes none of the
+    /// request's bytes, the server may still have them. The next change saves this record.
     ///
-    /// - Parameter request: The interrupted request, if this process sent it; nil to use the stored one.
-    func noteUncounted(_ request: UnansweredRequest?, at offset: Int64, of slot: Slot) {
+    /// - Parameter request: The interrupted request, if this process sent it; nil to use the stored request.
+    func recordUncounted(_ request: UnansweredRequest?, at offset: Int64, of slot: Slot) {
         let uncountedRequest = request ?? checkpoint[slot].possiblyUncounted
         checkpoint[slot].uncountedRequest = nil
         guard let uncountedRequest, uncountedRequest.offset == offset else { return }
@@ -152,7 +152,7 @@ actor TUSUploadRecord {
 
     /// Saves a request that this process ended before its response. The server may fail at the same moment, and only its next response shows whether
     /// it kept any of the request.
-    func noteAbandoned(_ request: UnansweredRequest, of slot: Slot) async throws {
+    func saveAbandoned(_ request: UnansweredRequest, of slot: Slot) async throws {
         guard request.taken > 0 else { return }
         try await save { $0[slot].unanswered = request }
     }
@@ -168,7 +168,7 @@ actor TUSUploadRecord {
         reporter.report(sent: total.sent, confirmed: min(total.confirmed, verified.withLock { $0 }))
     }
 
-    /// Limits the number of bytes that are reported as confirmed, because the remaining bytes are not verified yet.
+    /// Limits the number of bytes that are reported as confirmed. Further bytes are not verified yet.
     nonisolated func limitConfirmed(to bytes: Int64) {
         verified.withLock { $0 = bytes }
     }

@@ -4,7 +4,7 @@ import TransportSupport
 
 /// How the transport verifies that the server has the sent content.
 enum ContentCheck: Hashable, Sendable {
-    /// Only by the server's offset.
+    /// The transport checks only the server's offset.
     case none
     /// Each request sends the checksum of its content in a header (extension *checksum*).
     case eachRequest(ChecksumAlgorithm)

@@ -5,7 +5,7 @@ import TransportSupport
 
 /// Verifies a file by reading it back, for servers that do not compare checksums but offer downloads.
 struct ReadBack {
-    /// The number of bytes that stay unconfirmed until the comparison, which confirms them gradually to show its progress.
+    /// The number of bytes that stay unconfirmed until the comparison. The comparison confirms them gradually, to show its progress.
     private static let unconfirmed: Int64 = 1 << 20
 
     let server: TUSServer
@@ -16,7 +16,7 @@ struct ReadBack {
 
     private var size: Int64 { file.source.size }
 
-    /// Limits the confirmed bytes. Call it before any byte is confirmed.
+    /// Limits the confirmed bytes. Call this method before any byte is confirmed.
     func begin() {
         record.limitConfirmed(to: size - min(size, Self.unconfirmed))
     }
@@ -29,7 +29,7 @@ struct ReadBack {
     /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the server offers no downloads. The upload is then removed.
     func probe(_ url: String, metadata: UploadMetadata) async throws {
         var status = try await status(of: url)
-        // Some servers offer only complete uploads. An upload without bytes is complete.
+        // Some servers offer only complete uploads. An upload with the length 0 is complete immediately.
         if status == 404 { status = try await statusOfEmptyUpload(metadata) }
         // 204 and 416 are valid responses for an empty upload.
         if (200..<300).contains(status) || status == 416 { return }
@@ -38,7 +38,7 @@ struct ReadBack {
         throw failure
     }
 
-    /// Checks that the server offers downloads, with an upload that the app supplied. Neither removes this upload nor creates another one.
+    /// Checks that the server offers downloads, using an upload that the app supplied. Neither removes this upload nor creates another one.
     func probe(given url: String) async throws {
         let status = try await status(of: url)
         if status == 405 || status == 501 { throw unverifiable(status) }
@@ -62,8 +62,8 @@ struct ReadBack {
     /// - Throws: The error for a temporary failure, which does not show whether downloads are supported.
     private func status(of url: String) async throws -> Int {
         let answer = try await server.ask(.get) { try await server.send(.get, to: url) }
-        let isPassing = [408, 423, 429].contains(answer.status) || (answer.status >= 500 && answer.status != 501)
-        guard !isPassing else { throw try await server.refused(answer) }
+        let isTemporary = [408, 423, 429].contains(answer.status) || (answer.status >= 500 && answer.status != 501)
+        guard !isTemporary else { throw try await server.refused(answer) }
         return answer.status
     }
 

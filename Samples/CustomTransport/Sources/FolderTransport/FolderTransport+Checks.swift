@@ -22,7 +22,7 @@ extension FolderTransport {
     /// Returns the effect of two files with the same name, which depends on the session's overwrite policy.
     public func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash {
         switch options.overwrite {
-        case .rename: .keptApart
+        case .rename: .bothKept
         case .never: .refused
         case .skip: .skipped
         case .always, .different, .newer: .replaced

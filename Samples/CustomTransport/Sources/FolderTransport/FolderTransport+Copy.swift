@@ -6,7 +6,7 @@ import TransportSupport
 extension FolderTransport {
     /// Copies the rest of a file in blocks, from the end of the part file.
     ///
-    /// - Parameter checkpoint: Returns a checkpoint that covers the given number of bytes.
+    /// - Parameter checkpoint: Creates a checkpoint that covers the given number of bytes.
     func copy(
         from reader: FileReader, to writer: FileWriter, size: Int64, _ reporter: AttemptReporter,
         checkpoint: @Sendable (Int64) throws -> Checkpoint
@@ -29,7 +29,7 @@ extension FolderTransport {
                 reporter.report(sent: position, confirmed: confirmed)
             }
         } catch let error as TransferError {
-            // Keeps the bytes that arrived. A cancelled attempt has no time to sync them.
+            // Keep the bytes that arrived. A cancelled attempt throws another error and skips this, because it has no time to sync them.
             if (try? await writer.sync(upTo: position)) != nil { try await reporter.save(checkpoint(position)) }
             throw error
         }
@@ -38,6 +38,7 @@ extension FolderTransport {
         reporter.report(sent: position, confirmed: position)
     }
 
+    /// Copies at most `count` bytes, and returns the number of copied bytes.
     private func copyBlock(of count: Int, at position: Int64, from reader: FileReader, to writer: FileWriter) async throws -> Int64 {
         let block: Data
         do {

@@ -12,7 +12,7 @@ extension FolderTransport {
             let identity = try await threads.run { try SourceIdentity(ofFileAt: path) }
             let (size, time) = (identity.size, identity.modificationTime)
             if let checkpoint = attempt.checkpoint {
-                // Resume only if the file still has the version from which the part file was received.
+                // Resume only if the file has not changed since the part file was copied from it.
                 let earlier = try JSONDecoder().decode(SourceIdentity.self, from: checkpoint.data)
                 guard identity.difference(from: earlier) == nil else {
                     throw TransferError(.resumeLost, .uploadGone, "\(path) changed since a part of it was received. The download restarts.")

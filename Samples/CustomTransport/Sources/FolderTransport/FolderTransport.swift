@@ -5,8 +5,8 @@ import TransportSupport
 
 /// Copies files to and from a local folder, such as that of an attached drive: `folder://localhost/media/archive/`.
 ///
-/// An upload goes to a part file in the final folder. The part file gets the final name when all bytes are synced. The transport does not
-/// follow links below the endpoint's folder.
+/// An upload first goes to a part file in the folder of the final file. The part file gets the final name when all bytes are synced. The
+/// transport does not follow links below the endpoint's folder.
 public struct FolderTransport: Transport, EndpointValidating, EndpointChecking, SessionValidating, FileNaming {
     /// `folder`
     public let id: TransportID = "folder"

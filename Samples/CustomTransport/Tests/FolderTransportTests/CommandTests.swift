@@ -3,7 +3,7 @@ import Testing
 
 /// The commands of `transferq` work with the folder transport.
 @Suite struct CommandTests {
-    @Test func transfersInBothDirections() async throws {
+    @Test func filesTransferInBothDirections() async throws {
         let program = try FolderProgram()
         let drive = try program.folder("drive")
         try Data("first cut".utf8).write(to: program.base.appending(path: "reel.mov"))
@@ -26,7 +26,7 @@ import Testing
         #expect(diagnosed.status == 0 && diagnosed.text.contains("folder://"), "\(diagnosed.text)")
     }
 
-    @Test func rejectsUnsupportedSettingsAndSessions() async throws {
+    @Test func commandsRejectUnsupportedSettingsAndSessions() async throws {
         let program = try FolderProgram()
         let address = "folder://localhost\(try program.folder("drive").path)/"
         for name in ["one", "two"] { try Data(name.utf8).write(to: try program.folder(name).appending(path: "reel.mov")) }
@@ -51,7 +51,7 @@ import Testing
 final class FolderProgram: Sendable {
     let base: URL
 
-    /// The program is in the same build folder as the tests.
+    /// The path of the built program, which is in the same folder as the test program.
     private static let executable = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
         .appending(path: "transferq-folder")
 
@@ -71,7 +71,7 @@ final class FolderProgram: Sendable {
         return folder
     }
 
-    /// Runs a command to its end. The text contains results and diagnostics.
+    /// Runs a command until it exits. The returned text contains its results and diagnostics.
     func run(_ arguments: String...) async throws -> (status: Int32, text: String) {
         let output = base.appending(path: "output-\(UUID().uuidString)")
         try Data().write(to: output)

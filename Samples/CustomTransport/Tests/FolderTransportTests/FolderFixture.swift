@@ -54,7 +54,7 @@ final class FolderFixture: DownloadingFixture {
         try content.write(to: archive.appending(path: path.description), options: .atomic)
     }
 
-    /// The name of a file's part file. The conformance suite derives the transfer's ID from the file's name in the same way.
+    /// The name of an upload's part file. The name contains the transfer's ID, which the conformance suite derives from the file's name.
     private func part(of path: RemotePath) throws -> [UInt8] {
         let transferID = "conformance-\(path.bytes.reduce(UInt64(5381)) { $0 &* 33 &+ UInt64($1) })"
         return Array(".tq-\(transferID).part".utf8)

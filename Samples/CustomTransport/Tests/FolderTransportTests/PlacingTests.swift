@@ -6,7 +6,7 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// An upload gets its final name only when it is complete, also after a failed attempt or the end of the process.
+/// A file gets its final name only when its upload is complete, even if an attempt fails or the process ends before that.
 @Suite struct PlacingTests {
     private let fixture: FolderFixture
     private let content = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
@@ -19,8 +19,9 @@ import TransferCore
         get throws { try FileManager.default.subpathsOfDirectory(atPath: fixture.archive.path).sorted() }
     }
 
-    /// The checkpoints of an upload at which a test can interrupt it. A slow machine may save more, because checkpoints also depend on time.
-    enum Moment: String, CaseIterable, CustomTestStringConvertible {
+    /// The checkpoints at which a test can interrupt an upload. An upload may save further checkpoints on a slow machine, because one is also saved
+    /// after a certain time.
+    enum InterruptionPoint: String, CaseIterable, CustomTestStringConvertible {
         case beforePartFile, atLastByte, afterPlacing
 
         var testDescription: String { rawValue }
@@ -36,11 +37,11 @@ import TransferCore
 
     /// Uploads a local file.
     ///
-    /// - Parameter refusing: The checkpoint that can't be saved, which ends the upload; nil if all can.
+    /// - Parameter refusing: The point of the first checkpoint that can't be saved. This error ends the upload. Nil to save all checkpoints.
     @discardableResult
     private func upload(
-        as name: String = "reel.mov", from checkpoint: Checkpoint? = nil, overwrite: OverwritePolicy = .never, refusing: Moment? = nil,
-        _ saved: SavedCheckpoints = SavedCheckpoints()
+        as name: String = "reel.mov", from checkpoint: Checkpoint? = nil, overwrite: OverwritePolicy = .never,
+        refusing: InterruptionPoint? = nil, _ saved: SavedCheckpoints = SavedCheckpoints()
     ) async throws -> TransferReceipt {
         let path = fixture.folder.appending("source")
         if !FileManager.default.fileExists(atPath: path.string) { try content.write(to: URL(filePath: path.string)) }
@@ -52,14 +53,14 @@ import TransferCore
             attempt, reporting: saved.reporter { [size = content.count] in refusing?.isReached(by: $0, of: size) == true })
     }
 
-    @Test func leavesOnlyFinishedFile() async throws {
+    @Test func completedUploadLeavesNoPartFile() async throws {
         let receipt = try await upload(as: "2026/reel 1.mov")
         #expect(try names == ["2026", "2026/reel 1.mov"])
         #expect(receipt.remoteURL == "folder://localhost\(fixture.archive.path)/2026/reel%201.mov")
         #expect(try Data(contentsOf: fixture.archive.appending(path: "2026/reel 1.mov")) == content)
     }
 
-    @Test func replacesExistingFileOnlyIfConfigured() async throws {
+    @Test func uploadReplacesExistingFileOnlyIfConfigured() async throws {
         let mine = Data("mine".utf8)
         try mine.write(to: fixture.archive.appending(path: "reel.mov"))
         let error = await #expect(throws: TransferError.self) { try await upload() }
@@ -70,20 +71,20 @@ import TransferCore
         #expect(try names == ["reel.mov"])
     }
 
-    @Test(arguments: Moment.allCases) func completesAfterProcessEnds(moment: Moment) async throws {
+    @Test(arguments: InterruptionPoint.allCases) func interruptedUploadCompletesLater(point: InterruptionPoint) async throws {
         let saved = SavedCheckpoints()
-        await #expect(throws: SavedCheckpoints.Refused.self) { try await upload(refusing: moment, saved) }
-        #expect(try names.contains("reel.mov") == (moment == .afterPlacing))
+        await #expect(throws: SavedCheckpoints.Refused.self) { try await upload(refusing: point, saved) }
+        #expect(try names.contains("reel.mov") == (point == .afterPlacing))
         let receipt = try await upload(from: saved.last, saved)
         #expect(receipt.bytes == Int64(content.count))
         #expect(try Data(contentsOf: fixture.archive.appending(path: "reel.mov")) == content)
         #expect(try names == ["reel.mov"])
-        // Repeat the attempt, as after a process that ended before the queue stored the completion.
+        // Repeat the attempt, as if the process had ended before the queue stored the completion.
         #expect(try await upload(from: saved.last).bytes == receipt.bytes)
         #expect(try names == ["reel.mov"])
     }
 
-    @Test func discardRemovesOnlyPartFile() async throws {
+    @Test func discardRemovesOnlyThePartFile() async throws {
         let saved = SavedCheckpoints()
         try await fixture.cut(afterBytes: 50_000)
         await #expect(throws: TransferError.self) { try await upload(as: "2026/reel.mov", saved) }
@@ -91,7 +92,7 @@ import TransferCore
         try Data("mine".utf8).write(to: fixture.archive.appending(path: "2026/mine"))
         #expect(try names == ["2026", "2026/.tq-1-0-1.part", "2026/mine"])
         let transport = try #require(fixture.transport as? any PartialDiscarding)
-        // Content that is already gone counts as removed.
+        // The second call must succeed, too, although the part file no longer exists.
         for _ in 1...2 {
             try await transport.discard(try #require(saved.last), at: fixture.endpoint, credentials: fixture.credentials)
             #expect(try names == ["2026", "2026/mine"])
@@ -99,7 +100,7 @@ import TransferCore
     }
 
     @Test(arguments: ["folder://elsewhere/tmp/", "https://localhost/tmp/", "folder://localhost/tmp/?key=hunter2"])
-    func rejectsInvalidAddresses(address: String) async throws {
+    func attemptsRejectInvalidAddresses(address: String) async throws {
         let attempt = FileAttempt(
             transferID: "1-0-1", endpoint: Endpoint(transport: "folder", address: address),
             source: UploadSource(path: "/dev/null", identity: try SourceIdentity(ofFileAt: FilePath(#filePath))),
@@ -112,7 +113,7 @@ import TransferCore
     }
 }
 
-/// Records checkpoints, as the queue does.
+/// Records saved checkpoints, like the queue.
 private final class SavedCheckpoints: Sendable {
     struct Refused: Error {}
 

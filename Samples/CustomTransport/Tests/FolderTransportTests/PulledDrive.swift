@@ -2,25 +2,26 @@ import Foundation
 import Synchronization
 import SystemPackage
 
-/// A drive that is unplugged after a number of bytes, and attached again at once.
+/// A simulated drive. It is unplugged after a number of bytes, and attached again immediately after the error.
 final class PulledDrive: Sendable {
     private let remaining = Mutex<Int?>(nil)
 
+    /// Unplugs the drive after it has passed a number of further bytes.
     func pull(after bytes: Int) {
         remaining.withLock { $0 = bytes }
     }
 
-    /// Returns the bytes that pass before the drive is unplugged.
+    /// Returns the part of a block that passes before the drive is unplugged.
     ///
-    /// - Throws: The system's error for a missing drive.
-    func pass(_ piece: Data) throws -> Data {
+    /// - Throws: `Errno.ioError` for the first block after the drive was unplugged.
+    func pass(_ block: Data) throws -> Data {
         try remaining.withLock { remaining in
-            guard let left = remaining else { return piece }
+            guard let left = remaining else { return block }
             guard left > 0 else {
                 remaining = nil
                 throw Errno.ioError
             }
-            let passed = piece.prefix(left)
+            let passed = block.prefix(left)
             remaining = left - passed.count
             return passed
         }

@@ -14,7 +14,7 @@ public struct QueueOrder: Hashable, Sendable, Codable {
 
 /// A list of a queue's sessions that follows the queue's events, for a table view.
 ///
-/// Subscribe to the events first, then read the order, so that no change is missed. Changes that the order already contains have no effect.
+/// Subscribe to the events first, then read the order, so that no change is missed. Changes that the order already includes have no effect.
 ///
 /// ```swift
 /// let events = queue.events
@@ -44,7 +44,8 @@ public struct QueueList: Sendable, Hashable {
 
     /// The sessions and the revision of the list.
     public private(set) var order: QueueOrder
-    /// The revision of the change whose events are being applied; nil between changes, and during a change that the list already contains.
+    /// The revision of the change whose events are being applied. Nil between changes, and while the events of a change arrive that the list already
+    /// includes.
     private var changing: UInt64?
 
     /// Creates a list from a snapshot.

@@ -2,7 +2,7 @@ public import TransferCore
 
 /// An element of the sequence ``TransferSession/events``.
 public enum SessionEvent: Hashable, Sendable {
-    /// The current state of the session: as the first element, and again after missed events.
+    /// The current state of the session. It is the first element, and is repeated after events were missed.
     case snapshot(SessionStatus)
     /// An event of the session. If the queue's event names several sessions, this event names only the session of the sequence.
     case event(QueueEvent)
@@ -10,9 +10,9 @@ public enum SessionEvent: Hashable, Sendable {
     case ended(SessionEnd)
 }
 
-/// The end of a session.
+/// How a session ended.
 public enum SessionEnd: Hashable, Sendable {
-    /// All its items are at their destination.
+    /// All items of the session are at their destination.
     case completed
     /// The session failed.
     case failed(TransferError)
@@ -101,7 +101,7 @@ public struct SessionEvents: AsyncSequence, Sendable {
 }
 
 extension SessionEnd {
-    /// Nil if the session has not ended.
+    /// Reads the end of a session from its status; nil if the session has not ended.
     init?(_ status: SessionStatus) {
         switch status.state {
         case .completed: self = .completed

@@ -6,14 +6,14 @@ extension TransferQueue {
         hub.subscribe()
     }
 
-    /// The number of the last published event. Excludes events whose changes are still being stored.
+    /// The number of the last published event. An event is published only after its change has been stored.
     public nonisolated var revision: UInt64 { hub.revision }
 
     /// Returns the events after a revision from the change log, followed by live events, without loss or duplicates.
     ///
     /// Use it to continue after an interruption, including a restart of the process. A ``QueueEvent/Kind/gap(from:to:)`` replaces events that
-    /// the log no longer contains (``QueueConfiguration/changeLogLimit``). After a gap, read the current state. Statistics are never stored. Each
-    /// call creates a new subscription.
+    /// the log no longer contains (``QueueConfiguration/changeLogLimit``). After a gap, read the current state. The log does not contain
+    /// statistics events. Each call creates a new subscription.
     ///
     /// - Parameter revision: The revision of the last event that the reader received; 0 for all events of the log.
     public nonisolated func events(since revision: UInt64) -> QueueEvents {
@@ -30,12 +30,12 @@ extension TransferQueue {
     }
 
     /// Keeps the queue alive until its delegate has received the last event, because the queue is a parameter of the delegate's methods.
-    nonisolated func keepForDelegate() {
-        Task { await delegateIsDone() }
+    nonisolated func keepAliveForDelegate() {
+        Task { await waitForDelegate() }
     }
 
     /// Returns when the delegate of a queue that was shut down has received the last event.
-    package nonisolated func delegateIsDone() async {
+    package nonisolated func waitForDelegate() async {
         await delivery.finish()
     }
 }

@@ -1,6 +1,6 @@
 public import TransferCore
 
-/// Receives all events of a queue, in order, and answers its questions. Set it with ``TransferQueue/setDelegate(_:)``.
+/// Receives all events of a queue, in order, and makes decisions for the queue. Set it with ``TransferQueue/setDelegate(_:)``.
 ///
 /// The queue calls ``queue(_:didReceive:)`` and ``queue(_:needsCredentialsFor:because:)`` one at a time, each after the previous call has
 /// returned. It can call ``queue(_:endpointFor:among:)`` at any time. A slow delegate never slows the queue: when 4,096 events wait for the
@@ -18,13 +18,13 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
 
     /// Returns the endpoint that a session uses; nil for the queue's choice, which is the first reachable endpoint.
     ///
-    /// The queue calls this method for a running session with two or more available endpoints: before the
-    /// first file of each run, and whenever the available endpoints change. The call can overlap with calls of other methods, and with calls for other
-    /// sessions. The session keeps its slot while it waits for the result, and stops waiting if it is interrupted; other sessions do not
-    /// wait. A result that is not in `endpoints` is ignored, with a warning in the log.
+    /// The queue calls this method for a running session with two or more available endpoints: before the first file of each run, and whenever the
+    /// available endpoints change. The call can overlap with calls of other methods, and with calls for other sessions. The session keeps its slot
+    /// while it waits for the result, and stops waiting if it is interrupted. Other sessions do not wait. A result that is not in `endpoints` is
+    /// ignored, with a warning in the log.
     ///
-    /// The result only replaces the account's order of endpoints. A file with confirmed bytes still stays at its endpoint, under the same
-    /// rules as without this method. An endpoint that was just unreachable is still skipped.
+    /// The result only replaces the account's order of endpoints. A file with confirmed bytes still stays at its endpoint, by the same rules as
+    /// without this method. An endpoint that was unreachable a moment ago is still skipped.
     func queue(_ queue: TransferQueue, endpointFor session: SessionID, among endpoints: [Endpoint]) async -> Endpoint?
 
     /// The account's credentials were refused or can't be read. Returns how to continue.

@@ -21,10 +21,11 @@ package final class DeferredDeletion: Sendable {
     private let report: @Sendable (String) -> Void
     private let state = Locked(State())
 
-    /// Creates the deletion without starting it. `report` receives a message for the user about rows that were deleted because the store had
-    /// reached a limit.
+    /// Creates a deletion that does not run yet.
     ///
-    /// - Parameter discardsMayBeDue: Called after each round, which may have added removals to the discard outbox.
+    /// - Parameters:
+    ///   - discardsMayBeDue: Called after each round, because the round may have added removals to the discard outbox.
+    ///   - report: Receives a message for the user if rows were deleted because the store had reached a limit.
     init(
         store: QueueStore, clock: EngineClock, logger: Logger, discardsMayBeDue: @escaping @Sendable () -> Void,
         report: @escaping @Sendable (String) -> Void
@@ -36,7 +37,7 @@ package final class DeferredDeletion: Sendable {
         self.logger = logger
     }
 
-    /// Starts the deletion, unless it is running. Called after rows may have been added.
+    /// Starts the deletion, unless it is already running. Called after rows to delete may have been added.
     func wake() {
         state.withLock { state in
             guard !state.isClosed else { return }
@@ -45,7 +46,7 @@ package final class DeferredDeletion: Sendable {
         }
     }
 
-    /// Returns when all rows that can be deleted are deleted.
+    /// Returns when all rows that can be deleted have been deleted.
     package func waitUntilDone() async {
         await state.withLock { $0.worker }?.value
     }
@@ -72,12 +73,12 @@ package final class DeferredDeletion: Sendable {
         }
     }
 
-    /// Deletes the oldest quarantined sessions and removals that exceed the limits of the store.
+    /// Enforces the limits of the store: deletes the oldest quarantined sessions, and the oldest entries of the discard outbox.
     ///
-    /// - Returns: Whether quarantined sessions were deleted. Their rows in other tables can be deleted now.
+    /// - Returns: Whether quarantined sessions were deleted. If so, their rows in other tables can now be deleted.
     private func trim() async throws(QueueError) -> Bool {
         let counts = Locked((sessions: 0, removals: 0))
-        // The deletions are reported even if a later batch fails.
+        // Reports the deletions even if a later batch fails.
         defer { reportTrimmed(counts.withLock { $0 }) }
         while try await store.trim(
             StoreLimits(),
@@ -100,7 +101,7 @@ package final class DeferredDeletion: Sendable {
         }
         guard deleted.removals > 0 else { return }
         let sentence =
-            "\(deleted.removals) of the oldest removals at servers were given up because there were too many. Their content stays there until it expires."
+            "\(deleted.removals) of the oldest pending removals of remote content were given up because there were too many. The content stays on the servers until it expires."
         logger.warning("\(sentence)")
         report(sentence)
     }
@@ -111,7 +112,7 @@ package final class DeferredDeletion: Sendable {
             do throws(SweepFailure) {
                 while try await store.sweep(leavingOut: skipped) {}
                 do throws(QueueError) {
-                    // Called even if one of these steps fails, because the step may have added removals before it failed.
+                    // Runs even if one of the following steps fails, because that step may already have added removals.
                     defer { discardsMayBeDue() }
                     if try await trim() { state.withLock { $0.isDue = true } }
                     try await store.finishResets()

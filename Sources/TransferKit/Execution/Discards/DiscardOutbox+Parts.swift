@@ -10,8 +10,11 @@ extension DiscardOutbox {
         {}
     }
 
-    /// Removes part files on this machine concurrently, so that their results share a transaction. There may be many, because each
-    /// completed download leaves one row. Each download folder uses one thread, because its disk may hang.
+    /// Removes part files on this machine, and stores the results concurrently, so that the results share a transaction. There may be many results,
+    /// because each completed download leaves one row. All removals in one download folder share a thread, so that a hanging disk blocks only one
+    /// thread.
+    ///
+    /// - Returns: Whether all results were stored.
     func discardParts(_ items: [PendingDiscard]) async -> Bool {
         let roots = Dictionary(grouping: items.filter(\.isPart)) { parts.root(of: $0.checkpoint) }
         return await withTaskGroup(of: Bool.self) { group in
@@ -34,7 +37,7 @@ extension DiscardOutbox {
         return await withTaskGroup(of: Bool.self) { group in
             for (index, item) in items.enumerated() {
                 let failure = failures.withLock { $0[index] }
-                group.addTask { await self.settle(item, failure.map { .failure($0) } ?? result) }
+                group.addTask { await self.storeResult(failure.map { .failure($0) } ?? result, of: item) }
             }
             return await group.reduce(true) { $0 && $1 }
         }

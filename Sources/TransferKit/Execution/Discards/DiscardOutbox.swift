@@ -3,18 +3,18 @@ import Locking
 import Logging
 import TransferCore
 
-/// Removes the abandoned remote content of cancelled, removed and restarted sessions, and the part files of downloads on this machine. Uses no slots,
-/// and continues after restarts.
+/// Removes the abandoned remote content of cancelled, removed and restarted sessions, and the part files of downloads on this machine. Uses no
+/// session slots. Pending removals survive restarts of the process.
 ///
-/// Each host has a worker, which requests one removal at a time while the queue is not stopped. A host that hangs or asks to back off
-/// delays no other host. Part files are removed concurrently. Content that a server refuses to remove stays there until it expires.
+/// Each host has a worker, which requests one removal at a time while the queue is not stopped. A host that hangs or asks to back off does not
+/// delay the removals at other hosts. Part files are removed concurrently. Content that a server refuses to remove stays there until it expires.
 final class DiscardOutbox: Sendable {
     private struct State: Sendable {
         var isEnabled = false
         var isClosed = false
         /// Whether removals may be due.
         var mayHaveDue = true
-        /// Whether to try the postponed removals of earlier processes now.
+        /// Whether the removals that earlier processes postponed must be retried now.
         var isEager = false
         /// The removals that this process postponed.
         var postponed: Set<Int64> = []
@@ -26,12 +26,12 @@ final class DiscardOutbox: Sendable {
     }
 
     static let page = 64
-    /// The maximum number of concurrent hosts.
+    /// The maximum number of hosts with a worker at the same time.
     private static let maximumHosts = 16
     /// How long a server may take for one removal.
     static let timeout = Duration.seconds(120)
     /// How long a hanging disk may delay a shutdown.
-    private static let lastRound = Duration.seconds(10)
+    private static let shutdownLimit = Duration.seconds(10)
     /// The longest time that new removals wait for a worker.
     private static let longestPause = Duration.seconds(30)
     private static let firstDelay = Duration.seconds(10)
@@ -81,10 +81,10 @@ final class DiscardOutbox: Sendable {
         begin()
     }
 
-    /// Tries the postponed removals of earlier processes once. Returns after these attempts when no removal is due, or after the time
-    /// limit.
+    /// Makes one attempt at each removal that an earlier process postponed. Returns when these attempts have ended and no removal is due, or after
+    /// the time limit.
     ///
-    /// Skips removals that this process postponed, because it has tried them, and servers that asked this or an earlier process to back
+    /// Skips removals that this process has already tried and postponed. Also skips servers that asked this process or an earlier process to back
     /// off.
     func finish(within limit: Duration) async {
         state.withLock { state in
@@ -117,7 +117,7 @@ final class DiscardOutbox: Sendable {
             return state.worker
         }
         await worker?.value
-        try? await Deadline.run(for: Self.lastRound, clock, "Some part files have not been removed yet.") { await self.removeParts() }
+        try? await Deadline.run(for: Self.shutdownLimit, clock, "Some part files have not been removed yet.") { await self.removeParts() }
         let waiters = state.withLock { state in
             defer { state.waiters = [] }
             return state.waiters
@@ -135,7 +135,7 @@ final class DiscardOutbox: Sendable {
 
     private func work() async {
         await pauses.learn(from: store, at: clock.moment)
-        var isStored = await workOffHosts()
+        var isStored = await processHosts()
         // Read here and not earlier, because ``finish(within:)`` may set `isEager` while the hosts are processed.
         let isEager = state.withLock { state in
             defer { state.isEager = false }
@@ -146,9 +146,9 @@ final class DiscardOutbox: Sendable {
         end((try? await store.dueDiscards(at: clock.date(), limit: 0, isLocalOnly: !isEnabled))?.next)
     }
 
-    /// An event of a child task of ``workOffHosts()``.
+    /// An event of a child task of ``processHosts()``.
     private enum Report {
-        /// The worker of a host has ended; the value is false if a result can't be stored.
+        /// The worker of a host has ended. The Boolean is false if one of its results could not be stored.
         case host(String, Bool)
         /// Removals may have been added.
         case change
@@ -156,16 +156,16 @@ final class DiscardOutbox: Sendable {
 
     /// Runs a worker for each host with due removals, until no removal is due.
     ///
-    /// - Returns: Whether the store could be read and all results are stored. If not, the removals are requested again later.
-    private func workOffHosts() async -> Bool {
+    /// - Returns: Whether the store could be read and all results were stored. If not, the removals are requested again later.
+    private func processHosts() async -> Bool {
         await withTaskGroup(of: Report.self) { group in
             var active: Set<String> = []
-            // Hosts with due removals, but without a free worker at that time.
+            // Hosts with due removals for which no worker could be started, because all workers were busy or the host's worker was still running.
             var missed: Set<String> = []
             var isStored = true
             var listens = false
-            // The time to read the hosts grows with the number of due removals. While workers run, reading takes at most a twentieth of the
-            // time.
+            // Reading the hosts takes longer if more removals are due. The pause after each reading is 20 times as long as the reading itself, so
+            // that the process spends only a small part of its time on reading.
             var pause = Duration.zero
             while isStored, !Task.isCancelled {
                 let version = changes.version
@@ -185,7 +185,7 @@ final class DiscardOutbox: Sendable {
                             missed.insert(host)
                             continue
                         }
-                        group.addTask { .host(host, await self.workOff(host, places)) }
+                        group.addTask { .host(host, await self.process(host, places)) }
                     }
                 }
                 guard !active.isEmpty else { break }
@@ -213,7 +213,7 @@ final class DiscardOutbox: Sendable {
         }
     }
 
-    /// The hosts with due removals, and their endpoints as stored; nil if the store can't be read.
+    /// The hosts with due removals, and their endpoints in their stored form; nil if the store can't be read.
     private func dueHosts() async -> [String: [String]]? {
         guard let places = try? await store.placesOfDueDiscards(at: clock.date(), isLocalOnly: !isEnabled) else { return nil }
         return Dictionary(grouping: places) { place in
@@ -226,7 +226,7 @@ final class DiscardOutbox: Sendable {
     /// Performs the due removals of one host, until all are done or the host is paused.
     ///
     /// - Returns: Whether all results are stored.
-    private func workOff(_ host: String, _ places: [String]) async -> Bool {
+    private func process(_ host: String, _ places: [String]) async -> Bool {
         while !Task.isCancelled {
             guard
                 let found = try? await store.dueDiscards(
@@ -242,7 +242,7 @@ final class DiscardOutbox: Sendable {
                 continue
             }
             guard await discardParts(found.due) else { return false }
-            // If the queue is stopped in between, the rest stays due.
+            // If the queue is stopped during this loop, the remaining removals stay due.
             for item in found.due where !item.isPart && isEnabled && !Task.isCancelled && pause(of: host) == nil {
                 guard await discard(item) else { return false }
             }
@@ -257,15 +257,17 @@ final class DiscardOutbox: Sendable {
         let now = clock.moment
         let until = now.date + (pause.end - now.uptime)
         let postponement = DiscardPostponement(
-            places: places, dueAt: now.date, expiredAt: expiryDate, until: until, backOffUntil: pause.isAskedFor ? until : nil)
+            places: places, dueAt: now.date, expiredAt: expiryDate, until: until, backOffUntil: pause.wasRequested ? until : nil)
         return (try? await mailbox.send(.postponed(postponement))) != nil
     }
 
-    /// The date that decides which removals have expired: the current date or, if earlier, the date of the opening plus the uptime since the opening.
-    /// A clock that is set ahead or corrected while the queue is open therefore expires no removal early.
+    /// Removals with a deadline at or before this date have expired.
+    ///
+    /// This is the earlier of two dates: the current date, and the date at which the queue was opened plus the uptime that has passed since then.
+    /// Therefore, no removal expires early if the clock is set ahead or corrected while the queue is open.
     private var expiryDate: Date { min(clock.date(), opening.date + (clock.now() - opening.uptime)) }
 
-    /// Tries the postponed removals of earlier processes.
+    /// Retries the removals that earlier processes postponed.
     ///
     /// - Returns: Whether the results are stored.
     private func retryPostponed() async -> Bool {
@@ -303,7 +305,7 @@ final class DiscardOutbox: Sendable {
                     if (try? await clock.sleep(delay)) != nil { self?.wake() }
                 }
             }
-            // If removals may have been added since the work ended, the waiters wait for these removals, too.
+            // If removals may have been added since the work ended, the waiters also wait for the new removals.
             guard !state.hasWork || state.isClosed else { return ([], true) }
             defer { state.waiters = [] }
             return (state.waiters, false)
@@ -317,10 +319,10 @@ final class DiscardOutbox: Sendable {
     /// - Returns: Whether the result is stored.
     private func discard(_ item: PendingDiscard) async -> Bool {
         guard let transport = transports[item.endpoint.transport] as? any PartialDiscarding else {
-            // A transport that is missing here may be registered in another process. If a registered transport can't remove content, the
-            // removal ends.
+            // If the transport is not registered in this process, it may be registered in a later one, so the removal is retried until it expires.
+            // If the transport is registered but can't remove content, the removal ends now.
             let isMissing = transports[item.endpoint.transport] == nil
-            return await settle(item, isMissing && item.giveUpAt > expiryDate ? clock.date() + delay(item) : nil)
+            return await storeNextAttempt(of: item, at: isMissing && item.giveUpAt > expiryDate ? clock.date() + delay(item) : nil)
         }
         let result = await Self.result {
             let message = "\(item.endpoint.location) took longer than \(Self.timeout) to remove content of a session."
@@ -328,7 +330,7 @@ final class DiscardOutbox: Sendable {
                 try await transport.discard(item.checkpoint, at: item.endpoint, credentials: credentials)
             }
         }
-        return await settle(item, result)
+        return await storeResult(result, of: item)
     }
 
     static func result(_ body: () async throws -> Void) async -> Result<Void, any Error> {
@@ -341,17 +343,17 @@ final class DiscardOutbox: Sendable {
 
     /// Stores the result of a removal.
     ///
-    /// - Returns: Whether it is stored.
-    func settle(_ item: PendingDiscard, _ result: Result<Void, any Error>) async -> Bool {
+    /// - Returns: Whether the result is stored.
+    func storeResult(_ result: Result<Void, any Error>, of item: PendingDiscard) async -> Bool {
         do {
             try result.get()
-            return await settle(item, nil)
+            return await storeNextAttempt(of: item, at: nil)
         } catch let error as TransferError where error.failureClass == .unsupported {
-            // No warning if the server reports that it supports no removal.
+            // Logs no warning if the server reports that it does not support removals.
             if error.code != .unsupported {
                 logger.warning("Content of a session at \(item.endpoint.location) stays there until it expires: \(error)")
             }
-            return await settle(item, nil)
+            return await storeNextAttempt(of: item, at: nil)
         } catch is CancellationError where Task.isCancelled {
             return true
         } catch {
@@ -359,14 +361,14 @@ final class DiscardOutbox: Sendable {
             let error = error as? TransferError
             let now = clock.moment
             let delay = delay(item, retryAfter: error?.retryAfter)
-            let asked = error?.retryAfter.map { min($0, RetryPolicy.longestRetryAfter) }
+            let requestedPause = error?.retryAfter.map { min($0, RetryPolicy.longestRetryAfter) }
             // A part file has no host to pause. ``LocalParts`` refuses further removals in a folder until the earlier removal has returned.
-            if !item.isPart, error?.code == .timedOut || asked != nil {
-                let length = asked.map { max($0, Self.firstDelay) } ?? delay
-                pauses.pause(item.endpoint, PausedHosts.Pause(end: now.uptime + length, isAskedFor: asked != nil))
+            if !item.isPart, error?.code == .timedOut || requestedPause != nil {
+                let length = requestedPause.map { max($0, Self.firstDelay) } ?? delay
+                pauses.pause(item.endpoint, PausedHosts.Pause(end: now.uptime + length, wasRequested: requestedPause != nil))
             }
-            return await settle(
-                item, item.giveUpAt <= expiryDate ? nil : now.date + delay, backOffUntil: asked.map { now.date + $0 })
+            return await storeNextAttempt(
+                of: item, at: item.giveUpAt <= expiryDate ? nil : now.date + delay, backOffUntil: requestedPause.map { now.date + $0 })
         }
     }
 
@@ -375,9 +377,11 @@ final class DiscardOutbox: Sendable {
             .delay(afterFailures: item.attempts + 1, retryAfter: max(.seconds(1), retryAfter ?? .zero), fraction: randomFraction())
     }
 
+    /// Stores when a removal will be attempted again, or that it is finished.
+    ///
     /// - Parameter nextAttempt: The time of the next attempt; nil if the removal is finished.
-    /// - Returns: Whether the result is stored. If not, the removal is requested again later, which is harmless.
-    private func settle(_ item: PendingDiscard, _ nextAttempt: Date?, backOffUntil: Date? = nil) async -> Bool {
+    /// - Returns: Whether the change is stored. If not, the removal is requested again later, which is harmless.
+    private func storeNextAttempt(of item: PendingDiscard, at nextAttempt: Date?, backOffUntil: Date? = nil) async -> Bool {
         state.withLock { state in
             if nextAttempt == nil { state.postponed.remove(item.key) } else { state.postponed.insert(item.key) }
         }

@@ -8,28 +8,28 @@ final class PausedHosts: Sendable {
         /// The uptime at which the pause ends.
         var end: Duration
         /// Whether the host asked to back off; otherwise the host took too long.
-        var isAskedFor: Bool
+        var wasRequested: Bool
     }
 
-    /// Nil until the store was read.
+    /// Nil until the store has been read.
     private let pauses = Locked<[String: Pause]?>(nil)
 
-    /// Reads, once, which servers asked earlier processes to back off.
+    /// Reads which servers asked earlier processes to back off. Has no effect after the first successful call.
     func learn(from store: QueueStore, at now: DualInstant) async {
         guard pauses.withLock({ $0 == nil }), let known = try? await store.pausedServers(at: now.date) else { return }
         pauses.withLock { pauses in
             var learnt: [String: Pause] = [:]
             for (endpoint, date) in known {
-                // Limited, because the date may have been stored before this machine's clock was set back.
+                // The pause is limited, because this machine's clock may have been set back since the date was stored.
                 let length = min(Duration.seconds(max(0, date.timeIntervalSince(now.date))), RetryPolicy.longestRetryAfter)
                 let end = max(now.uptime + length, learnt[endpoint.pausedName]?.end ?? .zero)
-                learnt[endpoint.pausedName] = Pause(end: end, isAskedFor: true)
+                learnt[endpoint.pausedName] = Pause(end: end, wasRequested: true)
             }
             pauses = learnt
         }
     }
 
-    /// The pause of a host; nil if removals may be requested there.
+    /// The pause of a host; nil if the host is not paused.
     func pause(of host: String, at uptime: Duration) -> Pause? {
         pauses.withLock { $0?[host] }.flatMap { $0.end > uptime ? $0 : nil }
     }

@@ -7,7 +7,7 @@ package final class ActiveFile: Sendable {
     package let position: Int64
     /// The position at which the attempt began, in bytes.
     package let start: Int64
-    /// The progress reported before the attempt. Statistics never decrease, even if the attempt begins before that position.
+    /// The position that was reported before this attempt. The shown position never falls below it, even if the attempt begins earlier in the file.
     private let floor: Int64
     /// The size in bytes; negative while it is unknown.
     private let knownSize: Atomic<Int64>
@@ -18,13 +18,13 @@ package final class ActiveFile: Sendable {
     private let sizeWasReported = Atomic(false)
     private let recordWasReported = Atomic(false)
     private let isWaiting = Atomic(false)
-    /// Whether the attempt was active again after its last byte was first sent, for example because it sends bytes again.
+    /// Whether the attempt has reported other work since one of its positions last grew. For example, it may be sending bytes a second time.
     private let isBusy = Atomic(false)
     /// Returns whether the file has nothing to transfer at a position: the app's stream has no more data yet, or the file waits for its
     /// turn.
     private let isAwaiting: @Sendable (Int64) -> Bool
-    /// Whether the size comes from a listing, which may be wrong. Bytes beyond such a size count as activity until the transport reports a
-    /// size.
+    /// Whether the size comes from a listing and may therefore be wrong. Until the transport reports a size, bytes beyond the listed size count as
+    /// activity.
     private let isSizeGuessed: Bool
     private let bytesBeyond = Atomic<Int64>(0)
     private let abandon = Locked<(@Sendable () -> Void)?>(nil)
@@ -58,7 +58,7 @@ package final class ActiveFile: Sendable {
     /// Whether the transport reported the size in this attempt.
     var isSizeReported: Bool { sizeWasReported.load(ordering: .relaxed) }
 
-    /// Sets the size. Called by the run, which includes it in the statistics.
+    /// Sets the size. Called by the run, which includes the size in the statistics.
     func setSize(_ size: Int64) {
         knownSize.store(size, ordering: .relaxed)
     }
@@ -71,7 +71,7 @@ package final class ActiveFile: Sendable {
         let most = size ?? .max
         if isSizeGuessed, !isSizeReported, sent > most {
             let beyond = bytesBeyond.max(sent - most, ordering: .relaxed)
-            if beyond.newValue > beyond.oldValue { isActive() }
+            if beyond.newValue > beyond.oldValue { noteWork() }
         }
         let sent = sentBytes.max(min(sent, most), ordering: .relaxed)
         let confirmed = confirmedBytes.max(min(confirmed, most), ordering: .relaxed)
@@ -84,12 +84,12 @@ package final class ActiveFile: Sendable {
     }
 
     /// Records that the rate limits allowed no bytes when the attempt requested bytes.
-    package func heldBack() {
+    package func noteRateLimit() {
         activities.add(1, ordering: .relaxed)
     }
 
     /// Records work of the attempt that moves no bytes.
-    package func isActive() {
+    package func noteWork() {
         isBusy.store(true, ordering: .relaxed)
         recordActivity()
     }
@@ -99,15 +99,16 @@ package final class ActiveFile: Sendable {
         activities.add(1, ordering: .relaxed)
     }
 
-    /// Records that a request was sent completely and its response is pending.
-    package func awaitsAnswer() {
+    /// Records that a request has been sent completely, and that its response is pending.
+    package func noteAwaitedResponse() {
         isWaiting.store(true, ordering: .relaxed)
         isBusy.store(false, ordering: .relaxed)
     }
 
-    /// Whether the attempt waits for a response of the other end.
+    /// Whether the attempt waits for a response from the other end.
     ///
-    /// For a small file, only the transport's report counts, because the server has little to do after the last byte.
+    /// After its last byte, a large file waits for a response even without a call of ``noteAwaitedResponse()``. A small file does not, because the
+    /// server has little to do after the last byte.
     package var isAnswerAwaited: Bool {
         isWaiting.load(ordering: .relaxed)
             || !isBusy.load(ordering: .relaxed) && size.map { $0 > FileWindow.smallSize && sent >= $0 } ?? false
@@ -115,7 +116,7 @@ package final class ActiveFile: Sendable {
 
     package var sent: Int64 { sentBytes.load(ordering: .relaxed) }
     package var confirmed: Int64 { confirmedBytes.load(ordering: .relaxed) }
-    /// The number of times that the attempt was active without moving bytes, which shows that it does not hang.
+    /// The number of times that the attempt was active without moving bytes. An increase shows that the attempt does not hang.
     package var activityCount: Int { activities.load(ordering: .relaxed) }
     /// Whether the attempt waits for a source on this machine: for more data of an app's stream, or for its turn.
     package var awaitsSource: Bool { isAwaiting(sent) }
@@ -127,19 +128,19 @@ package final class ActiveFile: Sendable {
     /// The number of bytes that this attempt transferred.
     var moved: Int64 { max(0, sent - start) }
 
-    /// Records that the other end keeps a record of the attempt if it succeeds.
+    /// Records that the other end keeps a record of each successful attempt, as the handler of a form does.
     func noteRecord() { recordWasReported.store(true, ordering: .relaxed) }
 
-    /// Whether the other end keeps a record of the attempt, so needless repetitions must be avoided.
+    /// Whether the other end keeps a record of each successful attempt, so that attempts must not be repeated needlessly.
     var leavesRecord: Bool { recordWasReported.load(ordering: .relaxed) }
 
-    /// Records that the attempt begins. If the attempt stalls, the action ends it.
+    /// Records that the attempt begins, and sets the action that ends it if it stalls.
     package func whenStalled(_ action: @escaping @Sendable () -> Void) {
         recordActivity()
         abandon.withLock { $0 = action }
     }
 
-    /// Ends the attempt as stalled. Has no effect on an attempt that has not begun, because such an attempt waits for this process.
+    /// Ends the attempt as stalled. Has no effect before the attempt begins, because it then waits for this process, not for the other end.
     package func stall() {
         guard let action = abandon.withLock({ $0 }) else { return }
         stalled.store(true, ordering: .relaxed)

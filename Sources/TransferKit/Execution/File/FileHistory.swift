@@ -1,6 +1,6 @@
 package import TransferCore
 
-/// The history of one file in this process, over all of its attempts and runs, as far as it affects decisions.
+/// What happened to one file in this process, in all of its attempts and runs. Contains only what affects later decisions about the file.
 package struct FileHistory: Equatable, Sendable {
     /// Consecutive attempts that could not reach one endpoint.
     struct Outage: Equatable, Sendable {
@@ -9,29 +9,29 @@ package struct FileHistory: Equatable, Sendable {
         var attempts = 0
     }
 
-    /// The number of consecutive failed attempts before the file may abandon its bytes at an endpoint.
+    /// The number of consecutive failed attempts at an endpoint after which the file may move to another endpoint and abandon its bytes.
     static let attemptsBeforeFallback = 3
 
-    /// The maximum number of restarts without new progress, for a server that keeps losing the bytes it accepted.
+    /// The maximum number of restarts without new progress. Limits the attempts at a server that keeps losing the bytes that it accepted.
     private static let maximumFruitlessRestarts = 5
 
     /// The number of attempts since the file last restarted.
     var attempts = 0
-    /// The number of consecutive failed attempts. Failures at several endpoints without a delay in between count as one. Attempts that
+    /// The number of consecutive failed attempts. Failures at several endpoints without a delay between them count as one. Attempts that
     /// reached no server do not count.
     package var failures = 0
     /// The number of consecutive protocol violations.
     var violations = 0
-    /// Whether the last attempt's endpoint confirmed anything.
+    /// Whether the endpoint confirmed anything in the last attempt.
     var hasMoved = false
-    /// Whether the last attempt's endpoint performed one of its requests.
+    /// Whether the endpoint performed one of the last attempt's requests.
     private(set) var isAnswered = false
-    /// Whether the last attempt moved so many bytes that an outage does not justify an early repetition.
+    /// Whether the last attempt moved so many bytes that, during an outage, the next attempt must start later than usual.
     package private(set) var isCostly = false
     /// Whether the last attempt failed because of the endpoint, not the file.
     private(set) var isOutage = false
-    /// The number of responses of each endpoint when the file last failed there with a possible outage. Removed once the endpoint responds
-    /// to the file.
+    /// The number of responses that each endpoint had given when an attempt of this file last failed there in a way that could mean an outage. An
+    /// entry is removed when its endpoint responds to the file.
     private var answersAtFailure: [Endpoint: Int] = [:]
     private var hasRestarted = false
     /// The number of restarts since the file last exceeded its furthest position.
@@ -41,14 +41,14 @@ package struct FileHistory: Equatable, Sendable {
     var sourceChanges = 0
     /// The number of times that the transferred content had a wrong checksum, including before restarts.
     var mismatches = 0
-    /// The endpoints that failed since the last delay, and the class of the failure.
+    /// The endpoints that failed since the last delay, each with the class of its failure.
     var passedOver: [Endpoint: FailureClass] = [:]
     var outages: [Endpoint: Outage] = [:]
     /// The endpoints that the file left because all attempts there were used up.
     var exhausted: Set<Endpoint> = []
     /// The largest position that each endpoint confirmed since the file last restarted.
     var confirmed: [Endpoint: Int64] = [:]
-    /// The confirmed position at each endpoint when the current series of failures began. Progress adds up over several attempts.
+    /// The confirmed position at each endpoint when the current series of failures began. The progress of all attempts in the series adds up.
     var seriesStart: [Endpoint: Int64] = [:]
     /// The endpoint that the file used last.
     var home: Endpoint?
@@ -83,7 +83,7 @@ package struct FileHistory: Equatable, Sendable {
     /// Records a failed attempt.
     ///
     /// - Parameters:
-    ///   - liveness: The endpoint's results for other files.
+    ///   - liveness: The failures of all files at the endpoint since its last response.
     package mutating func failed(
         _ error: TransferError, at endpoint: Endpoint, uptime: Duration, liveness: EndpointState.FailureSeries = .init()
     ) {
@@ -104,7 +104,7 @@ package struct FileHistory: Equatable, Sendable {
         isOutage || RecoveryDecision.isUnreachable(error, violations: violations)
     }
 
-    /// Whether a failure concerns only this file, not the endpoint.
+    /// Returns whether a failure concerns only this file, not the endpoint. Also records the endpoint's number of responses for the next call.
     ///
     /// A failure concerns only this file if the endpoint responded in the attempt. The same applies if, since this file's last failure at the
     /// endpoint, other files got responses there and none of them failed.
@@ -166,8 +166,8 @@ package struct FileHistory: Equatable, Sendable {
     /// Records that the file continues at another endpoint without a delay.
     mutating func moved(from endpoint: Endpoint, _ error: TransferError, isExhausted: Bool) {
         passedOver[endpoint] = error.failureClass
-        // One round over all endpoints counts as one failure. If the file abandons bytes, or if the server was reachable, the next endpoint
-        // gets a new count.
+        // One round over all endpoints counts as one failure. If the file has used up its attempts at this endpoint, the count starts again from 0
+        // at the next endpoint. If the server was unreachable, this applies only if the file abandons confirmed bytes.
         let isUnreachable = isUnreachable(error)
         if isExhausted, !isUnreachable || confirmed[endpoint, default: 0] > 0, exhausted.insert(endpoint).inserted {
             failures = 0

@@ -4,14 +4,14 @@ import SystemPackage
 import TransferCore
 
 extension FileRunner {
-    /// Inspects the source or destination, and creates the attempt; nil if another run probes the endpoint.
+    /// Inspects the source or destination, and creates the attempt. Returns nil if another run is probing the endpoint.
     mutating func prepare(at endpoint: Endpoint) async throws -> PreparedAttempt? {
         history.began()
         guard let transport = context.transports[endpoint.transport] else {
             throw TransferError(.unsupported, .unsupported, "This process has no transport named \"\(endpoint.transport)\".")
         }
         let moving = try await payload(at: endpoint)
-        guard try await mayUse(endpoint) else { return nil }
+        guard try await requestAccess(to: endpoint) else { return nil }
         let stored = checkpoints[endpoint.address]?.checkpoint
         if let size = moving.size, size != file.size { reportSize(size) }
         announce(endpoint)
@@ -29,10 +29,10 @@ extension FileRunner {
             position: file.position, size: moving.size, knownSize: file.size, counted: file.confirmed, stored: stored?.confirmed ?? 0,
             isSizeGuessed: file.isListed,
             isAwaiting: { [stream = moving.stream, turns, position = file.position] in
-                turns.isKept(position) || stream?.isAwaited(at: $0) ?? false
+                turns.isWaitingForTurn(position) || stream?.isAwaited(at: $0) ?? false
             })
         file.size = moving.size
-        // The size of a stream is known at its end.
+        // The size of a stream becomes known when the stream ends.
         moving.stream?.whenComplete { [self] in setSize(of: active, $0) }
         return PreparedAttempt(
             attempt: attempt, identity: moving.identity, stream: moving.stream, transport: transport, active: active,
@@ -62,7 +62,7 @@ extension FileRunner {
     /// The ID of the file's transfer, which changes at each restart.
     var transferID: String { "\(context.id)-\(file.position)-\(file.generation)" }
 
-    /// Runs the transport, and reports the file as complete.
+    /// Runs the transport. If the attempt succeeds, reports the file as completed.
     mutating func perform(_ prepared: PreparedAttempt) async throws {
         let active = prepared.active
         defer { prepared.stream?.whenComplete(nil) }
@@ -70,18 +70,19 @@ extension FileRunner {
             let receipt = try await send(prepared)
             guard context.live.admits(receipt.bytes, insteadOf: active.size) else {
                 throw TransferError(
-                    .protocolViolation, .badAnswer,
-                    "\(prepared.endpoint.location) reports an impossible size of \(file.source): \(receipt.bytes) bytes.")
+                    .protocolViolation, .invalidResponse,
+                    "\(prepared.endpoint.location) reports an impossible size for \(file.source): \(receipt.bytes) bytes.")
             }
             // The size in a listing may be wrong, because the file may have changed since.
             if active.size == nil || file.isListed && !active.isSizeReported { setSize(of: active, receipt.bytes) }
             guard let size = active.size, receipt.bytes == size else {
                 throw TransferError(
-                    .protocolViolation, .badAnswer,
+                    .protocolViolation, .invalidResponse,
                     "\(file.source) has \(active.size ?? 0) bytes, but \(receipt.bytes) bytes arrived according to the receipt.")
             }
             let report = RunEvent.Content.file(position: file.position, .completed(receipt, endpoint: prepared.endpoint))
-            // The bytes of a stream are kept until the completion is stored.
+            // The bytes of a stream must be kept until its completion is stored. If the other end records each successful attempt, the completion
+            // must be stored before the next file starts.
             let isAwaited = prepared.stream != nil || active.leavesRecord
             if isAwaited { try await context.send(report) }
             if prepared.stream != nil {
@@ -96,7 +97,7 @@ extension FileRunner {
             context.live.end(active, confirmed: active.shownConfirmed)
             file.size = active.size
             history.hasMoved = prepared.activity.hasAnswered
-            // Attempts that may have left a record are not repeated endlessly.
+            // If the other end may have recorded the attempt, the attempt counts as answered, so that it is not repeated endlessly.
             history.ended(
                 at: prepared.endpoint, isAnswered: prepared.activity.hasServed || active.leavesRecord && active.moved > 0,
                 moved: active.moved)
@@ -133,7 +134,7 @@ extension FileRunner {
                 active.isAnswerAwaited
                 ? "\(max(options.stallTimeout, options.responseTimeout)) (the response timeout)"
                 : "\(options.stallTimeout) (the stall timeout)"
-            // If the server never responded and has at most a small part of the file, the account's next endpoint may work better.
+            // If the server never responded and received at most a small part of the file, the account's next endpoint may work better.
             let isSilent = !prepared.activity.hasAnswered && active.moved <= FileWindow.smallSize
             throw TransferError(
                 isSilent ? .unreachable : .transient, .stalled,
@@ -167,7 +168,7 @@ extension FileRunner {
             progress: { sent, confirmed in
                 let grew = active.report(sent: sent, confirmed: confirmed)
                 stream?.confirm(confirmed)
-                // The received bytes of a download are a response of the other end.
+                // The received bytes of a download are a response from the other end.
                 if grew.confirmed || isDownload && grew.sent {
                     activity.answered()
                 } else if grew.sent {
@@ -176,7 +177,7 @@ extension FileRunner {
             },
             checkpoint: { checkpoint in
                 var identity = identity
-                // A small file needs no digest: if another file replaced it, it is sent again rather than compared.
+                // A small file needs no digest: if another file replaces it, the new file is sent from byte 0 without a comparison.
                 if stream == nil, let sent = identity, checkpoint.confirmed > FileWindow.smallSize {
                     let source = UploadSource(path: file.source, identity: sent, confinement: file.confinement)
                     identity?.prefixDigest = await PrefixDigest.make(of: source, confirmed: checkpoint.confirmed)
@@ -188,14 +189,14 @@ extension FileRunner {
                     defer { saved = StoredCheckpoint(checkpoint: checkpoint, identity: identity) }
                     return saved?.checkpoint
                 }
-                // A transport may save a checkpoint before it sends a request or gets the response. Only more confirmed bytes prove a
-                // response.
+                // A transport may save a checkpoint before it sends a request or gets the response. Only an increase in confirmed bytes proves
+                // that a response arrived.
                 if checkpoint.confirmed > before?.confirmed ?? 0 { activity.answered() }
                 if before == nil { try await turns.wait(for: position) }
             },
             allowance: { limit in
                 let allowance = context.allowance(limit)
-                if allowance.bytes == 0 { active.heldBack() }
+                if allowance.bytes == 0 { active.noteRateLimit() }
                 return allowance
             },
             total: { [self] total in
@@ -203,8 +204,8 @@ extension FileRunner {
                 active.noteReportedSize()
                 setSize(of: active, total)
             },
-            activity: { active.isActive() },
-            record: { active.noteRecord() }, wait: { active.awaitsAnswer() }, answer: { activity.served() })
+            activity: { active.noteWork() },
+            record: { active.noteRecord() }, wait: { active.noteAwaitedResponse() }, answer: { activity.served() })
     }
 
     /// Sets the size once it is known.

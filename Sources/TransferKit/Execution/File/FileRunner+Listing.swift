@@ -9,20 +9,23 @@ struct FolderListingWork: Sendable {
 }
 
 extension EndpointAvailability {
-    /// The account with its endpoints in the order in which they are tried for a file. For a folder, only the endpoints that can list
-    /// folders remain, if there are any.
+    /// The account with its endpoints in the order in which they are tried for a file. For a folder, endpoints that can't list folders are left
+    /// out, unless no endpoint can list folders.
     func ordered(for file: PendingFile, _ transports: [TransportID: any Transport]) -> EndpointAvailability {
         let preferred = preferring(file.kind.isReceived ? .download : .upload, size: file.size)
         let canList = { (endpoint: Endpoint) in transports[endpoint.transport] is any FolderListing }
         if file.kind == .remoteFolder { return preferred.registered.contains(where: canList) ? preferred.keeping(canList) : preferred }
-        // A listed file is first requested from endpoints that may have listed it, because its name may refer to another file elsewhere.
+        // A listed file is first requested from endpoints that can list folders, because one of these endpoints listed it. At other endpoints, the
+        // file's name may refer to a different file.
         return file.isListed ? preferred.sorted(first: canList) : preferred
     }
 }
 
 extension FileRunner {
-    /// Whether an attempt failed because the remote item is a folder. If so, the session lists the folder after its other files.
-    func isFolder(_ error: TransferError, at endpoint: Endpoint) async throws(QueueError) -> Bool {
+    /// If an attempt failed because the remote item is a folder, records this, so that the session lists the folder after its other files.
+    ///
+    /// - Returns: Whether the item is a folder.
+    func recordFolder(from error: TransferError, at endpoint: Endpoint) async throws(QueueError) -> Bool {
         guard error.code == .isFolder, file.kind == .download, !file.isListed, context.options.expectedChecksum == nil,
             context.transports[endpoint.transport] is any FolderListing
         else { return false }
@@ -54,11 +57,11 @@ extension FileRunner {
         let task = Task {
             try await transport.list(attempt) { entries in
                 activity.answered()
-                // A transport that continues after an error is ended as stalled.
-                try await catalogue.check()
-                active.isActive()
+                // Called before the activity is recorded. If a transport ignores the error and continues, its attempt therefore ends as stalled.
+                try await catalogue.throwIfFailed()
+                active.noteWork()
                 try await catalogue.receive(entries)
-                active.isActive()
+                active.noteWork()
             }
         }
         active.whenStalled { task.cancel() }
@@ -76,7 +79,7 @@ extension FileRunner {
         }
     }
 
-    /// Returns the run's error for a failed listing.
+    /// Returns the error to throw for a failed listing.
     private func failure(
         _ error: any Error, of catalogue: FolderCatalogue, _ active: ActiveFile, _ path: RemotePath, at endpoint: Endpoint
     ) async -> any Error {
@@ -86,7 +89,7 @@ extension FileRunner {
         case is CancellationError where Task.isCancelled: return CancellationError()
         case is CancellationError where active.isStalled: return stalled(path, at: endpoint)
         case let error as TransferError where [.resumeLost, .sourceChanged, .sourceLost].contains(error.failureClass):
-            // A listing has no content that could restart.
+            // These errors concern the content of a file, which a listing does not have.
             return TransferError(.protocolViolation, error.code, error.message, cause: error.cause)
         case is TransferError, is QueueError: return error
         default:

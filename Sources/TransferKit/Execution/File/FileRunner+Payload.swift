@@ -9,9 +9,9 @@ struct AttemptPayload: Sendable {
     var size: Int64?
     /// The identity of the source file; nil for a download.
     var identity: SourceIdentity?
-    /// The stream of an upload, if its source is one.
+    /// The stream that is the source of an upload; nil for other sources.
     var stream: StreamSpool?
-    /// Stores the part file's checkpoint, which must be durable before the attempt begins; nil if nothing must be stored.
+    /// The task that stores the part file's checkpoint, which must be durable before the attempt begins; nil if nothing needs to be stored.
     var preparation: Task<Void, any Error>?
 }
 
@@ -43,12 +43,13 @@ extension FileRunner {
                 cause: error.cause)
         }
         guard identity.size <= FileSize.maximum else { throw FileSize.tooLarge(path) }
-        if let stored = checkpoints[endpoint.address] { try await settle(identity, against: stored) }
+        if let stored = checkpoints[endpoint.address] { try await compare(identity, with: stored) }
         let source = UploadSource(path: path, identity: identity, isSpooled: file.kind == .blob, confinement: confinement)
         return AttemptPayload(payload: .upload(source), size: identity.size, identity: identity)
     }
 
-    /// The payload of a stream from an app in this process, from the position that the other end has.
+    /// The payload of a stream that an app in this process produces. Fails if the other end lacks bytes of the stream that this machine no longer
+    /// keeps.
     private func streaming(to endpoint: Endpoint) async throws -> AttemptPayload {
         let name = String(decoding: file.destination, as: UTF8.self)
         guard let stream = context.streams.find(file.streamName) else {
@@ -97,7 +98,7 @@ extension FileRunner {
     }
 
     /// Checks that the bytes that earlier attempts sent are still the beginning of the file.
-    private mutating func settle(_ identity: SourceIdentity, against stored: StoredCheckpoint) async throws {
+    private mutating func compare(_ identity: SourceIdentity, with stored: StoredCheckpoint) async throws {
         guard let earlier = stored.identity else { return }
         switch identity.difference(from: earlier) {
         case nil:
@@ -108,8 +109,8 @@ extension FileRunner {
             let confirmed = stored.checkpoint.confirmed
             guard confirmed > 0 else { return }
             guard let digest = earlier.prefixDigest else {
-                // The file has the same size and modification time, so the user need not decide. Without a digest, the bytes that earlier attempts
-                // sent can't be compared.
+                // Without a digest, the bytes that earlier attempts sent can't be compared. The file is sent again without asking the user, because
+                // its size and modification time are the same.
                 try await startOver(changed("another file replaced it"))
                 return
             }

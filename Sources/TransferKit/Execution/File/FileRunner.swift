@@ -2,13 +2,13 @@ import Logging
 import TransferCore
 
 /// Transfers one file or lists one folder, with repeated attempts. Ends when the work is done or given up, or when the next attempt must
-/// wait for longer than `RetryPolicy.slotKept`.
+/// wait for longer than `RetryPolicy.maximumInPlaceDelay`.
 struct FileRunner: Sendable {
     enum Outcome: Sendable {
         case completed
         case givenUp(TransferError)
         case sessionFailed(TransferError)
-        /// The next attempt is due at the time in the history; the error is nil if no attempt failed.
+        /// The next attempt is due at ``FileHistory/dueAt``. The error is nil if no attempt failed.
         case waits(TransferError?)
         case endpointsUnavailable(TransferError)
         case accountBlocked(TransferError, Account)
@@ -32,9 +32,9 @@ struct FileRunner: Sendable {
     /// The checkpoints of earlier attempts, by the endpoint's address.
     var checkpoints: [String: StoredCheckpoint]
     var history: FileHistory
-    /// The account, as it was for the current attempt, with its endpoints in the order in which they are tried.
+    /// The account that the current attempt uses, with its endpoints in the order in which they are tried.
     private(set) var availability: EndpointAvailability
-    /// The work for a folder that is listed; nil for a file.
+    /// How to list the folder, if this runner lists a folder; nil for a file.
     let listing: FolderListingWork?
 
     init(
@@ -82,7 +82,7 @@ struct FileRunner: Sendable {
                 return outcome
             }
             try Task.checkCancellation()
-            if try await isFolder(failure.error, at: failure.endpoint) { return .completed }
+            if try await recordFolder(from: failure.error, at: failure.endpoint) { return .completed }
             if let outcome = try await react(to: failure.error, at: failure.endpoint, failuresBefore: failure.known) { return outcome }
             guard let now = await context.currentEndpoints() else { throw CancellationError() }
             availability = now.ordered(for: file, context.transports)
@@ -106,7 +106,7 @@ struct FileRunner: Sendable {
         case .wait(let endpoint, let until):
             if history.outages[endpoint] == nil { history.outages[endpoint] = FileHistory.Outage(since: now) }
             // The availability may be slightly outdated, so `until` may be in the past.
-            history.wait(until: max(until, now + RetryPolicy.slotKept), after: nil)
+            history.wait(until: max(until, now + RetryPolicy.maximumInPlaceDelay), after: nil)
             return .over(.waits(nil))
         case .use(let endpoint):
             if avoided.contains(endpoint), let until = record.pauseEnd(at: now) {
@@ -121,7 +121,7 @@ struct FileRunner: Sendable {
 
     /// Prepares an attempt or a listing; nil if another run probes the endpoint.
     private mutating func step(at endpoint: Endpoint) async throws -> Step? {
-        guard listing == nil else { return try await mayUse(endpoint) ? .listing(at: endpoint) : nil }
+        guard listing == nil else { return try await requestAccess(to: endpoint) ? .listing(at: endpoint) : nil }
         do {
             return try await prepare(at: endpoint).map { .attempt($0) }
         } catch let error as TransferError {
@@ -129,9 +129,9 @@ struct FileRunner: Sendable {
         }
     }
 
-    /// Whether this run may contact an endpoint now. Only one run probes an endpoint that failed too often. That run blocks other runs from its first
-    /// attempt on, and before that only for ``EndpointHealth/probeGrace``.
-    func mayUse(_ endpoint: Endpoint) async throws(QueueError) -> Bool {
+    /// Requests permission to contact an endpoint now, and returns whether the run has it. If the endpoint failed too often, only one run at a
+    /// time may probe it. A run that makes no attempt there blocks other runs for at most ``EndpointHealth/probeGrace``.
+    func requestAccess(to endpoint: Endpoint) async throws(QueueError) -> Bool {
         guard availability.toBeProbed.contains(endpoint) else { return true }
         return try await context.send(.probe(endpoint)).isGranted
     }
@@ -157,8 +157,9 @@ struct FileRunner: Sendable {
         case .retry(let delay):
             history.passedOver = [:]
             if isUnreachable { record.pause(availability.available, until: now + delay, at: now) }
-            guard delay <= RetryPolicy.slotKept else {
-                // The host's delay begins when it is reported, which is later than `now`.
+            guard delay <= RetryPolicy.maximumInPlaceDelay else {
+                // Counts from the current time, not from `now`. The scheduler counts a host's delay from the time of the report, which is later
+                // than `now`.
                 history.wait(until: context.clock.now() + delay, after: error)
                 return .waits(error)
             }
@@ -208,13 +209,13 @@ struct FileRunner: Sendable {
     }
 
     private func reportEndpointFailure(_ error: TransferError, _ endpoint: Endpoint, failuresBefore: Int, at uptime: Duration) async {
-        // Recorded before a file begins to wait for the host, so the host's delay has ended when the file's wait ends.
+        // Reported before the file begins to wait for the host, so that the host's delay ends before the file's wait does.
         if let pause = error.retryAfter, pause > .zero { _ = try? await context.send(.hostBusy(endpoint, pause)) }
         let isUnreachable = history.isUnreachable(error)
         guard isUnreachable || RecoveryDecision.isTransient(error) && !history.hasMoved else { return }
         if record.failed(endpoint, since: failuresBefore, isUnreachable: isUnreachable, at: uptime) {
             context.post(.endpointFailed(endpoint, error))
-            // Called after the report of the failure, so reports of later activity follow it.
+            // Called after the failure is reported, so that reports of later activity come after that report.
             context.endpoints.of(endpoint).noteFailure()
         }
     }

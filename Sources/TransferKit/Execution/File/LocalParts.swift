@@ -9,18 +9,18 @@ package import TransferCore
     import Darwin
 #endif
 
-/// Removes the part files of downloads on this machine. Like the remote content of uploads, each has a row in the discard outbox, which
-/// survives restarts.
+/// Removes the part files of downloads on this machine. Like the remote content of uploads, each part file has a row in the discard outbox,
+/// which survives restarts.
 ///
-/// Before the first attempt at an endpoint, the file gets an empty checkpoint that names the future part file. This checkpoint has a
-/// separate address. The store therefore always lists the part files that may exist on the disk.
+/// Before the first attempt at an endpoint, the file gets an empty checkpoint that names the future part file. This checkpoint has an endpoint
+/// address of its own (`Endpoint.localPart(of:)`). The store therefore always lists the part files that may exist on the disk.
 package struct LocalParts: Sendable {
     private let sources: SourceFolders
     private let sync: @Sendable (FileDescriptor) -> CInt
     /// The download folders with a removal in progress.
     private let busy = Locked<Set<FilePath>>([])
 
-    /// - Parameter sync: Makes removals in a folder durable, by default with fsync(2); tests inject it.
+    /// - Parameter sync: Makes removals in a folder durable, by default with fsync(2). Tests replace it.
     package init(sources: SourceFolders, sync: @escaping @Sendable (FileDescriptor) -> CInt = { fsync($0.rawValue) }) {
         self.sources = sources
         self.sync = sync
@@ -43,20 +43,20 @@ package struct LocalParts: Sendable {
     }
 
     /// The download folder of a part file; nil for any other checkpoint.
-    func root(of checkpoint: Checkpoint) -> FilePath? { place(checkpoint)?.root }
+    func root(of checkpoint: Checkpoint) -> FilePath? { paths(in: checkpoint)?.root }
 
-    private func place(_ checkpoint: Checkpoint) -> (root: FilePath, part: FilePath)? {
+    private func paths(in checkpoint: Checkpoint) -> (root: FilePath, part: FilePath)? {
         guard let end = checkpoint.data.firstIndex(of: 0) else { return nil }
         return (
             FilePath(bytes: sources.path(.folder, [UInt8](checkpoint.data[..<end]))), FilePath(bytes: checkpoint.data[(end + 1)...])
         )
     }
 
-    /// Removes part files below one download folder, with one sync for each of its folders. A part file counts as removed if it does not
-    /// exist, or if it is no longer below the download folder.
+    /// Removes part files below one download folder, and then syncs each folder that contained some. A part file counts as removed if it does
+    /// not exist, or if it is no longer below the download folder.
     ///
-    /// Fails immediately with the code `timedOut` while an earlier removal in this download folder has not returned. On a disk that hangs,
-    /// each removal would block a thread.
+    /// Fails immediately with the code `timedOut` while an earlier removal in this download folder has not returned. Otherwise, each removal on a
+    /// hanging disk would block another thread.
     ///
     /// - Returns: The error of each part file that was not removed, by its index.
     package func remove(_ checkpoints: [Checkpoint]) async -> [Int: TransferError] {
@@ -77,7 +77,7 @@ package struct LocalParts: Sendable {
         defer { for folder in folders.values { try? folder.close() } }
         var removed: [FilePath: [(index: Int, path: FilePath)]] = [:]
         for (index, checkpoint) in checkpoints.enumerated() {
-            guard let (root, part) = place(checkpoint), let last = part.lastComponent, last.kind == .regular else { continue }
+            guard let (root, part) = paths(in: checkpoint), let last = part.lastComponent, last.kind == .regular else { continue }
             let name = FilePath(root: nil, components: last)
             let parent = part.removingLastComponent()
             do throws(TransferError) {
@@ -97,8 +97,8 @@ package struct LocalParts: Sendable {
                 if error.code != .noSuchFile, error.code != .unsafeName { failures[index] = error }
             }
         }
-        // Next, the store deletes the rows of the part files. Without the sync, their names may reappear after a power loss (fsync(2), on
-        // directories).
+        // After this method returns, the store deletes the rows of the part files. Without the sync, the removed files may reappear after a power
+        // loss (fsync(2), on directories), and no row would list them.
         for (parent, folder) in folders {
             guard let parts = removed[parent], sync(folder) != 0 else { continue }
             let code = errno

@@ -6,8 +6,8 @@ import TransferCore
 /// file begins with the same bytes.
 ///
 /// The digest covers the first and the last 64 KiB of the bytes that were confirmed when the checkpoint was saved, because a digest of all
-/// bytes would require a second reading. The digest therefore misses changes that lie only between these samples. FNV-1a with 64 bits detects
-/// accidents, not deliberate changes by the owner of the file.
+/// bytes would require reading the file twice. The digest therefore misses changes that lie only between these samples. FNV-1a with 64 bits
+/// detects accidental changes, but not deliberate changes by the owner of the file.
 enum PrefixDigest {
     private static let sampleSize = 64 << 10
 

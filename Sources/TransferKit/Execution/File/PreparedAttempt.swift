@@ -14,15 +14,15 @@ struct PreparedAttempt: Sendable {
     let saved: Locked<StoredCheckpoint?>
     /// The number of failures reported for the endpoint before this attempt.
     let failuresBefore: Int
-    /// The work that must be durable before the attempt begins.
+    /// The task that stores what must be durable before the attempt begins; nil if nothing needs to be stored.
     let preparation: Task<Void, any Error>?
     let activity: EndpointActivity
 
     var endpoint: Endpoint { attempt.endpoint }
 }
 
-/// Reports the activity of an attempt's endpoint: once, and again after each reported failure. The transport's threads call it each time
-/// bytes move.
+/// Reports that an attempt's endpoint works: once, and once more after each reported failure of the endpoint. The transport's threads call the
+/// methods each time bytes move.
 final class EndpointActivity: Sendable {
     private let context: RunContext
     private let record: EndpointRecord
@@ -44,13 +44,13 @@ final class EndpointActivity: Sendable {
     /// Whether the other end confirmed anything, or performed a request that needed the account's credentials.
     var hasServed: Bool { hasAnswered || wasServed.load(ordering: .relaxed) }
 
-    /// The number of bytes that, once sent, count as activity even without a response. Network buffers hold fewer bytes.
+    /// If an attempt has sent this number of bytes, the endpoint works, even if it has not responded yet: network buffers hold fewer bytes.
     private static let maximumBuffered: Int64 = 1 << 20
 
     /// Records the total number of bytes that the network accepted in this attempt.
     func sent(_ bytes: Int64) {
         connected()
-        if bytes >= Self.maximumBuffered { works() }
+        if bytes >= Self.maximumBuffered { reportActivity() }
     }
 
     /// Records that the other end confirmed something.
@@ -61,7 +61,7 @@ final class EndpointActivity: Sendable {
             record.works(endpoint)
         }
         liveness.answered()
-        works()
+        reportActivity()
     }
 
     /// Records that the other end performed a request that needed the account's credentials. The endpoint works, even if no bytes of the
@@ -69,14 +69,14 @@ final class EndpointActivity: Sendable {
     func served() {
         wasServed.store(true, ordering: .relaxed)
         liveness.answered()
-        works()
+        reportActivity()
     }
 
     private func connected() {
         context.live.connect { context.post(.connected) }
     }
 
-    private func works() {
+    private func reportActivity() {
         if liveness.noteActivity() { context.post(.endpointWorks(endpoint)) }
     }
 }

@@ -4,21 +4,24 @@ import TransferCore
 
 /// Creates manifest rows from a transport's listing of one remote folder. Keeps at most 16,384 entries in memory.
 ///
-/// Validates the server's listing: each name must be a single path component, repeated names are ignored, and their number is limited.
+/// Validates the server's listing: each name must be a single path component. Repeated names are ignored. The numbers of names and of repetitions
+/// are limited.
 actor FolderCatalogue {
-    /// Receives rows. The receiver must make the rows durable before it returns, except the folder's last rows.
+    /// Receives rows. The receiver must make the rows durable before it returns, unless they are the folder's last rows.
     typealias Receiver = @Sendable (ManifestBatch, _ areLast: Bool) async throws -> Void
 
-    /// The numbers of the next rows, and the limit for their sizes.
-    struct Place: Sendable {
+    /// The state that one catalogue passes to the next: the numbers for new rows, and the remaining total size.
+    struct Cursor: Sendable {
+        /// The number of the next file row.
         var position: Int64
+        /// The number of the next folder row.
         var directory: Int64
         /// The number of bytes by which the sum of the listed sizes may still grow. A server may invent sizes, and their sum must not
         /// overflow.
         var bytes: Int64
     }
 
-    private static let chunk = 16_384
+    private static let maximumEntriesInMemory = 16_384
     private static let batch = 1_000
     /// The maximum number of repeated names. A rename during the listing may repeat a name; the limit ends a listing that repeats names
     /// forever.
@@ -32,44 +35,46 @@ actor FolderCatalogue {
     private let key: SessionKey
     private let store: QueueStore
     /// The maximum number of files and folders in a session with remote folders.
-    private let mostNames: Int64
+    private let maximumNames: Int64
     private let receiver: Receiver
     private var entries: [RemoteEntry] = []
     private var repeats = 0
     private var failure: (any Error)?
-    private(set) var place: Place
+    private(set) var cursor: Cursor
     private(set) var totals = ManifestTotals()
-    /// Whether the receiver got any rows.
+    /// Whether the receiver has received any rows.
     private(set) var hasRows = false
 
     init(
-        of folder: ListedFolder, _ key: SessionKey, in store: QueueStore, at place: Place, mostNames: Int64, receiver: @escaping Receiver
+        of folder: ListedFolder, _ key: SessionKey, in store: QueueStore, at cursor: Cursor, maximumNames: Int64,
+        receiver: @escaping Receiver
     ) {
         self.folder = folder
         self.key = key
         self.store = store
-        self.place = place
-        self.mostNames = mostNames
+        self.cursor = cursor
+        self.maximumNames = maximumNames
         self.receiver = receiver
     }
 
     /// Receives listed entries from the transport.
     ///
-    /// - Throws: ``TransferError`` if the listing is invalid, `CancellationError`, ``QueueError``; all later calls throw the same error.
+    /// - Throws: ``TransferError`` if the listing is invalid; `CancellationError`; ``QueueError`` if the store can't be used. After an error, all
+    ///   later calls throw the same error.
     func receive(_ listed: [RemoteEntry]) async throws {
-        try check()
+        try throwIfFailed()
         for entry in listed {
             if Self.ownNames.contains(entry.name) {
-                try noteRepeat(of: entry)
+                try countRepeat(of: entry)
                 continue
             }
             entries.append(entry)
-            if entries.count >= Self.chunk { try await store(isLast: false) }
+            if entries.count >= Self.maximumEntriesInMemory { try await store(isLast: false) }
         }
     }
 
     /// Throws the error with which this catalogue ended the listing, if any.
-    func check() throws {
+    func throwIfFailed() throws {
         if let failure { throw failure }
     }
 
@@ -83,21 +88,21 @@ actor FolderCatalogue {
 
     private func store(isLast: Bool) async throws {
         do {
-            try check()
+            try throwIfFailed()
             try Task.checkCancellation()
-            var chunk = entries
+            var received = entries
             entries = []
-            chunk.sort { $0.name.lexicographicallyPrecedes($1.name) }
-            let known = hasRows ? try await store.knownNames(in: folder.number, of: key, among: chunk.map { Data($0.name) }) : []
+            received.sort { $0.name.lexicographicallyPrecedes($1.name) }
+            let known = hasRows ? try await store.knownNames(in: folder.number, of: key, among: received.map { Data($0.name) }) : []
             var batch = ManifestBatch()
             if !hasRows {
                 batch.directories.append(contentsOf: ownRow)
-                hasRows = isLast || !chunk.isEmpty
+                hasRows = isLast || !received.isEmpty
             }
             var last: [UInt8]?
-            for entry in chunk {
+            for entry in received {
                 guard entry.name != last, !known.contains(Data(entry.name)) else {
-                    try noteRepeat(of: entry)
+                    try countRepeat(of: entry)
                     continue
                 }
                 last = entry.name
@@ -113,18 +118,20 @@ actor FolderCatalogue {
         }
     }
 
-    /// The row of the item itself, which is not in the manifest before the listing.
+    /// The row of the folder itself, if the manifest does not contain it yet. Only the row of the item's own folder is missing: the row of a
+    /// subfolder was added together with the rows of its parent.
     private var ownRow: [ManifestDirectory] {
-        guard folder.number == place.directory else { return [] }
-        place.directory += 1
+        guard folder.number == cursor.directory else { return [] }
+        cursor.directory += 1
         return [ManifestDirectory(number: folder.number, parent: folder.parent, source: folder.source, destination: folder.destination)]
     }
 
-    private func noteRepeat(of entry: RemoteEntry) throws {
+    /// Counts a name that was listed before. Throws if there are too many.
+    private func countRepeat(of entry: RemoteEntry) throws {
         repeats += 1
         guard repeats > Self.maximumRepeats else { return }
         let error = TransferError(
-            .permanent, .badAnswer,
+            .permanent, .invalidResponse,
             "The server keeps listing the same names in \(shownFolder), such as \"\(Self.shown(entry.name))\". The folder is not downloaded."
         )
         failure = error
@@ -132,10 +139,10 @@ actor FolderCatalogue {
     }
 
     private func add(_ entry: RemoteEntry, to batch: inout ManifestBatch) throws {
-        guard place.position + place.directory < mostNames else {
+        guard cursor.position + cursor.directory < maximumNames else {
             throw TransferError(
                 .permanent, .tooLarge,
-                "The listing of \(shownFolder) exceeds the \(mostNames) names that a session may have. Download its folders one by one."
+                "\(shownFolder) has more than \(maximumNames) files and folders, the limit for one session. Download its folders in separate sessions."
             )
         }
         if let problem = problem(with: entry.name) {
@@ -146,13 +153,13 @@ actor FolderCatalogue {
         }
         switch entry.kind {
         case .file(let size):
-            let size = size.flatMap { (0...place.bytes).contains($0) ? $0 : nil }
-            place.bytes -= size ?? 0
+            let size = size.flatMap { (0...cursor.bytes).contains($0) ? $0 : nil }
+            cursor.bytes -= size ?? 0
             append(entry.name, size: size, &batch)
         case .folder:
             batch.directories.append(
-                ManifestDirectory(number: place.directory, parent: folder.number, source: Data(entry.name), destination: Data()))
-            place.directory += 1
+                ManifestDirectory(number: cursor.directory, parent: folder.number, source: Data(entry.name), destination: Data()))
+            cursor.directory += 1
         case .symbolicLink: skip(entry.name, "a symbolic link", &batch)
         case .other: skip(entry.name, "neither a file nor a folder", &batch)
         }
@@ -169,9 +176,9 @@ actor FolderCatalogue {
     ) {
         batch.entries.append(
             ManifestEntry(
-                position: place.position, directory: folder.number, kind: .download, source: Data(name), destination: Data(),
+                position: cursor.position, directory: folder.number, kind: .download, source: Data(name), destination: Data(),
                 size: size ?? 0, isUnsized: size == nil, state: state, error: error, isStandIn: isStandIn))
-        place.position += 1
+        cursor.position += 1
         guard state != .skipped else { return }
         totals.files += 1
         totals.bytes += size ?? 0

@@ -7,7 +7,7 @@ import TransferCore
 /// read, so only a part of a folder is in memory. ``RemoteFolderExpansion`` expands remote folders.
 package struct FolderExpansion: Sendable {
     private static let batch = 1_000
-    /// The maximum number of rows to delete in one step. Deletion takes less time than insertion.
+    /// The maximum number of rows to delete in one step. Larger than `batch`, because deleting rows takes less time than inserting them.
     static let discardedBatch = 10_000
 
     private let key: SessionKey
@@ -22,8 +22,8 @@ package struct FolderExpansion: Sendable {
     /// Creates the expansion of a session without remote folders. `send` makes a step durable.
     ///
     /// - Parameters:
-    ///   - fault: Injects read errors; for tests.
-    ///   - grow: Receives the growth of the session's statistics, in which each folder already counts as one file.
+    ///   - fault: Injects read errors in tests.
+    ///   - grow: Receives the growth of the session's statistics. The statistics already count each folder as one file.
     package init(
         of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, send: @escaping @Sendable (ExpansionStep) async throws -> Void,
         grow: @escaping @Sendable (ManifestTotals) -> Void = { _ in }
@@ -53,15 +53,15 @@ package struct FolderExpansion: Sendable {
 
     /// Expands all pending items; returns when the manifest contains them.
     ///
-    /// - Returns: The outcome of the run, if a remote folder can't be listed now.
-    /// - Throws: `CancellationError` when the run was interrupted or the session is gone; ``QueueError`` when the store can't be used;
+    /// - Returns: The outcome of the run if a remote folder can't be listed now; otherwise nil.
+    /// - Throws: `CancellationError` when the run was interrupted or the session was removed; ``QueueError`` when the store can't be used;
     ///   ``TransferError`` when no file descriptor is free. The next run resumes with the same item.
     @discardableResult @concurrent
     package func run() async throws -> RunOutcome? {
         var last: Int64?
         while let item = try await store.pendingItem(of: key) {
             try Task.checkCancellation()
-            // The item is still pending, because the queue has ended this run and ignored its last step.
+            // If the item is still pending after its expansion, the queue has ended this run and ignored its last step.
             guard item.sequence != last else { throw CancellationError() }
             last = item.sequence
             guard item.kind.isFolder else {
@@ -81,7 +81,7 @@ package struct FolderExpansion: Sendable {
     private func expand(_ item: PendingItem, from start: ManifestStart) async throws {
         let room = FileSize.sessionMaximum.subtractingSaturated(bytesKnown())
         let walk = await BlockingIO.run { [storage = store.folder, fault] in
-            FolderWalk(item, from: start, excluding: storage, mostBytes: room, fault: fault)
+            FolderWalk(item, from: start, excluding: storage, maximumBytes: room, fault: fault)
         }
         while true {
             let (batch, withdrawn) = try await walk.next(Self.batch)
@@ -105,7 +105,7 @@ package struct FolderExpansion: Sendable {
         }
     }
 
-    /// Records where the folder's rows begin, and deletes the rows of an interrupted reading.
+    /// Records where the folder's rows begin, and deletes the rows that an interrupted expansion left.
     private func begin(_ item: PendingItem) async throws -> ManifestStart {
         if item.start == nil { try await send(.begin(item: item.sequence)) }
         while true {

@@ -2,10 +2,11 @@ import Foundation
 package import SystemPackage
 import TransferCore
 
-/// For tests: returns the system error (errno(3)) with which reading a folder fails after a number of entries; nil for none.
+/// Injects read errors in tests. Called before each entry of a folder is read, with the number of entries read so far. Returns the system error
+/// (errno(3)) to simulate, or nil.
 package typealias FolderFault = @Sendable (FilePath, _ entries: Int) -> Errno?
 
-/// Rows of an unreadable folder that were already returned.
+/// Rows that ``FolderWalk`` has already returned for a folder that then turned out to be unreadable.
 struct WithdrawnRows: Sendable {
     var start: ManifestStart
     /// The number of file rows or of directory rows, whichever is larger.
@@ -14,25 +15,26 @@ struct WithdrawnRows: Sendable {
 
 /// Reads a folder and its subfolders in batches: depth first, with the entries of each folder sorted by the bytes of their names.
 ///
-/// Only folders on the current path have entries in memory, at most 16,384 each. A larger folder is read and sorted in parts of that size.
+/// Only the folders on the current path keep entries in memory, at most 16,384 each. Larger folders are read and sorted 16,384 entries at a time.
 ///
 /// A folder that can't be read completely is reported as failed, without its contents. A retry can therefore read all of its contents without listing
 /// an entry twice.
 actor FolderWalk {
-    private static let chunk = 16_384
+    private static let maximumEntriesInMemory = 16_384
 
     private struct Frame {
         let row: ManifestDirectory
         let path: [UInt8]
         let file: FileNumber
-        /// Open until all entries were read.
+        /// Open until all entries have been read.
         var stream: DirectoryStream?
-        /// The entries that were read, last one first.
+        /// The entries that have been read but not handled yet, in reverse order.
         var entries: [FoundEntry] = []
         /// The number of entries read so far.
         var count = 0
-        /// The numbers of the folder's first rows, and the totals before the folder.
+        /// The numbers of the folder's first rows.
         let start: ManifestStart
+        /// The totals before the walk entered the folder.
         let totalsBefore: ManifestTotals
     }
 
@@ -40,28 +42,29 @@ actor FolderWalk {
     private let executor = DiskExecutor()
     private let root: PendingItem
     private let ancestors: [FileNumber]
-    /// The queue's storage folder, which is never sent: its contents give access to uploads.
+    /// The queue's storage folder. It is never uploaded, because it contains URLs that grant access to uploads.
     private let excluded: FileNumber?
     /// The maximum total size of the files, in bytes.
-    private let mostBytes: Int64
+    private let maximumBytes: Int64
     private var stack: [Frame] = []
-    private var isBegun = false
+    private var hasBegun = false
     private var nextPosition: Int64
     private var nextDirectory: Int64
     private(set) var totals = ManifestTotals()
     /// The number of skipped entries: links, and entries that are neither files nor folders.
     private(set) var skipped = 0
     private let fault: FolderFault?
-    /// The start of the current batch's rows, and the rows of earlier batches to withdraw.
+    /// The numbers of the current batch's first rows.
     private var batchStart: ManifestStart
+    /// The rows of earlier batches that the caller must delete.
     private var withdrawn: WithdrawnRows?
 
     init(
-        _ root: PendingItem, from start: ManifestStart, excluding storage: FilePath, mostBytes: Int64 = FileSize.sessionMaximum,
+        _ root: PendingItem, from start: ManifestStart, excluding storage: FilePath, maximumBytes: Int64 = FileSize.sessionMaximum,
         fault: FolderFault? = nil
     ) {
         self.fault = fault
-        self.mostBytes = max(0, mostBytes)
+        self.maximumBytes = max(0, maximumBytes)
         batchStart = start
         self.root = root
         ancestors = root.ancestors.compactMap { FileNumber(of: $0) }
@@ -70,7 +73,7 @@ actor FolderWalk {
         nextDirectory = start.directory
     }
 
-    /// Returns the next rows for the manifest, at most `limit`; none at the end. Blocks on the disk.
+    /// Returns the next rows for the manifest, at most `limit`; an empty batch at the end. Blocks on the disk.
     ///
     /// - Returns: The rows, and the earlier rows to delete before the caller adds them.
     /// - Throws: `CancellationError`; a ``TransferError`` of the class ``FailureClass/noSpace`` if no file descriptor is free.
@@ -78,8 +81,8 @@ actor FolderWalk {
         var batch = ManifestBatch()
         batchStart = ManifestStart(position: nextPosition, directory: nextDirectory)
         withdrawn = nil
-        if !isBegun {
-            isBegun = true
+        if !hasBegun {
+            hasBegun = true
             try enter(
                 root.path.bytes, isLink: true, directory: root.directory, source: root.source, destination: root.destination, &batch)
         }
@@ -96,7 +99,7 @@ actor FolderWalk {
         return (batch, withdrawn)
     }
 
-    /// Enters a folder.
+    /// Opens a folder and adds its row, or reports that the folder can't be read.
     private func enter(
         _ path: [UInt8], isLink: Bool, directory: Int64?, source: Data, destination: Data, _ batch: inout ManifestBatch
     ) throws {
@@ -109,7 +112,7 @@ actor FolderWalk {
                 if root.symbolicLinks == .follow {
                     try DirectoryStream(opening: shown, followsLink: isLink)
                 } else {
-                    // After the inspection of the entry, a symbolic link may have replaced the entry or one of its parent folders.
+                    // Since the entry was inspected, a symbolic link may have replaced the entry or one of its parent folders.
                     try DirectoryStream(opening: shown, below: root.ancestors.last ?? root.path)
                 }
             if stream.number == excluded {
@@ -133,12 +136,12 @@ actor FolderWalk {
         }
     }
 
-    /// Reads the next chunk of the top folder.
+    /// Reads further entries of the folder at `stack[top]`, up to `maximumEntriesInMemory`, and sorts them.
     private func read(_ top: Int, _ batch: inout ManifestBatch) throws {
         guard let stream = stack[top].stream else { return }
         let shown = FilePath(bytes: stack[top].path)
         do throws(Errno) {
-            while stack[top].entries.count < Self.chunk {
+            while stack[top].entries.count < Self.maximumEntriesInMemory {
                 guard !Task.isCancelled else { break }
                 if let error = fault?(shown, stack[top].count) { throw error }
                 guard let name = try stream.next() else {
@@ -172,7 +175,7 @@ actor FolderWalk {
         guard let frame = stack.last else { return }
         let source = Data(entry.name)
         switch entry.kind {
-        case .file(let size) where size > mostBytes - totals.bytes:
+        case .file(let size) where size > maximumBytes - totals.bytes:
             let error = FileSize.exceedsSession(FilePath(bytes: frame.path + [UInt8(ascii: "/")] + entry.name))
             add(.file, frame.row.number, source, Data(), state: .failed, error: error, &batch)
         case .file(let size): add(.file, frame.row.number, source, Data(), size: size, &batch)

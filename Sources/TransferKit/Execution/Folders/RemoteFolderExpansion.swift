@@ -4,30 +4,33 @@ import TransferCore
 
 /// Expands a remote folder into a session's manifest: lists the folder, and then its subfolders in the order in which they were found.
 ///
-/// Folders that are not listed yet are rows in the store, so their number and depth cost no memory. Once all rows of a folder are stored, the folder
-/// is not listed again, even after a crash. The last rows of a folder may be stored together with the rows of the next folders, at the latest when
-/// the run ends.
+/// Folders that are not listed yet are rows in the store, so they take up no memory, regardless of their number and depth. After all rows of a folder
+/// have been stored, the folder is not listed again, even after a crash. The last rows of a folder may be stored later, together with the rows of the
+/// next folders, but no later than the end of the run.
 actor RemoteFolderExpansion {
-    /// The position under which a run keeps the history of the current folder. Files have positions from 0.
+    /// The position under which a run keeps the history of the current folder. The positions of files start at 0.
     static let position: Int64 = -1
 
-    /// If this many rows wait, or this much time has passed since the last write, the next step stores all waiting rows.
+    /// The number of waiting rows at which all waiting rows are stored.
     private static let batch = 1_000
+    /// The longest time between two writes while steps arrive: the first step after this time stores all waiting rows.
     private static let longestWait = Duration.seconds(1)
     /// The number of folders to read from the store at a time.
     private static let page = 256
 
     private let context: RunContext
     private let record: EndpointRecord
-    /// The history of the folder that could not be listed yet; nil if no folder waits.
+    /// The history of the folder that waits for its next attempt; nil if no folder waits.
     private(set) var history: FileHistory?
 
-    private var place = FolderCatalogue.Place(position: 0, directory: 0, bytes: 0)
+    private var cursor = FolderCatalogue.Cursor(position: 0, directory: 0, bytes: 0)
     /// The catalogue of the last attempt for the current folder.
     private var catalogue: FolderCatalogue?
-    /// The steps that are not stored yet, the number of their rows, and the growth of the session's statistics that they cause.
+    /// The steps that are not stored yet.
     private var steps: [ExpansionStep] = []
+    /// The number of rows in `steps`.
     private var rows = 0
+    /// The growth of the session's statistics that `steps` causes.
     private var growth = ManifestTotals()
     private var flushedAt: Duration
 
@@ -41,12 +44,12 @@ actor RemoteFolderExpansion {
 
     /// Lists an item's folders, resuming after the folders that an earlier run listed.
     ///
-    /// - Parameter start: The numbers of the next rows. The store has no rows from these numbers on.
-    /// - Returns: The outcome of the run, if the item can't be listed completely now.
+    /// - Parameter start: The numbers of the next rows. The store has no rows with these or higher numbers.
+    /// - Returns: The outcome of the run if the item can't be listed completely now; otherwise nil.
     /// - Throws: `CancellationError`; ``QueueError`` when the store can't be used.
     func run(_ item: PendingItem, from start: ManifestStart) async throws -> RunOutcome? {
         let room = FileSize.maximum.subtractingSaturated(context.live.bytesKnown)
-        place = FolderCatalogue.Place(position: start.position, directory: start.directory, bytes: max(0, room))
+        cursor = FolderCatalogue.Cursor(position: start.position, directory: start.directory, bytes: max(0, room))
         var next = item.nextDirectory ?? start.directory
         if item.nextDirectory == nil {
             let root = ListedFolder(
@@ -87,7 +90,7 @@ actor RemoteFolderExpansion {
             outcome = try await runner.run(from: try await runner.next())
         } catch is CancellationError {
             history = runner.history
-            // Listed folders must not be listed again. The queue still accepts this step from an interrupted run.
+            // Stores the rows of listed folders, so that they are not listed again. The queue still accepts this step from an interrupted run.
             try? await flush()
             throw CancellationError()
         }
@@ -96,7 +99,7 @@ actor RemoteFolderExpansion {
         case .completed:
             history = nil
             guard let catalogue else { return nil }
-            place = await catalogue.place
+            cursor = await catalogue.cursor
             let totals = await catalogue.totals
             try await add(.listed(item: item.sequence, totals, next: folder.number + 1), rows: 1, growth: totals)
             return nil
@@ -120,7 +123,7 @@ actor RemoteFolderExpansion {
     private func begin(_ folder: ListedFolder, of item: PendingItem) async throws -> FolderCatalogue {
         try await withdraw(item)
         let new = FolderCatalogue(
-            of: folder, context.key, in: context.store, at: place, mostNames: context.mostListedNames
+            of: folder, context.key, in: context.store, at: cursor, maximumNames: context.maximumListedNames
         ) { [self] batch, areLast in
             try await add(.add(item: item.sequence, batch), rows: batch.count)
             if !areLast { try await flush() }
@@ -134,10 +137,10 @@ actor RemoteFolderExpansion {
         var batch = ManifestBatch()
         batch.entries = [
             ManifestEntry(
-                position: place.position, directory: folder.parent, kind: .remoteFolder, source: folder.source,
+                position: cursor.position, directory: folder.parent, kind: .remoteFolder, source: folder.source,
                 destination: folder.destination, size: 0, state: .failed, error: error, symbolicLinks: item.symbolicLinks)
         ]
-        place.position += 1
+        cursor.position += 1
         let totals = ManifestTotals(files: 1, failed: 1)
         try await add(
             .group([.add(item: item.sequence, batch), .listed(item: item.sequence, totals, next: folder.number + 1)]), rows: 2,

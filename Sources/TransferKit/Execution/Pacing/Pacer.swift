@@ -4,8 +4,8 @@ package import TransferCore
 /// Enforces the rate limits of each session, of each account and of the queue, in bytes per second.
 ///
 /// Transports request an allowance before they transfer bytes, from any thread and without blocking. An allowance of 0 bytes contains the
-/// time of the next request. Allowed bytes count as transferred. Over any ten seconds, the transferred bytes exceed no limit by more than 5
-/// %. If enough bytes wait for their transfer, the transferred bytes fall short of the limit by at most 5 %.
+/// time to wait before the next request. Allowed bytes count as transferred. Over any ten seconds, the transferred bytes exceed no limit by
+/// more than 5 %. If enough bytes are ready for transfer, the transferred bytes fall short of the limit by at most 5 %.
 ///
 /// Sessions that compete for a limit get equal shares of it. Unused shares go to the other sessions. The files of a session take turns.
 package final class Pacer: Sendable {
@@ -16,8 +16,8 @@ package final class Pacer: Sendable {
         self.clock = clock
     }
 
-    /// Limits all sessions together; nil removes the limit, 0 allows no bytes. Applies at once, and to waiting transports within half a
-    /// second.
+    /// Limits all sessions together; nil removes the limit, 0 allows no bytes. The limit takes effect immediately. A transport that is waiting before
+    /// its next request notices a raised limit within half a second.
     package func setQueueRate(_ bytesPerSecond: Int64?) {
         set(bytesPerSecond, for: .queue)
     }

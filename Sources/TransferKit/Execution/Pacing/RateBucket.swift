@@ -1,21 +1,27 @@
-/// A token bucket for one limit. All values in bytes and seconds.
+/// A token bucket for one limit. All values are in bytes and seconds.
 ///
 /// A bucket contains free bytes and bytes that are promised to sessions. Their sum never exceeds the capacity, which bounds a burst.
 struct RateBucket: Sendable {
-    /// The capacity of a bucket, in seconds of its rate: 2 % of ten seconds, and enough for a transport that wakes late.
+    /// The time in which an empty bucket fills up, in seconds. It is 2 % of the ten seconds over which ``Pacer`` keeps a limit, and long enough for
+    /// a transport that wakes up late.
     private static let burst = 0.2
 
     private(set) var rate: Double
     /// The bytes that are not promised to a session. Starts empty, so that removing and setting a limit repeatedly gains nothing.
     var free = 0.0
-    /// The sum of the bytes promised to sessions, and the number of these sessions. Counted before ``refill(at:)``.
+    /// The sum of the bytes promised to sessions. Counted before ``refill(at:)``.
     var promised = 0.0
+    /// The number of sessions that draw from this bucket. Counted before ``refill(at:)``.
     var lanes = 0
     private var refilledAt: Double
 
-    // Used during one division only: the remaining bytes, the number of takers, and the bytes for each taker.
+    // MARK: Used during one division only
+
+    /// The bytes that remain to be divided.
     var pool = 0.0
+    /// The number of sessions that take bytes from this bucket in the current round.
     var takers = 0
+    /// The number of bytes that the bucket offers to each of its takers in the current round.
     var level = 0.0
 
     init(rate: Double, at now: Double) {

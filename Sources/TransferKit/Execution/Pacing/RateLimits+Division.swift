@@ -1,13 +1,13 @@
 extension RateLimits {
-    /// The maximum number of rounds. Nested limits need fewer in practice; remaining bytes wait for the next division.
+    /// The maximum number of rounds. In practice, even nested limits need fewer rounds. Bytes that remain wait for the next division.
     private static let rounds = 8
     private static let negligible = 1e-9
 
     /// Divides each bucket's pool equally among the lanes that draw from it, up to the number of bytes that each lane wants.
     ///
     /// A lane gets a byte only if all its buckets have one. In each round, each bucket offers equal shares of its remaining bytes to the
-    /// lanes that still take. Each lane takes the smallest of its offers. A lane drops out once it has enough or one of its buckets is
-    /// empty. Its unused share goes to the other lanes in the next round (max-min fairness). The result is in the lanes' `given` and the
+    /// lanes that still take part. Each lane takes the smallest of its offers. A lane drops out when it has enough, or when one of its buckets
+    /// is empty. Its unused share goes to the other lanes in the next round (max-min fairness). The result is in the lanes' `given` and the
     /// buckets' `pool`.
     mutating func divide(wants: (SessionLane) -> Double, pools: (RateBucket) -> Double) {
         for lane in lanes.indices {

@@ -1,6 +1,6 @@
 import TransferCore
 
-/// The active limits and the sessions that compete for them; the value behind the lock of ``Pacer``.
+/// The active limits and the sessions that compete for them. ``Pacer`` protects this value with a lock.
 ///
 /// Each limit is a token bucket. Each session that recently requested an allowance has a lane with a small reserve. New bytes in the
 /// buckets are divided equally among the lanes until their reserves are full. A file takes bytes from its session's reserve first, and then
@@ -12,9 +12,9 @@ struct RateLimits: Sendable {
         case session(SessionKey)
     }
 
-    /// How long an allowance may come from a reserve without an update of the buckets, in seconds.
+    /// The time in seconds after an update of the buckets during which a lane may use its reserve without another update.
     private static let freshness = 0.005
-    /// If less than this part of a byte is missing, the byte counts as complete, because sums of fractions are not exact.
+    /// If less than this fraction of a byte is missing, the byte counts as complete, because sums of fractions are not exact.
     private static let tolerance = 1e-6
 
     var buckets: [RateBucket] = []
@@ -23,6 +23,7 @@ struct RateLimits: Sendable {
     private var queue: Int?
     private var accounts: [AccountKey: Int] = [:]
     private var sessions: [SessionKey: Int] = [:]
+    /// The time at which new bytes were last divided among the lanes, in seconds of uptime.
     private var dealtAt = 0.0
     private var areSharesKnown = false
 
@@ -80,6 +81,7 @@ struct RateLimits: Sendable {
         return Allowance(bytes: Int(bytes))
     }
 
+    /// Refills the buckets, and divides their free bytes among the lanes until the lanes' reserves are full.
     private mutating func deal(at now: Double) {
         if !areSharesKnown {
             areSharesKnown = true

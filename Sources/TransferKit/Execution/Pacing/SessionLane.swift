@@ -1,32 +1,37 @@
-/// A session that recently requested an allowance, and takes part in the division of the limits. All values in bytes and seconds.
+/// A session that recently requested an allowance, and takes part in the division of the limits. All values are in bytes and seconds.
 struct SessionLane: Sendable {
-    /// The number of bytes for which it is worth waking a transport, if the resulting time is not too short or too long.
+    /// The number of bytes that justify waking a transport. A turn lasts long enough for that number of bytes, within `turnLengths`.
     private static let worthwhile = 16_384.0
     private static let shortestWait = 0.01
-    private static let turns = 0.005...0.05
-    /// The time in which each waiting file of a session has its turn, unless very many files wait.
+    /// The shortest and the longest turn.
+    private static let turnLengths = 0.005...0.05
+    /// The time in which every waiting file of a session gets one turn, unless very many files wait.
     private static let round = 0.2
     private static let longestWait = 0.5
-    /// The maximum reserve of a session, in seconds of its share.
+    /// The time in which a session's share fills its reserve, in seconds.
     private static let reserve = 0.1
-    /// The time in seconds for which a session still takes part if its expected request does not come.
+    /// The time in seconds for which a session still takes part after it should have made its next request.
     private static let patience = 0.25
 
     let session: SessionKey
     let account: AccountKey
-    /// The applicable limits, as indices of buckets.
+    /// The limits that apply to the session, as indices of their buckets.
     let path: [Int]
     /// The bytes promised to the session and not yet taken. Counted in all buckets of the path.
     var promised = 0.0
     /// The session's fair share of all limits if every session wants as much as possible: bytes per second.
     var share = 0.0
     private(set) var expiry = 0.0
-    /// The times at which waiting files return, ascending.
+    /// The times at which waiting files will repeat their requests, ascending.
     private var line: [Double] = []
 
-    // For one division only.
+    // MARK: Used during one division only
+
+    /// The number of bytes that the session still wants.
     var want = 0.0
+    /// The number of bytes that the session has received.
     var given = 0.0
+    /// Whether the session takes part in the current round.
     var isTaking = false
 
     init(session: SessionKey, account: AccountKey, path: [Int]) {
@@ -40,7 +45,7 @@ struct SessionLane: Sendable {
 
     /// Records a request by a file of the session.
     mutating func arrive(at now: Double) {
-        // Some tolerance, because the return time was rounded to a duration.
+        // The tolerance is needed because the time of the repeated request was rounded to a duration.
         line.removeAll { $0 <= now + 1e-6 }
         expiry = (line.last ?? now) + Self.patience
     }
@@ -54,14 +59,15 @@ struct SessionLane: Sendable {
 
     /// Adds a waiting file. Returns the time until its turn, in seconds.
     ///
-    /// The files of a session take turns. The lane can't distinguish files, so each waiting file gets the first turn that no other file
-    /// has. Otherwise, a slightly faster file could always take the bytes first.
+    /// The files of a session take turns; otherwise, a slightly faster file could always take the bytes first. The lane can't distinguish files,
+    /// so each waiting file gets the first turn that no other file has.
     mutating func wait(for limit: Int, having available: Double, at now: Double) -> Double {
         let turn = turn
         let missing = min(Double(limit), max(1, share * turn)) - available
         let filled = now + max(Self.shortestWait, missing / share)
         let due = max(filled, line.last.map { $0 + turn } ?? 0)
-        // A file returns after at most `longestWait`, to notice a raised limit soon. If its turn would be later, the file gets no turn.
+        // A file repeats its request after at most `longestWait`, so that it soon notices a raised limit. If its turn would be later, it gets no
+        // turn this time.
         guard due <= now + Self.longestWait else {
             expiry = now + Self.longestWait + Self.patience
             return Self.longestWait
@@ -73,6 +79,6 @@ struct SessionLane: Sendable {
 
     private var turn: Double {
         let worthwhile = max(Self.shortestWait, Self.worthwhile / share)
-        return max(Self.turns.lowerBound, min(Self.turns.upperBound, worthwhile, Self.round / Double(line.count + 1)))
+        return max(Self.turnLengths.lowerBound, min(Self.turnLengths.upperBound, worthwhile, Self.round / Double(line.count + 1)))
     }
 }

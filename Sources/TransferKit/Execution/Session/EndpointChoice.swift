@@ -1,6 +1,6 @@
 package import TransferCore
 
-/// Chooses the endpoint of the next attempt for a file. Pure.
+/// The endpoint of the next attempt for a file. A pure function of its inputs.
 package enum EndpointChoice: Equatable {
     case use(Endpoint)
     /// The file has confirmed bytes at this endpoint, which is unavailable at least until this uptime.
@@ -10,7 +10,7 @@ package enum EndpointChoice: Equatable {
 
     /// - Parameters:
     ///   - confirmed: The number of bytes that checkpoints cover, by the endpoint's address.
-    ///   - avoided: Endpoints that were just unreachable for the session's other files.
+    ///   - avoided: Endpoints that were recently unreachable for the session's other files.
     ///   - preferred: The app's choice. Overrides the account's order, but neither confirmed bytes at an endpoint nor recent failures.
     init(
         _ availability: EndpointAvailability, confirmed: [String: Int64], history: FileHistory, avoided: Set<Endpoint> = [],
@@ -38,7 +38,7 @@ package enum EndpointChoice: Equatable {
                 self = .wait(bound, until: until)
                 return
             }
-            // The queue itself avoids the endpoint, so there are no attempts to count: only the time decides.
+            // The queue makes no attempts at an unavailable endpoint, so there are no failed attempts to count. Only the elapsed time decides.
             let since = history.outages[bound]?.since ?? uptime
             let patience = since + availability.account.fallbackAfter
             if uptime < patience {

@@ -2,13 +2,13 @@ import Locking
 package import Logging
 package import TransferCore
 
-/// Asks the app which endpoint a session uses, once for each set of available endpoints.
+/// Asks the app which endpoint a session should use, once for each set of available endpoints.
 ///
 /// Belongs to one run, so other sessions never wait for the app's response.
 package final class EndpointQuestion: Sendable {
     private let ask: @Sendable ([Endpoint]) async -> Endpoint?
     private let logger: Logger
-    /// The app's responses, by the set of offered endpoints. The inner nil leaves the choice to the queue.
+    /// The app's responses, by the set of offered endpoints. An inner nil means that the app left the choice to the queue.
     private let answers = Locked<[Set<Endpoint>: Endpoint?]>([:])
 
     package init(logger: Logger, ask: @escaping @Sendable ([Endpoint]) async -> Endpoint?) {

@@ -7,17 +7,17 @@ struct FileFeed {
     private var ahead: FilePage?
     private var lastPosition: Int64 = -1
     private var isReading = false
-    /// The number of files of the session when all files had been read; nil until then.
+    /// The number of the session's files when the last page was read; nil until then.
     private(set) var filesSeen: Int64?
 
     /// The next file; nil if there is no further file, or the next page has not been read yet.
     var next: PendingFile? { nextIndex < present.files.count ? present.files[nextIndex] : nil }
 
-    /// Whether all files were taken.
+    /// Whether all files have been taken.
     var isFinished: Bool { filesSeen != nil && next == nil && ahead == nil }
 
-    /// The position after which to read the next page now; nil if no page is needed.
-    mutating func pageToRead() -> Int64? {
+    /// Begins to read the next page. Returns the position after which the page starts, or nil if no page needs to be read now.
+    mutating func beginReading() -> Int64? {
         guard !isReading, filesSeen == nil, ahead == nil else { return nil }
         isReading = true
         return lastPosition

@@ -1,8 +1,8 @@
 /// Decides which files of a session may be in flight concurrently.
 ///
 /// If the app sets a number, that many files of any size may be in flight. Otherwise, the transport determines the number of small files,
-/// because latency dominates their time. A large file saturates the connection, so it is in flight alone, which also preserves the order of
-/// completion.
+/// because latency dominates their transfer time. A large file saturates the connection, so it is in flight alone, which also preserves the
+/// order of completion.
 package struct FileWindow: Sendable {
     /// The maximum size of a small file, in bytes.
     package static let smallSize: Int64 = 1 << 20
@@ -11,7 +11,7 @@ package struct FileWindow: Sendable {
     /// The number of small files that the transport wants in flight; see ``TransferCore/Transport/smallFilesInFlight``.
     package var smallFiles: Int
 
-    /// The number of further small files to prepare; see ``TransferCore/Transport/smallFilesAhead``.
+    /// The number of additional small files to prepare; see ``TransferCore/Transport/smallFilesAhead``.
     package var smallFilesAhead = 0
 
     private var sizes: [Int64: Int64] = [:]
@@ -24,7 +24,7 @@ package struct FileWindow: Sendable {
 
     /// Whether one more file of this size may start.
     ///
-    /// - Parameter limit: The app's number; see ``SessionOptions/filesInFlight``.
+    /// - Parameter limit: The number that the app set, if any; see ``SessionOptions/filesInFlight``.
     package func admits(size: Int64, limit: Int?) -> Bool {
         if let limit { return sizes.count < min(max(limit, 1), Self.maximumFiles) }
         guard !sizes.isEmpty else { return true }

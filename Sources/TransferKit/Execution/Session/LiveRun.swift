@@ -3,8 +3,8 @@ import Locking
 import Synchronization
 import TransferCore
 
-/// The options and statistics of a running session. The run reads them from the store once, and then updates them in memory; progress never writes to
-/// the store.
+/// The options and statistics of a running session. The run reads them from the store once, and then updates them in memory. Updating the progress
+/// never writes to the store.
 package final class LiveRun: Sendable {
     private struct State: Sendable {
         var base: SessionStatistics
@@ -57,7 +57,7 @@ package final class LiveRun: Sendable {
     /// The session's current options.
     package var options: SessionOptions { state.withLock { $0.options } }
 
-    /// Changes the options. They apply at the next decision; the timeouts apply to attempts that begin later.
+    /// Changes the options. They apply to all later decisions. Changed timeouts apply only to attempts that begin later.
     package func update(_ options: SessionOptions) {
         state.withLock { $0.options = options }
     }
@@ -70,7 +70,7 @@ package final class LiveRun: Sendable {
         state.withLock { $0.context = context }
     }
 
-    /// Records that the reading of the session's folders begins.
+    /// Records that the run begins to read the session's folders.
     func prepare() {
         state.withLock { $0.isPreparing = true }
     }
@@ -85,12 +85,12 @@ package final class LiveRun: Sendable {
         }
     }
 
-    /// Records that the session's folders were read, as far as possible now.
+    /// Records that the session's folders have been read, as far as this is currently possible.
     func prepared() {
         state.withLock { $0.isPreparing = false }
     }
 
-    /// Adds items of the session to the statistics.
+    /// Adds new items of the session to the statistics.
     func grow(_ items: ItemFigures) {
         state.withLock {
             $0.base.files.addSaturated(items.files)
@@ -99,12 +99,12 @@ package final class LiveRun: Sendable {
         }
     }
 
-    /// Replaces the statistics, because the session changed before this run counted anything.
+    /// Replaces the statistics. Called if the session changes before this run has counted anything.
     func rebase(_ statistics: SessionStatistics) {
         state.withLock { $0.base = statistics }
     }
 
-    /// Forgets the failures that this run recorded, because the session was restarted.
+    /// Forgets the failures that this run recorded. Called when the session is restarted.
     func forgetHistory() {
         state.withLock { $0.isHistoryForgotten = true }
     }
@@ -118,7 +118,7 @@ package final class LiveRun: Sendable {
     /// Records the start of an attempt.
     ///
     /// - Parameters:
-    ///   - counted: The bytes of the file in the statistics when the run began.
+    ///   - counted: The bytes of the file that the statistics included when the run began.
     ///   - stored: The bytes that the file's checkpoint at the current endpoint covers. `counted` may be larger, because it includes other
     ///     endpoints and earlier attempts. Even then, the shown statistics do not decrease.
     func begin(
@@ -192,7 +192,7 @@ package final class LiveRun: Sendable {
         }
     }
 
-    /// Records that the remote item is a folder, whose files are not known yet.
+    /// Records that a file turned out to be a remote folder, whose files are not known yet.
     func foundFolder(position: Int64, size: Int64?) {
         state.withLock {
             Self.count(0, insteadOf: size, in: &$0.base)
@@ -202,7 +202,7 @@ package final class LiveRun: Sendable {
         }
     }
 
-    /// Restarts a file at byte 0: removes the bytes confirmed before from the statistics.
+    /// Restarts a file at byte 0: removes its previously confirmed bytes from the statistics.
     func restart(_ file: PendingFile) {
         state.withLock {
             Self.subtract($0.counted[file.position] ?? file.confirmed, in: &$0.base)
@@ -308,7 +308,7 @@ package final class LiveRun: Sendable {
 package struct ShownFigures: Sendable {
     fileprivate(set) var done: Int64 = 0
     fileprivate(set) var sent: Int64 = 0
-    /// The part of `done` that is stored after the run has ended.
+    /// The part of `done` that the store contains once the run has ended.
     fileprivate(set) var confirmed: Int64 = 0
 
     package init() {}
@@ -320,7 +320,7 @@ package struct ShownFigures: Sendable {
 }
 
 extension SessionStatistics {
-    /// Raises the numbers of bytes to the numbers shown before, and limits them to the known size.
+    /// Raises the numbers of bytes to the previously shown numbers, and limits them to the known size.
     mutating func neverFall(below shown: ShownFigures) {
         bytesDone = max(bytesDone, shown.done)
         bytesSent = max(bytesSent, bytesDone, shown.sent)

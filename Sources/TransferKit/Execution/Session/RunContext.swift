@@ -6,7 +6,7 @@ package struct RunContext: Sendable {
     package var key: SessionKey
     package var id: SessionID
     package var run: UInt64
-    /// Returns the session's current account and the endpoints that this run may use; nil once the session is removed. Called before each
+    /// Returns the session's current account and the endpoints that this run may use; nil if the session was removed. Called before each
     /// attempt.
     package var currentEndpoints: @Sendable () async -> EndpointAvailability?
     package var transports: [TransportID: any Transport]
@@ -25,7 +25,7 @@ package struct RunContext: Sendable {
     /// Reports that the session can't continue, because the store is damaged.
     var storageFailed: @Sendable (QueueError) -> Void = { _ in }
     /// The maximum number of files and folders in a session with remote folders.
-    package var mostListedNames: Int64 = 10_000_000
+    package var maximumListedNames: Int64 = 10_000_000
     let endpointQuestion: EndpointQuestion
 
     package init(
@@ -63,7 +63,7 @@ package struct RunContext: Sendable {
         mailbox.post(input(content))
     }
 
-    /// Adds a report to the mailbox that may be stored later, in one transaction with other reports.
+    /// Adds a report to the mailbox without waiting. The report may be stored later, in one transaction with other reports.
     func postDeferrable(_ content: RunEvent.Content) {
         guard !live.isAbandoned else { return }
         mailbox.postDeferrable(input(content), clock: clock)
@@ -75,7 +75,7 @@ package struct RunContext: Sendable {
     @discardableResult
     func send(_ content: RunEvent.Content) async throws(QueueError) -> Answer {
         let answer = live.isAbandoned ? nil : try await mailbox.send(input(content))
-        // The queue drops reports of a run that it has abandoned.
+        // The queue ignores reports of a run that it has abandoned.
         guard let answer, !live.isAbandoned else {
             throw QueueError(.shutDown, "The queue abandoned the interrupted run of session \(id).")
         }

@@ -10,7 +10,7 @@ final class RunHistories: Sendable {
     }
 
     /// Keeps the histories of a run that is about to report its end. Called before the report, because the session's next run may begin immediately
-    /// after the report. Does nothing for an abandoned run: its session may have been reset or removed since.
+    /// after the report. Does nothing for an abandoned run, because its session may have been reset or removed since the queue abandoned it.
     func keep(_ remembered: [Int64: FileHistory], of key: SessionKey, by run: LiveRun) {
         histories.withLock { histories in
             guard !run.isAbandoned else { return }
@@ -18,7 +18,7 @@ final class RunHistories: Sendable {
         }
     }
 
-    /// Ends the waits of files for their next attempts.
+    /// Makes the next attempts of a session's waiting files due now.
     func skipBackoff(_ key: SessionKey) {
         histories.withLock { histories in
             guard let present = histories[key] else { return }

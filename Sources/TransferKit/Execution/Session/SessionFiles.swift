@@ -2,15 +2,15 @@ import TransferCore
 
 /// The files of one run: the files in flight, the waiting files, and the next files.
 ///
-/// Files start strictly in order of position. If a file must wait for longer than `RetryPolicy.slotKept`, later files overtake it. When it
-/// is due, it starts before other files.
+/// Files start strictly in order of position. If a file must wait for longer than `RetryPolicy.maximumInPlaceDelay`, later files overtake it. When
+/// the waiting file is due, it starts before new files.
 struct SessionFiles {
     /// An event that the run waits for.
     enum Event: Sendable {
         case file(FileRunner, Result<FileRunner.Outcome, any Error>)
         case page(Result<FilePage, any Error>)
-        /// The preparations of this many files are stored, so these files can begin.
-        case prepared(Int)
+        /// The data that the first `count` prepared files need is now durable, so these files can start.
+        case prepared(count: Int)
         /// A waiting file may be due.
         case due
     }
@@ -19,7 +19,7 @@ struct SessionFiles {
         let file: PendingFile
         let checkpoints: [String: StoredCheckpoint]
         var dueAt: Duration
-        /// The error of the failed attempt after which the file waits, if any.
+        /// The error that made the file wait, if any.
         let error: TransferError?
     }
 
@@ -27,13 +27,13 @@ struct SessionFiles {
         let runner: FileRunner
         let step: FileRunner.Step
 
-        /// The work that must be durable before it begins.
+        /// The task that stores what must be durable before the file starts; nil if nothing needs to be stored.
         var preparation: Task<Void, any Error>? {
             if case .attempt(let attempt) = step { attempt.preparation } else { nil }
         }
     }
 
-    /// No new file starts while this many files wait, because the cause is then probably not in the files.
+    /// The number of waiting files at which no new file starts. So many failures suggest a problem with the endpoint, not with the files.
     private static let maximumWaiting = 16
 
     let context: RunContext
@@ -45,15 +45,15 @@ struct SessionFiles {
     private var window = FileWindow()
     private let turns = RequestTurns()
     private var waiting: [Int64: Waiting] = [:]
-    /// The files that begin as soon as their preparation is stored, in order.
+    /// The files that start, in order, once the data that they need is durable.
     private var prepared: [Starting] = []
-    /// Whether a task waits for the store.
+    /// Whether a task waits for the data of prepared files to become durable.
     private var isPreparing = false
     /// The uptime at which the run last determined which waiting files are due.
     private var dueCheckedAt = Duration.zero
     /// The uptime of the next alarm.
     private var alarmAt: Duration?
-    /// The error of a file that could start, but has no available endpoint.
+    /// The reason why no endpoint is available, if a file could otherwise start.
     private var unavailable: TransferError?
     /// The failed file with the lowest position. A failure in an earlier run has the position -1.
     private var failure: (position: Int64, error: TransferError)?
@@ -85,12 +85,12 @@ struct SessionFiles {
                 } else {
                     setAlarm(&group)
                     guard let event = await group.next() else { break }
-                    if case .prepared(let count) = event { await beginPrepared(count, &group) } else { handle(event) }
+                    if case .prepared(let count) = event { await startPrepared(count, &group) } else { handle(event) }
                 }
             }
             group.cancelAll()
-            // Prepared files begin, too, so that they end in the same way as the files in flight.
-            for starting in prepared { begin(starting, &group) }
+            // Starts the prepared files, too, so that cancellation ends them in the same way as the files in flight.
+            for starting in prepared { start(starting, &group) }
             for await event in group { handle(event) }
         }
         for (position, waiting) in waiting { histories[position]?.wait(until: waiting.dueAt, after: waiting.error) }
@@ -103,7 +103,7 @@ struct SessionFiles {
     // MARK: Starting
 
     private mutating func readAhead(_ group: inout TaskGroup<Event>) {
-        guard let position = feed.pageToRead() else { return }
+        guard let position = feed.beginReading() else { return }
         let (store, key) = (context.store, context.key)
         group.addTask {
             do {
@@ -118,8 +118,8 @@ struct SessionFiles {
         await prepareAdmittedFiles(&group)
         guard !isPreparing else { return }
         guard let last = prepared.last(where: { $0.preparation != nil })?.preparation else {
-            // These files were added while other files waited for the store, and need no preparation.
-            for starting in prepared { begin(starting, &group) }
+            // The remaining files were prepared while other files waited for the store. None of them needs to store data.
+            for starting in prepared { start(starting, &group) }
             prepared = []
             return
         }
@@ -127,17 +127,17 @@ struct SessionFiles {
         let count = prepared.count
         group.addTask {
             _ = await last.result
-            return .prepared(count)
+            return .prepared(count: count)
         }
     }
 
-    /// Begins the first `count` files that waited for the store.
-    private mutating func beginPrepared(_ count: Int, _ group: inout TaskGroup<Event>) async {
+    /// Starts the first `count` files that waited for the store.
+    private mutating func startPrepared(_ count: Int, _ group: inout TaskGroup<Event>) async {
         isPreparing = false
         for starting in prepared.prefix(count) {
-            // Preparations are stored in order, so this preparation is durable soon if it is not durable yet.
+            // The data of prepared files is stored in order, so the data of this file is already durable or soon will be.
             _ = await starting.preparation?.result
-            begin(starting, &group)
+            start(starting, &group)
         }
         prepared.removeFirst(count)
     }
@@ -165,7 +165,7 @@ struct SessionFiles {
                 waiting[file.position] = Waiting(file: file, checkpoints: checkpoints, dueAt: dueAt, error: history.waitsAfter)
                 continue
             }
-            await start(
+            await prepare(
                 FileRunner(
                     context: context, record: record, turns: turns, file: file, checkpoints: checkpoints, history: history,
                     availability: availability),
@@ -173,8 +173,9 @@ struct SessionFiles {
         }
     }
 
-    private mutating func start(_ starting: FileRunner, _ group: inout TaskGroup<Event>) async {
-        var runner = starting
+    /// Determines the first step of a file. Starts the file, unless it or an earlier file must wait for the store.
+    private mutating func prepare(_ file: FileRunner, _ group: inout TaskGroup<Event>) async {
+        var runner = file
         let step: FileRunner.Step
         do {
             step = try await runner.next()
@@ -185,10 +186,10 @@ struct SessionFiles {
         histories[runner.file.position] = nil
         window.insert(runner.file.position, size: runner.file.size ?? 0)
         let starting = Starting(runner: runner, step: step)
-        if prepared.isEmpty, starting.preparation == nil { begin(starting, &group) } else { prepared.append(starting) }
+        if prepared.isEmpty, starting.preparation == nil { start(starting, &group) } else { prepared.append(starting) }
     }
 
-    private func begin(_ starting: Starting, _ group: inout TaskGroup<Event>) {
+    private func start(_ starting: Starting, _ group: inout TaskGroup<Event>) {
         let (runner, step) = (starting.runner, starting.step)
         if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
             group.addImmediateTask { await Self.run(runner, from: step) }
@@ -207,7 +208,7 @@ struct SessionFiles {
         }
     }
 
-    /// The waiting file with the lowest position that is due.
+    /// The due file with the lowest position.
     private var firstDue: Waiting? {
         waiting.values.filter { $0.dueAt <= dueCheckedAt }.min { $0.file.position < $1.file.position }
     }
@@ -296,19 +297,19 @@ struct SessionFiles {
         wait(waiting, error, isFirstReport: shortOfSpace.insert(runner.file.position).inserted)
     }
 
-    /// Makes waiting files that lack space due now, because a file in flight has ended.
+    /// Makes the files that wait for space due now. Called when a file in flight has ended.
     private mutating func retryForSpace() {
         let now = context.clock.now()
         for (position, file) in waiting where file.error?.failureClass == .noSpace { waiting[position]?.dueAt = min(file.dueAt, now) }
     }
 
-    /// - Parameter isFirstReport: Whether the failure was not reported before.
+    /// - Parameter isFirstReport: Whether the failure has not been reported before.
     private mutating func wait(_ runner: FileRunner, _ error: TransferError?, isFirstReport: Bool = true) {
         let position = runner.file.position
         let now = context.clock.now()
         let dueAt = runner.history.dueAt ?? now
         waiting[position] = Waiting(file: runner.file, checkpoints: runner.checkpoints, dueAt: dueAt, error: error)
-        // A failure that ends the run is reported with its end.
+        // A failure that ends the run is reported together with the end of the run.
         guard let error, isFirstReport, end == nil, !window.isEmpty || mayTakeNew && !feed.isFinished else { return }
         context.live.disconnect { context.post(.attemptFailed(error, retryIn: dueAt - now, isLastInFlight: $0)) }
     }
@@ -320,7 +321,7 @@ struct SessionFiles {
         if failure.map({ file.position < $0.position }) ?? true { failure = (file.position, error) }
     }
 
-    /// Ends the run; the first reason counts.
+    /// Ends the run. Only the first call has an effect.
     private mutating func stop(with result: Result<RunOutcome, any Error>) {
         if end == nil { end = result }
     }
@@ -335,7 +336,7 @@ struct SessionFiles {
             return .finished(failure: summary, itemsSeen: feed.filesSeen ?? 0)
         }
         let delay = next.dueAt - context.clock.now()
-        guard delay > RetryPolicy.slotKept else { return nil }
+        guard delay > RetryPolicy.maximumInPlaceDelay else { return nil }
         let error = next.error ?? waiting.values.lazy.compactMap(\.error).first
         return .backoff(
             delay,
@@ -345,12 +346,14 @@ struct SessionFiles {
         )
     }
 
-    /// Sets the alarm for the time at which the next waiting file is due. Without an available endpoint, the alarm is short.
+    /// Sets the alarm for the time at which the next waiting file is due. If no endpoint is available, the alarm fires after at most
+    /// `RetryPolicy.maximumInPlaceDelay`.
     private mutating func setAlarm(_ group: inout TaskGroup<Event>) {
         let now = context.clock.now()
-        // Includes files that became due since the last check. Files that were due before the check wait until the window admits them.
+        // Files that became due after the last check need an alarm, too. Files that were due at the check do not: they start when the window admits
+        // them.
         var times = waiting.values.map(\.dueAt).filter { $0 > dueCheckedAt }
-        if unavailable != nil { times.append(now + RetryPolicy.slotKept) }
+        if unavailable != nil { times.append(now + RetryPolicy.maximumInPlaceDelay) }
         guard let next = times.min(), alarmAt.map({ next < $0 }) ?? true else { return }
         alarmAt = next
         let clock = context.clock
@@ -360,8 +363,8 @@ struct SessionFiles {
         }
     }
 
-    /// The error of the session. A session of one file fails with that file's error; a larger session reports the number of failed files and the
-    /// first error.
+    /// The error of the session, if a file failed. A session of one file fails with that file's error. The error of a larger session contains the
+    /// number of failed files and the first error.
     private var summary: TransferError? {
         guard let failure = failure?.error else { return nil }
         let statistics = context.live.statistics(at: context.clock.now())

@@ -1,4 +1,4 @@
-/// Samples the progress of the files in flight, for the statistics and to end stalled attempts.
+/// Samples the progress of the files in flight, to update the statistics and to end stalled attempts.
 struct SessionMonitor {
     let live: LiveRun
     let clock: EngineClock

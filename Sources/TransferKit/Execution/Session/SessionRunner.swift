@@ -6,9 +6,9 @@ public import TransferCore
 package struct SessionRunner: Sendable {
     let context: RunContext
 
-    /// The delay after the store could not be read or written.
+    /// The delay before the next run if the store could not be read or written.
     private static let storeRetryDelay = Duration.seconds(10)
-    /// The delay after damage in the store was found, which persists until the user acts.
+    /// The delay before the next run if the store is damaged. Damage persists until the user acts.
     static let damageRetryDelay = Duration.seconds(60)
 
     package init(context: RunContext) {
@@ -58,7 +58,7 @@ package struct SessionRunner: Sendable {
         try await context.store.finishReset(of: context.key)
         if let outcome = try await prepare(listing) { return outcome }
         let failure = try await context.store.firstFailure(of: context.key)
-        // The process may have ended after the failure of a file and before the failure of its session.
+        // An earlier process may have ended after it stored the failure of a file, but before the session failed.
         if let failure, context.options.onItemFailure == .failSession || failure.failureClass == .remoteFull {
             return .finished(failure: failure, itemsSeen: .max)
         }
@@ -67,7 +67,7 @@ package struct SessionRunner: Sendable {
 
     /// Reads the session's folders.
     ///
-    /// - Returns: The outcome of the run, if a folder can't be read now.
+    /// - Returns: The outcome of the run if a folder can't be read now; otherwise nil.
     private func prepare(_ listing: RemoteFolderExpansion) async throws -> RunOutcome? {
         guard try await context.store.hasPendingItems(of: context.key) else { return nil }
         context.live.prepare()

@@ -3,7 +3,8 @@
 /// An attempt stalls if, for too long, the network accepts no bytes and the other end confirms none. Time does not count while the rate
 /// limits allow no bytes, while the attempt does other work, or while a stream has no bytes to send.
 ///
-/// After the last byte of a request, the longer of the two timeouts applies, because a server confirms a PATCH only at its end.
+/// After the last byte of a request, the longer of the stall timeout and the response timeout applies, because a server confirms the bytes of a PATCH
+/// request only at its end.
 package struct StallWatch {
     private struct Sample: Equatable {
         let sent: Int64

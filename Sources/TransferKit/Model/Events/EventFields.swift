@@ -1,7 +1,7 @@
 import Foundation
 import TransferCore
 
-/// An event as flat, named members: its form for other programs, and the basis of its row in the change log.
+/// An event as a flat list of named members. Other programs receive events in this form, and the rows of the change log are based on this form.
 ///
 /// The event's name is the name of its ``QueueEvent/Kind`` case. The meaning of a released name or member never changes.
 struct EventFields: Codable {
@@ -87,11 +87,12 @@ extension EventFields {
         case ("removed", _, let ids?): indices.flatMap { $0.count == ids.count ? .removed(ids, indices: $0) : nil }
         case ("changed", _, let ids?): state.map { .changed(ids, $0) }
         case ("cancelled", _, let ids?): .cancelled(ids)
-        default: range
+        default: rangeKind
         }
     }
 
-    private var range: QueueEvent.Kind? {
+    /// The event if it is a gap or a move, which have the members `from` and `to`.
+    private var rangeKind: QueueEvent.Kind? {
         guard let from, let to else { return nil }
         if event == "gap" { return .gap(from: from, to: to) }
         guard event == "moved", let id, let from = Int(exactly: from), let to = Int(exactly: to) else { return nil }

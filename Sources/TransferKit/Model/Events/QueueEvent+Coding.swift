@@ -45,7 +45,7 @@ extension QueueEvent.Kind {
 }
 
 extension QueueEvent.Kind: Codable {
-    /// Decodes one flat object in the form of ``encode(to:)``.
+    /// Decodes the flat object that ``encode(to:)`` writes.
     ///
     /// - Throws: `DecodingError` for an event that this version does not know; see ``QueueEvent/init(from:)``.
     public init(from decoder: any Decoder) throws {
@@ -75,13 +75,13 @@ extension QueueEvent: Codable {
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         let revision = try container.decode(UInt64.self, forKey: .revision)
-        // An event with a known name may have members that a later version writes in another form.
+        // A later version may write the members of a known event in a form that this version can't decode.
         let kind = (try? EventFields(from: decoder))?.kind
         self.init(
             revision: revision, time: try container.decode(Date.self, forKey: .time), kind: kind ?? .gap(from: revision, to: revision))
     }
 
-    /// Encodes one flat object: `revision`, `time`, and the members of the ``Kind``. The encoder chooses the form of dates.
+    /// Encodes one flat object: `revision`, `time`, and the members of the ``Kind``. The encoder's date strategy determines the format of dates.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(revision, forKey: .revision)

@@ -3,7 +3,7 @@ public import TransferCore
 
 /// An event of the queue. An event that reports a stored change is sent after the change is durable.
 public struct QueueEvent: Hashable, Sendable {
-    /// The number of the event, which grows by one with each event, also over restarts. The unstored events ``Kind/progress(_:_:)``,
+    /// The number of the event, which grows by one with each event, even across restarts. The unstored events ``Kind/progress(_:_:)``,
     /// ``Kind/storageFailed(_:)`` and ``Kind/storeTrimmed(_:)`` have the number of the event before them. A ``Kind/gap(from:to:)`` has the
     /// last number of its range.
     public var revision: UInt64
@@ -34,17 +34,17 @@ public struct QueueEvent: Hashable, Sendable {
         /// Limits or rates of the queue or of an account changed.
         case limitsChanged
         /// The store accepts no changes, for example because the disk is full. Running sessions continue at first, and their changes are stored once
-        /// the store works again. If the problem persists, the queue interrupts them until then. With the code `storageDamaged`, a part of the store
-        /// that a session needs is damaged, and that session waits.
+        /// the store works again. If the problem persists, the queue interrupts the sessions until the store works again. If the error has the code
+        /// `storageDamaged`, a part of the store that a session needs is damaged, and that session waits.
         case storageFailed(QueueError)
         /// A session was quarantined, because it can't be read, or because the store refuses to change it. The text describes the session and the
         /// reason.
         case quarantined(String)
-        /// The store reached a limit and deleted the oldest sessions in quarantine, or the oldest pending removals of remote content. The text has
-        /// their number. Not stored.
+        /// The store reached a limit and deleted the oldest sessions in quarantine, or the oldest pending removals of remote content. The text
+        /// contains the number of deleted sessions or removals. Not stored.
         case storeTrimmed(String)
-        /// Events are missing, because this subscriber did not read them in time, because they are older than the change log, or because a later
-        /// version wrote them. Read the current state again. A gap never begins or ends between a `willChangeQueue` and its `didChangeQueue`.
+        /// Events are missing: this subscriber did not read them in time, the change log no longer contains them, or a later version of the queue
+        /// wrote them. Read the current state again. A gap never begins or ends between a `willChangeQueue` and its `didChangeQueue`.
         case gap(from: UInt64, to: UInt64)
 
         // The order. Between `willChangeQueue` and `didChangeQueue` there is exactly one of `added`, `removed` and `moved`.
@@ -60,7 +60,7 @@ public struct QueueEvent: Hashable, Sendable {
         /// A session was moved; `to` is its index after the move.
         case moved(SessionID, from: Int, to: Int)
 
-        // The life of a session.
+        // The states of a session.
 
         /// A session will get a slot.
         case willActivate(SessionID)
@@ -68,9 +68,9 @@ public struct QueueEvent: Hashable, Sendable {
         case didActivate(SessionID)
         /// The transport of a session will start.
         case willStartRunning(SessionID)
-        /// The transport of a session is connected and has moved its first bytes.
+        /// The transport of a session is connected and has transferred its first bytes.
         case didStartRunning(SessionID)
-        /// The transport of a session, which had started, will end.
+        /// The transport of a session will end. Sent only after ``didStartRunning(_:)``.
         case willStopRunning(SessionID)
         /// The transport of a session has ended.
         case didStopRunning(SessionID)
@@ -82,7 +82,7 @@ public struct QueueEvent: Hashable, Sendable {
         case changed([SessionID], SessionState)
         /// The tags, context, rates or policies of a session changed, or items were added to it.
         case updated(SessionID)
-        /// All items of a session have arrived.
+        /// All items of a session are at their destination.
         case completed(SessionID)
         /// The session ended with an error.
         case failed(SessionID, TransferError)
@@ -91,13 +91,13 @@ public struct QueueEvent: Hashable, Sendable {
 
         // The work of a running session.
 
-        /// Bytes moved. At most ten events a second for each session; never stored.
+        /// Bytes were transferred. At most ten events a second for each session; never stored.
         case progress(SessionID, SessionStatistics)
-        /// An item has arrived.
+        /// An item is completely at its destination.
         case itemCompleted(SessionID, position: Int64, TransferReceipt)
         /// An item failed. The session does not retry the item automatically.
         case itemFailed(SessionID, position: Int64, TransferError)
-        /// An item restarts from byte 0. The error has the reason.
+        /// An item restarts from byte 0. The error is the reason.
         case itemRestarted(SessionID, position: Int64, TransferError)
         /// An attempt failed and will be retried at this time.
         case attemptFailed(SessionID, TransferError, retryAt: Date)

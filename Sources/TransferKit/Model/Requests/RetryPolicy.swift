@@ -9,11 +9,11 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
 
     /// The maximum number of consecutive failed attempts of a file at one endpoint, at least 1. Default: 8.
     ///
-    /// Progress restarts the count. Attempts during an outage of the server are not counted; see ``giveUpAfter``.
+    /// Progress resets the count. Attempts during an outage of the server are not counted; see ``giveUpAfter``.
     public var maximumAttempts: Int
 
-    /// The duration of an outage of the account's servers after which a waiting session fails, at least 0 s. Default: nil, for no limit. Each
-    /// process measures it from the first attempt that failed because of the outage.
+    /// How long an outage of the account's servers may last before a waiting session fails, at least 0 s. Default: nil, for no limit. Each
+    /// process measures the outage from the first attempt that failed because of it.
     public var giveUpAfter: Duration?
 
     /// Creates a policy.
@@ -46,18 +46,18 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     /// The longest delay that a server can ask for.
     static let longestRetryAfter = Duration.seconds(24 * 3_600)
 
-    /// The longest delay during which a session keeps its slot.
-    package static let slotKept = Duration.seconds(1)
+    /// The longest delay before a retry during which the session keeps its slot.
+    package static let maximumInPlaceDelay = Duration.seconds(1)
 
     /// The longest delay after an attempt that failed because of an outage. It is short, so that the queue soon detects the end of the outage.
-    /// Attempts put no load on an unreachable server.
+    /// Frequent attempts are harmless, because they put no load on an unreachable server.
     static let longestOutageDelay = Duration.seconds(10)
 
     /// The delay after a failure.
     ///
     /// - Parameters:
     ///   - failures: The number of consecutive failed attempts, including the last attempt.
-    ///   - retryAfter: The delay that the server asks for, limited to 24 h. The result is never shorter.
+    ///   - retryAfter: The delay that the server asks for; more than 24 h counts as 24 h. The result is never shorter.
     ///   - isOutage: Whether the attempts failed because of an outage.
     ///   - fraction: A random number in 0 ..< 1.
     package func delay(afterFailures failures: Int, retryAfter: Duration?, isOutage: Bool = false, fraction: Double) -> Duration {
@@ -70,7 +70,7 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
         return max(jittered, min(retryAfter ?? .zero, Self.longestRetryAfter))
     }
 
-    /// Whether an attempt made enough progress to start a new count of failures: 1 MiB, or 1 % of the file if its size is known.
+    /// Whether an attempt made enough progress to reset the count of failures: 1 MiB, or 1 % of the file if its size is known.
     package static func isProgress(confirmed: Int64, of size: Int64?) -> Bool {
         guard confirmed > 0, confirmed < 1 << 20 else { return confirmed > 0 }
         return size.map { confirmed >= $0 / 100 + min(1, $0 % 100) } ?? false

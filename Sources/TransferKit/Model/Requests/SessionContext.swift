@@ -1,6 +1,6 @@
 import Foundation
 
-/// Checks the context of a session, which is a JSON value of the app.
+/// Checks the context of a session, which is a JSON value that the app chooses.
 enum SessionContext {
     /// Checks a context.
     ///
@@ -16,7 +16,7 @@ enum SessionContext {
         } catch {
             throw QueueError(
                 .invalidRequest,
-                "The context of a session is not JSON, or has a number too large for a Double, such as 1e400. Write it as a string.")
+                "The session's context is not JSON, or has a number too large for Double, like 1e400. Write the number as a string.")
         }
     }
 }

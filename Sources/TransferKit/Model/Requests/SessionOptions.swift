@@ -27,7 +27,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// When and how often failed attempts are retried.
     public var retry: RetryPolicy
 
-    /// The maximum time in an attempt in which the network accepts no byte and the other end confirms none. Default: 60 s.
+    /// The maximum time for which an attempt may make no progress: the network accepts no byte, and the other end confirms none. Default: 60 s.
     public var stallTimeout: Duration
 
     /// The maximum time to wait for the server's response after the last byte of a file or request above 1 MiB was sent. Default: 300 s.
@@ -39,10 +39,10 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// The rate limit of the whole session, in bytes per second; nil for no limit.
     public var rateLimit: Int64?
 
-    /// The maximum number of files in flight, 1 to 64. Default: nil, for one large file, or for several small files (6, or 64 with SFTP).
+    /// The maximum number of files in flight, 1 to 64. Default: nil, for one large file at a time, or several small files (6, or 64 with SFTP).
     public var filesInFlight: Int?
 
-    /// How the transfer verifies that the received content equals the sent content. Default: by size. A change affects files that start later.
+    /// How the transfer verifies that the received content equals the sent content. Default: by size. An update affects files that start later.
     public var verification: Verification
 
     /// How files are created at servers that choose their names. Default: with as few requests as the server allows.
@@ -64,7 +64,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     public var parallel: Int
 
     /// The policy for files that already exist at the destination. For an upload, it applies if the server stores files under their names, as with
-    /// SFTP. Default: the transfer of such a file fails.
+    /// SFTP. Default: the transfer of a file that already exists fails.
     public var overwrite: OverwritePolicy
 
     /// Settings of the session, by name, that override the settings of its account's endpoints. Only settings that the transport allows for sessions
@@ -82,7 +82,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// digits. Default: nil, for no comparison. The transport must support it.
     public var expectedChecksum: String?
 
-    /// Creates options. Each has a default.
+    /// Creates options. Each option has a default.
     public init(
         metadata: [String: String] = [:], onItemFailure: ItemFailurePolicy = .continue, retry: RetryPolicy = RetryPolicy(),
         stallTimeout: Duration = .seconds(60), responseTimeout: Duration = .seconds(300), onSourceChange: SourceChangePolicy = .fail,
@@ -109,7 +109,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
         self.responseTimeout = responseTimeout
     }
 
-    /// Decodes options of any version. Options unknown to an earlier version get their defaults.
+    /// Decodes options that any version encoded. Options that an earlier version did not have get their defaults.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         let defaults = SessionOptions()

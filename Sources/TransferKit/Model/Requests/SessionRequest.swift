@@ -10,26 +10,27 @@ public struct SessionRequest: Sendable {
     public var direction: TransferDirection
     /// The items, in the order of their transfer.
     public var items: [TransferItem]
-    /// The local folder for a download; nil for an upload. A relative path starts at the working directory when `enqueue` is called.
+    /// The local folder for a download; nil for an upload. A relative path is resolved against the working directory when `enqueue` is called.
     public var folder: FilePath?
     /// A human-readable name; nil for the name of the first item and the number of other items.
     public var name: String?
     /// Words by which the app groups sessions. Statuses list them sorted and without duplicates.
     public var tags: [String]
-    /// A value of the app as JSON, returned in every status.
+    /// The app's context value as JSON. Every status of the session contains it.
     public var context: Data?
     /// The options of the session.
     public var options: SessionOptions
-    /// The earliest start; nil for no such condition.
+    /// The earliest start time; nil for no earliest time.
     public var notBefore: Date?
-    /// Another session that must end first; nil for no such condition. The other session may be in the same call.
+    /// Another session that must end first; nil for no dependency. The other session may be in the same call.
     public var dependency: SessionDependency?
     /// A key that prevents duplicates. If the queue has a session with the same key that is not completed, `enqueue` adds no session and returns the
     /// existing session.
     public var deduplicationKey: String?
-    /// Whether completed sessions with the same ``deduplicationKey`` count too, so that the queue adds no session until they are removed.
+    /// Whether completed sessions with the same ``deduplicationKey`` count too, so that the queue adds no session until they are removed. Needs a
+    /// key.
     ///
-    /// ``Configuration/retention`` determines when the queue removes completed sessions.
+    /// ``QueueConfiguration/retention`` determines when the queue removes completed sessions.
     public var deduplicatesCompleted = false
     /// The ID of the new session, so that other requests of the same call can refer to it.
     public var id = SessionID()
@@ -41,7 +42,7 @@ public struct SessionRequest: Sendable {
     ///   - account: The name of a saved account.
     ///   - name: A human-readable name.
     ///   - tags: Words by which the app groups sessions.
-    ///   - context: Any value of the app, encoded as JSON immediately.
+    ///   - context: Any value that is useful to the app. It is encoded as JSON immediately.
     ///   - options: The options of the session.
     /// - Throws: The errors of encoding the context.
     public static func upload(
@@ -73,13 +74,13 @@ public struct SessionRequest: Sendable {
     /// ``SessionOptions/overwrite`` is the policy for existing files.
     ///
     /// - Parameters:
-    ///   - items: The items to receive, in this order; made with ``TransferItem/remote(_:as:)`` and
+    ///   - items: The items to download, in this order, created with ``TransferItem/remote(_:as:)`` and
     ///     ``TransferItem/remoteFolder(_:as:symbolicLinks:)``.
     ///   - account: The name of a saved account.
     ///   - folder: The local folder for the files.
     ///   - name: A human-readable name.
     ///   - tags: Words by which the app groups sessions.
-    ///   - context: Any value of the app, encoded as JSON immediately.
+    ///   - context: Any value that is useful to the app. It is encoded as JSON immediately.
     ///   - options: The options of the session.
     /// - Throws: The errors of encoding the context.
     public static func download(

@@ -5,7 +5,7 @@ public import TransferCore
 public struct SessionUpdate: Hashable, Sendable, Codable {
     /// A new rate limit of a whole session.
     public enum RateLimit: Hashable, Sendable, Codable {
-        /// No limit of the session. Those of its account and of the queue remain.
+        /// No limit for the session itself. The limits of its account and of the queue still apply.
         case unlimited
         /// Bytes per second, at least 1.
         case bytesPerSecond(Int64)

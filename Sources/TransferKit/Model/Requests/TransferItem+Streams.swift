@@ -7,16 +7,16 @@ extension TransferItem {
 
     /// Creates an item for a stream: bytes that are produced during the transfer.
     ///
-    /// A task of the queue iterates the sequence once, from when its session first runs. The bytes pass through a file in the queue's storage
-    /// folder, so that an upload can resume after a broken connection. Where the file system supports it, the disk space of confirmed bytes is freed.
-    /// While `ahead` bytes are unconfirmed, the queue requests no further bytes. So a pause of the session also pauses the sequence.
+    /// A task of the queue iterates the sequence once, starting when the item's session first runs. The bytes pass through a file in the queue's
+    /// storage folder, so that an upload can resume after a broken connection. Where the file system supports it, the disk space of confirmed bytes
+    /// is freed. While `ahead` bytes are unconfirmed, the queue requests no further bytes. Pausing the session therefore also pauses the sequence.
     ///
     /// The item fails with the class `sourceLost` if the sequence throws, or if the server loses bytes that were freed. It also fails if this
     /// process ends before all bytes are in the storage folder, unless ``TransferQueue/continueStream(_:bufferSize:ahead:)`` supplies the rest. An
     /// item of this kind can be enqueued only once.
     ///
     /// - Parameters:
-    ///   - chunks: Chunks of any size, in order: `Data`, arrays of bytes, or the like.
+    ///   - chunks: Chunks of any size, in order: `Data`, arrays of bytes, or similar.
     ///   - destination: The remote name.
     ///   - length: The length in bytes, if it is known. The item fails if the sequence has another length.
     ///   - ahead: The maximum number of bytes on the disk that the other end has not confirmed, at least 1.
@@ -34,7 +34,7 @@ extension TransferItem {
     /// - Parameters:
     ///   - destination: The remote name.
     ///   - length: The length in bytes, if it is known. The item fails if the written length differs.
-    ///   - bufferSize: The number of bytes in memory from which a write waits.
+    ///   - bufferSize: The size of the buffer in memory, in bytes. A write waits while the buffer is full.
     ///   - ahead: The maximum number of bytes on the disk that the other end has not confirmed, at least 1.
     public static func stream(
         as destination: some RemotePathConvertible, length: Int64? = nil, bufferSize: Int = 1 << 20, ahead: Int64 = defaultAhead

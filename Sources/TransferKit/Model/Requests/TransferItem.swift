@@ -2,8 +2,8 @@ public import Foundation
 public import SystemPackage
 public import TransferCore
 
-/// An item of a session, and its name at the destination. An upload item is a file, a folder with all its content, bytes from memory, or
-/// bytes that are produced during the transfer. A download item is a remote file, or a remote folder with all its content.
+/// An item of a session, and its name at the destination. An upload item is a file, a folder with all its content, data in memory, or a
+/// stream of bytes that are produced during the transfer. A download item is a remote file, or a remote folder with all its content.
 public struct TransferItem: Hashable, Sendable {
     package enum Content: Hashable, Sendable {
         case path(FilePath)
@@ -17,12 +17,12 @@ public struct TransferItem: Hashable, Sendable {
 
     package var content: Content
 
-    /// The remote name below the endpoint's folder; nil for the source's last component. Never nil for bytes from memory, streams and downloads.
+    /// The remote name below the endpoint's folder; nil for the source's last component. Never nil for in-memory data, streams and downloads.
     public var destination: RemotePath? {
         didSet { invalidDestination = nil }
     }
 
-    /// The given remote name if it is not a valid ``RemotePath``. `enqueue` rejects the item.
+    /// The given remote name if it is not a valid ``RemotePath``; otherwise nil. `enqueue` rejects an item with an invalid name.
     package var invalidDestination: String?
 
     /// The policy for symbolic links, if the item is a folder.
@@ -39,7 +39,8 @@ public struct TransferItem: Hashable, Sendable {
 
     package var uploadPlace: Capability?
 
-    /// The local file or folder to send; nil for other kinds of items. A relative path starts at the working directory when `enqueue` is called.
+    /// The local file or folder to send; nil for other kinds of items. A relative path is resolved against the working directory when `enqueue` is
+    /// called.
     public var source: FilePath? {
         switch content {
         case .path(let path): path
@@ -49,10 +50,10 @@ public struct TransferItem: Hashable, Sendable {
 
     /// Creates an item for a file or a folder. `enqueue` determines which of the two it is.
     ///
-    /// A folder is read when its session first runs, and its content at that time is sent. At the other end, the folder keeps its structure, and has
-    /// its own name or the given name. The entries of a folder are sent in the byte order of their names if there are at most 16,384. Folders without
-    /// files are not created at the other end. Sockets, FIFOs and devices are skipped, as ``ItemState/skipped`` items. An unreadable subfolder
-    /// becomes a failed item, and the other items continue.
+    /// A folder is read when its session first runs, and its content at that time is sent. On the server, the folder has the same structure, and
+    /// its own name or the given name. The entries of a folder are sent in the byte order of their names if there are at most 16,384. Folders
+    /// without files are not created on the server. Sockets, FIFOs and devices are skipped, as ``ItemState/skipped`` items. An unreadable
+    /// subfolder becomes a failed item, and the other items continue.
     ///
     /// - Parameters:
     ///   - source: The file or folder: a `FilePath`, a `String` or a file `URL`.
@@ -66,13 +67,13 @@ public struct TransferItem: Hashable, Sendable {
         self.symbolicLinks = symbolicLinks
     }
 
-    /// Creates an item for bytes in memory.
+    /// Creates an item for data in memory.
     ///
-    /// `enqueue` writes the bytes to a file in the queue's storage folder that only its owner can read. The file is deleted when the bytes have
-    /// arrived or the session is removed, so a completed item of this kind can't be sent again.
+    /// `enqueue` writes the data to a file in the queue's storage folder that only its owner can read. The file is deleted when the item is
+    /// completed or the session is removed, so a completed item of this kind can't be sent again.
     ///
     /// - Parameters:
-    ///   - data: The bytes.
+    ///   - data: The content of the remote file.
     ///   - destination: The remote name.
     public static func data(_ data: Data, as destination: some RemotePathConvertible) -> TransferItem {
         TransferItem(.data(data), as: destination)
@@ -80,7 +81,7 @@ public struct TransferItem: Hashable, Sendable {
 
     /// Creates an item for a remote file or folder, for a ``SessionRequest/download(items:from:to:name:tags:context:options:)``.
     ///
-    /// The transfer determines which of the two it is. If the transport can list folders, a folder is received as by
+    /// The transfer determines which of the two it is. If the transport can list folders, a folder is downloaded as with
     /// ``remoteFolder(_:as:symbolicLinks:)``, without its symbolic links. The folder's files follow all other files of the session.
     ///
     /// - Parameters:
@@ -95,9 +96,9 @@ public struct TransferItem: Hashable, Sendable {
 
     /// Creates an item for a remote folder, for a ``SessionRequest/download(items:from:to:name:tags:context:options:)``.
     ///
-    /// The folder is listed when its session first runs, and its content at that time is received. On this machine, the folder keeps its structure,
-    /// and has its own name or the given name. A folder is received before its subfolders. The entries of a folder are received in the byte order of
-    /// their names if there are at most 16,384. Folders without files are not created on this machine.
+    /// The folder is listed when its session first runs, and its content at that time is downloaded. On this machine, the folder has the same
+    /// structure, and its own name or the given name. A folder is downloaded before its subfolders. The entries of a folder are downloaded in the
+    /// byte order of their names if there are at most 16,384. Folders without files are not created on this machine.
     ///
     /// Entries that are neither files nor folders, and links that are not followed, are skipped, as ``ItemState/skipped`` items. A subfolder that
     /// can't be listed, and a name that is not valid on this machine, become failed items, and the other items continue.
@@ -107,8 +108,8 @@ public struct TransferItem: Hashable, Sendable {
     /// - Parameters:
     ///   - remotePath: The folder's name below the endpoint's folder.
     ///   - name: The local name below the session's folder: relative, without `..`. Nil for the last component of `remotePath`.
-    ///   - symbolicLinks: The policy for symbolic links inside. ``SymbolicLinkPolicy/follow`` is rejected, because the target of a link to a folder
-    ///     on a server can't be determined.
+    ///   - symbolicLinks: The policy for symbolic links in the folder. ``SymbolicLinkPolicy/follow`` is rejected, because the target of a link to
+    ///     a folder on a server can't be determined.
     public static func remoteFolder(
         _ remotePath: some RemotePathConvertible, as name: (some LocalPathConvertible)? = FilePath?.none,
         symbolicLinks: SymbolicLinkPolicy = .skip

@@ -7,10 +7,11 @@ final class ByteChannel: Sendable {
     private struct State: Sendable {
         var chunks: [Data] = []
         var buffered = 0
-        /// The number of bytes that were written to the channel, and how many of them are in the storage folder.
+        /// The number of bytes that were written to the channel.
         var accepted: Int64 = 0
+        /// The number of accepted bytes that are in the storage folder.
         var stored: Int64 = 0
-        /// Whether all bytes are stored, with the completion mark.
+        /// Whether all bytes and the completion mark are stored.
         var isSealed = false
         /// How the writing ended; nil while the writer may write.
         var end: Result<Void, any Error>?
@@ -26,11 +27,11 @@ final class ByteChannel: Sendable {
         self.capacity = max(1, capacity)
     }
 
-    /// Adds a chunk to the buffer, once the buffer holds less than its capacity.
+    /// Waits until the buffer holds less than its capacity, then adds a chunk.
     func write(_ chunk: Data) async throws {
         while true {
             let version = changes.version
-            let isTaken = try state.withLock { state in
+            let isAccepted = try state.withLock { state in
                 if let refusal = state.refusal { throw refusal }
                 guard state.end == nil else {
                     throw TransferError(.permanent, .internalFailure, "Cannot write to a finished stream.")
@@ -41,7 +42,7 @@ final class ByteChannel: Sendable {
                 state.accepted += Int64(chunk.count)
                 return true
             }
-            if isTaken { return changes.send() }
+            if isAccepted { return changes.send() }
             try await changes.wait(after: version)
         }
     }

@@ -11,7 +11,7 @@ final class ChangeSignal: Sendable {
 
     private let state = Locked(State())
 
-    /// The number of changes. A task reads it before it checks its condition, so that no later change is missed.
+    /// The number of changes. A task must read it before it checks its condition; otherwise, it could miss a change after the check.
     var version: Int { state.withLock { $0.version } }
 
     /// Reports a change.
@@ -24,9 +24,9 @@ final class ChangeSignal: Sendable {
         for continuation in waiting { continuation.resume() }
     }
 
-    /// Waits for a change after this version.
+    /// Waits for a change after the given version. Returns immediately if the version is no longer current.
     ///
-    /// - Throws: `CancellationError` if the task is cancelled before.
+    /// - Throws: `CancellationError` if the task is cancelled before the change.
     func wait(after version: Int) async throws {
         let id = state.withLock { state in
             state.nextID += 1
@@ -35,7 +35,7 @@ final class ChangeSignal: Sendable {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let result: Result<Void, any Error>? = state.withLock { state in
-                    // The handler below may have run before this task waited.
+                    // The cancellation handler below may already have run.
                     if Task.isCancelled { return .failure(CancellationError()) }
                     if state.version != version { return .success(()) }
                     state.waiting[id] = continuation

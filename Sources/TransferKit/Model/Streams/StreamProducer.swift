@@ -4,7 +4,7 @@ import TransferCore
 
 /// A report about the chunks of a stream.
 enum StreamReport: Sendable {
-    /// This number of further bytes is in the storage folder.
+    /// Further bytes are in the storage folder. The value is the number of these bytes.
     case stored(Int)
     /// All bytes are in the storage folder, with a completion mark that survives restarts.
     case sealed
@@ -12,7 +12,7 @@ enum StreamReport: Sendable {
     case refused(any Error)
 }
 
-/// The source of an app's stream, which provides the chunks in order, once. Two producers are equal if they are the same object.
+/// The source of an app's stream. It provides the chunks in order, and can be read only once. Two producers are equal if they are the same object.
 package final class StreamProducer: Sendable {
     typealias Write = @Sendable (Data) async throws -> Void
 
@@ -47,7 +47,7 @@ package final class StreamProducer: Sendable {
         }
     }
 
-    /// Allows another caller to claim the stream, because nothing was read.
+    /// Gives up the claim, so that another caller can claim the stream. Call it only if nothing was read from the stream.
     func unclaim() {
         isClaimed.withLock { $0 = false }
     }

@@ -1,7 +1,7 @@
 public import Foundation
 import TransferCore
 
-/// Writes the bytes of a stream item. Made with ``TransferItem/stream(as:length:bufferSize:ahead:)``.
+/// Writes the bytes of a stream item. Created by ``TransferItem/stream(as:length:bufferSize:ahead:)``.
 ///
 /// The queue reads the written bytes while the item's session runs, as from a pipe. Any task may use the writer; the order of chunks from
 /// concurrent tasks is arbitrary. If the writer is released without ``finish()`` or ``fail(_:)``, the item fails.
@@ -18,15 +18,15 @@ public final class StreamWriter: Sendable {
 
     /// Appends a chunk. Waits until the buffer has room, which can take until the session runs or is resumed.
     ///
-    /// - Throws: A ``TransferError`` if the queue no longer reads, because the item failed, or its session was cancelled or removed;
-    ///   `CancellationError` if the task is cancelled; in this case, no byte of the chunk is sent.
+    /// - Throws: A ``TransferError`` if the queue no longer reads the stream, because the item failed, or its session was cancelled or removed;
+    ///   `CancellationError` if the task is cancelled before the chunk was accepted, so that no byte of the chunk is sent.
     public func write(_ chunk: some DataProtocol) async throws {
         let data = chunk as? Data ?? Data(chunk)
         guard !data.isEmpty else { return }
         try await channel.write(data)
     }
 
-    /// Waits until all bytes written before are in the queue's storage folder, where they survive the end of this process. After ``finish()``,
+    /// Waits until all bytes written so far are in the queue's storage folder, where they survive the end of this process. After ``finish()``,
     /// the call also waits until the end of the stream is stored. From then on, the item needs no writer.
     ///
     /// Like a write, the call waits until the session runs, and while too many bytes are unconfirmed.
@@ -41,7 +41,7 @@ public final class StreamWriter: Sendable {
         channel.end(.success(()))
     }
 
-    /// Ends the stream as incomplete. The item fails with the description of this error.
+    /// Ends the stream as incomplete. The item fails, and its error message contains the description of the given error.
     public func fail(_ error: any Error) {
         channel.end(.failure(error))
     }

@@ -1,13 +1,13 @@
 import Foundation
 public import TransferCore
 
-/// An incomplete stream of an earlier process, for an item that has not arrived; see ``TransferQueue/unfinishedStreams``.
+/// An incomplete stream of an earlier process, whose item is not completed; see ``TransferQueue/unfinishedStreams``.
 public struct UnfinishedStream: Hashable, Sendable {
     /// The session of the item.
     public let session: SessionID
     /// The remote name of the item.
     public let destination: RemotePath
-    /// The offset of the next byte to write, from 0. All earlier bytes are stored or have arrived.
+    /// The offset of the next byte to write, from 0. All earlier bytes are stored in the storage folder or confirmed by the server.
     public let offset: Int64
 
     let name: Data

@@ -1,22 +1,23 @@
 /// A command to the queue, as a value that can be recorded and replayed.
 package enum Command: Sendable, Codable {
     case saveAccount(Account)
-    /// Saves an account unless it has changed: the first value is the account as the caller read it, or nil if it did not exist.
-    /// ``Answer/isGranted`` shows whether the account was saved.
+    /// Saves an account unless the stored account has changed since the caller read it. The first value is the account that the caller read, or
+    /// nil if it did not exist. ``Answer/isGranted`` shows whether the account was saved.
     case replaceAccount(Account?, with: Account)
     case deleteAccount(name: String, cascade: Bool = false)
     case unblockAccount(name: String)
-    /// Allows probes of the account's unavailable endpoints now.
+    /// Allows immediate probes of the account's unavailable endpoints.
     case retryEndpoints(account: String)
-    /// The limit of an account, or of the queue if `account` is nil. A nil limit removes the stored limit.
+    /// Sets the session limit of an account, or of the queue if `account` is nil. A nil limit removes the stored limit.
     case setSessionLimit(Int?, account: String?)
-    /// The limit of an account, or of the queue if `account` is nil, in bytes per second.
+    /// Sets the rate limit, in bytes per second, of an account, or of the queue if `account` is nil. A nil limit removes the stored limit.
     case setRateLimit(Int64?, account: String?)
-    /// Adds sessions at an index. If a revision is given, the index refers to the order of that revision.
+    /// Adds sessions at an index, or at the end if the index is nil. `expecting` is the revision of the order to which the index refers. The
+    /// command fails unless this is the current revision. If `expecting` is nil, the index refers to the current order.
     case enqueue([SessionDraft], at: Int? = nil, expecting: UInt64? = nil, isHeld: Bool = false)
     case addItems(SessionReference, [ItemDraft])
     case perform(SessionOperation, SessionTarget)
-    /// Quarantines a session whose rows can't be read or changed, with the reason. The session leaves the order, and its rows are kept.
+    /// Quarantines a session whose rows can't be read or changed; the string is the reason. The session leaves the order, and its rows are kept.
     case quarantine(SessionID, String)
     case setNetwork(NetworkCondition)
     case start
@@ -29,25 +30,27 @@ package enum SessionTarget: Sendable, Codable, Hashable {
     case one(SessionReference)
     /// A group of sessions. Sessions whose state does not permit the operation are skipped.
     case group(SessionGroup)
-    /// Sessions that were resolved as members of a group. Sessions that were removed or have left the group are skipped.
+    /// Members of a group that were looked up before the command was sent. Sessions that have been removed or have left the group since then are
+    /// skipped.
     case found([SessionID], of: SessionGroup)
-    /// Further sessions of the group of the previous call, with the mark that the previous call returned.
+    /// The next part of a large group, which is processed one part at a time. `mark` is the ``Answer/Part/mark`` of the previous part, so that the
+    /// whole group gets the same mark.
     case more([SessionID], of: SessionGroup, mark: Int64)
 }
 
 /// The result of a command for its caller.
 package struct Answer: Sendable, Equatable {
-    /// The added or changed sessions. After an enqueueing, one session for each draft: the new session, or the existing session that the draft
+    /// The added or changed sessions. `enqueue` returns one session for each draft: the new session, or the existing session that the draft
     /// duplicates.
     package var sessions: [SessionID] = []
-    /// The sessions in ``sessions`` that a pause held, because they were waiting.
+    /// The members of ``sessions`` that were waiting when a pause was requested. They are now held; running sessions are paused instead.
     package var held: [SessionID] = []
-    /// Whether a run may probe an endpoint, or whether an account was replaced.
+    /// Whether the run may probe the endpoint, or whether the account was replaced.
     package var isGranted = false
-    /// The data for the next part of a group that is processed in several parts.
+    /// If a large group is processed in several parts: the values that the command for the next part needs.
     package var part = Part()
 
-    /// Values that the parts of a group share.
+    /// The values that one part of a large group passes on to the next part.
     package struct Part: Sendable, Equatable {
         /// The mark that the operation gave to sessions of the group; see ``EntryDetails/mark``.
         package var mark: Int64 = 0

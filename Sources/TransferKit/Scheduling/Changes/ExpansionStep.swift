@@ -3,27 +3,27 @@ package import TransferCore
 
 /// One step of the expansion of a session's items into its manifest, which is the ordered list of files.
 ///
-/// Items after a folder that has not been read yet wait in a separate list. A step changes the manifest and this list in one transaction.
-/// If the process ends between two steps, a folder may be half read; the next run deletes the folder's rows and reads it again. In a remote
-/// folder, only the subfolders after the last ``listed(item:_:next:)`` are listed again.
+/// A folder that has not been read yet and all items after it wait in a separate list. A step changes the manifest and this list in one transaction.
+/// If the process ends between two steps, a folder may be only partly in the manifest. The next run then deletes the folder's rows and reads
+/// the folder again. In a remote folder, only the subfolders after the last ``listed(item:_:next:)`` are listed again.
 package enum ExpansionStep: Sendable, Codable, Equatable {
-    /// Starts the reading of the first folder in the list. All further rows come from this folder.
+    /// Records that the run starts to read the first folder in the list of waiting items. All rows added from then on come from this folder.
     case begin(item: Int64)
-    /// Deletes at most `limit` rows that an earlier reading of the folder added.
+    /// Deletes at most `limit` rows of the folder that an interrupted expansion added.
     case discard(item: Int64, limit: Int)
     /// Adds rows that were read from a folder.
     case add(item: Int64, ManifestBatch)
-    /// Deletes at most `limit` rows of a subfolder that could not be read completely: the manifest contains a subfolder completely or not
-    /// at all.
+    /// Deletes at most `limit` rows of a subfolder that could not be read completely. The manifest must contain either the whole subfolder or
+    /// none of it.
     case withdraw(ManifestStart, limit: Int)
-    /// Records that one subfolder of a remote folder is in the manifest with its entries. Further rows belong to the subfolder with the
-    /// number `next`, or to the first subfolder after it.
+    /// Records that one subfolder of a remote folder and all its entries are in the manifest. The next rows come from the subfolder with the
+    /// number `next`; if it does not exist, from the subfolder with the next higher number.
     case listed(item: Int64, ManifestTotals, next: Int64)
     /// Records that the whole folder is in the manifest.
     case finish(item: Int64, ManifestTotals)
-    /// Moves at most `limit` files at the start of the list to the manifest.
+    /// Moves at most `limit` files from the start of the list of waiting items to the manifest.
     case takeFiles(limit: Int)
-    /// Steps of one transaction.
+    /// Several steps that one transaction stores.
     case group([ExpansionStep])
 
     /// The single steps, in order.
@@ -42,7 +42,7 @@ package enum ExpansionStep: Sendable, Codable, Equatable {
     }
 }
 
-/// The numbers of a folder's first rows in the manifest.
+/// The numbers of a folder's first file row and first folder row in the manifest.
 package struct ManifestStart: Sendable, Codable, Equatable {
     package var position: Int64
     package var directory: Int64
@@ -61,34 +61,35 @@ package struct ManifestBatch: Sendable, Codable, Equatable {
 /// A folder that contains entries of the manifest. The path of an entry is the folder's path followed by the entry's name.
 package struct ManifestDirectory: Sendable, Codable, Equatable {
     package var number: Int64
-    /// The parent folder; nil if source and destination are complete paths.
+    /// The number of the parent folder; nil if `source` and `destination` are complete paths.
     package var parent: Int64?
     package var source: Data
     /// The name at the destination; empty if there is a parent.
     package var destination: Data
 }
 
-/// A file of the manifest, or another folder entry that must be reported.
+/// A file of the manifest, or an entry of a folder that is not transferred but must be reported.
 package struct ManifestEntry: Sendable, Codable, Equatable {
     package var position: Int64
-    /// The folder of the entry; nil if source and destination are complete paths.
+    /// The number of the folder that contains the entry; nil if `source` and `destination` are complete paths.
     package var directory: Int64?
     package var kind: ItemKind
     package var source: Data
     package var destination: Data
     package var size: Int64
-    /// Whether the size is not known yet, and stored as 0.
+    /// Whether the size is not known yet. An unknown size is stored as 0.
     package var isUnsized = false
     package var state: ItemState
     package var error: TransferError?
-    /// Whether the entry replaces an entry whose name can't be stored. The replacement name refers to no file, so the entry fails
+    /// Whether the entry stands for a folder entry whose name can't be stored. The stand-in name refers to no file, so the entry fails
     /// permanently.
     package var isStandIn = false
-    /// The policy of a folder that could not be read, for a retry, or of a file in a folder that does not follow all links.
+    /// The policy for symbolic links; nil if the entry does not need it. A folder that could not be read needs the policy for a retry. A file
+    /// needs the policy if its folder does not follow all links.
     package var symbolicLinks: SymbolicLinkPolicy?
 }
 
-/// The totals of a folder that was read, without skipped entries.
+/// The totals of a folder that was read. Skipped entries do not count.
 package struct ManifestTotals: Sendable, Codable, Equatable {
     package var files: Int64 = 0
     /// The number of ``files`` that can't be sent.

@@ -8,17 +8,17 @@ package typealias AccountKey = Int32
 
 /// An input of the scheduler.
 package enum Input: Sendable, Codable {
-    /// A command of the app.
+    /// A command from the app.
     case command(Command)
     /// An event of a run.
     case report(RunEvent)
     /// The result of a removal on a server.
     case discarded(DiscardResult)
-    /// The postponement of all removals that are due on some servers.
+    /// A postponement of all removals that are due on certain servers.
     case postponed(DiscardPostponement)
     /// The free space on the store's disk, in bytes.
     case diskSpace(Int64)
-    /// The passage of time: sessions may be due now.
+    /// A reminder that time has passed, so sessions may be due now.
     case tick
 }
 
@@ -41,12 +41,12 @@ package struct DiscardResult: Sendable, Codable {
 package struct DiscardPostponement: Sendable, Codable {
     /// The endpoints in their stored form; see ``QueueStore/placesOfDueDiscards(at:isLocalOnly:)``.
     package var places: [String]
-    /// The date that decides which removals are due.
+    /// The current date. Removals that are due by then are postponed.
     package var dueAt: Date
-    /// Removals with a deadline before or at this date are given up.
+    /// Removals with a deadline at or before this date are abandoned instead of postponed.
     package var expiredAt: Date
-    /// The date when the other removals are due again.
+    /// The date at which the postponed removals are due again.
     package var until: Date
-    /// The end of the time for which the servers asked the queue to back off; nil if they did not.
+    /// The time until which the servers asked the queue to back off; nil if they did not.
     package var backOffUntil: Date?
 }

@@ -1,6 +1,6 @@
 package import TransferCore
 
-/// An event of a session's run that the run reports to the scheduler.
+/// An event that a session's run reports to the scheduler.
 package struct RunEvent: Sendable, Codable {
     package var key: SessionKey
     /// The number of the run; see ``Transaction/Action/run(_:_:run:_:)``.
@@ -14,31 +14,31 @@ package struct RunEvent: Sendable, Codable {
     }
 
     package enum Content: Sendable, Codable {
-        /// The transport is connected: bytes moved for the first time in this run, or since an attempt failed.
+        /// The transport is connected, because bytes moved for the first time in this run, or for the first time since an attempt failed.
         case connected
         /// An event of one file, to be stored and published.
         case file(position: Int64, FileReport)
         /// A step of reading the session's folders, to be stored.
         case expansion(ExpansionStep)
-        /// The run wants to probe an endpoint that failed too often. The result contains the permission.
+        /// The run requests permission to probe an endpoint that failed too often. ``Answer/isGranted`` is the response.
         case probe(Endpoint)
         /// The run uses this endpoint from now on.
         case endpoint(Endpoint)
         /// A file continues at an endpoint that differs from the endpoint that the session used last.
         case endpointChanged(from: String, to: String)
-        /// An attempt showed that an endpoint works, because bytes moved or a request was performed. Sent once, and again after each reported failure
-        /// of the endpoint.
+        /// An attempt showed that an endpoint works, because bytes moved or a request was performed. Reported once, and once more after each reported
+        /// failure of the endpoint.
         case endpointWorks(Endpoint)
-        /// An attempt failed before it moved any byte, with an error that concerns the endpoint.
+        /// An attempt failed before it moved any bytes, with an error that concerns the endpoint.
         case endpointFailed(Endpoint, TransferError)
         /// The server asked all clients of its host to back off for a time.
         case hostBusy(Endpoint, Duration)
-        /// An attempt failed, and is repeated while the session keeps its slot. `isLastInFlight` is true if no other file of the session is in
-        /// flight.
+        /// An attempt failed and will be repeated while the session keeps its slot. `isLastInFlight` is true if no other file of the session
+        /// is in flight.
         case attemptFailed(TransferError, retryIn: Duration, isLastInFlight: Bool)
-        /// The run is over.
+        /// The run has ended.
         case ended(RunOutcome)
-        /// The run was interrupted and did not end in time. Its later reports are dropped.
+        /// The run was interrupted and did not end in time. The scheduler ignores the run's later reports, except ``ended(_:)``.
         case abandoned
 
         /// Whether the event is the last report of a run.
@@ -51,7 +51,7 @@ package struct RunEvent: Sendable, Codable {
 
 /// An event of one file.
 package enum FileReport: Sendable, Codable {
-    /// A checkpoint, with the identity of the source file; nil for a download.
+    /// A checkpoint and the identity of the source file. The identity is nil for a download.
     case checkpoint(Checkpoint, endpoint: Endpoint, generation: Int64, SourceIdentity?)
     case size(Int64)
     case completed(TransferReceipt, endpoint: Endpoint)
@@ -65,7 +65,8 @@ package enum FileReport: Sendable, Codable {
 package enum RunOutcome: Sendable, Codable {
     /// All files are done; `failure` is the error of the first failed file, if any.
     ///
-    /// `itemsSeen` is the number of files that the session had when the run read the last file. Items may have been added since.
+    /// `itemsSeen` is the number of files that the session had when the run read the last file. If items were added after that, the session
+    /// has more files.
     case finished(failure: TransferError?, itemsSeen: Int64)
     /// The queue interrupted the run.
     case interrupted
@@ -73,8 +74,8 @@ package enum RunOutcome: Sendable, Codable {
     case backoff(Duration, TransferError)
     /// No endpoint is currently available.
     case endpointsUnavailable(TransferError)
-    /// The account, as it was for this attempt, can't be used until the app or the user acts.
+    /// The account can't be used until the app or the user acts. The value is the account that the attempt used.
     case accountBlocked(TransferError, Account)
-    /// This machine lacks space or descriptors.
+    /// This machine has too little disk space or too few file descriptors.
     case noSpace(TransferError)
 }

@@ -1,7 +1,7 @@
 package import Foundation
 package import TransferCore
 
-/// A change of the store. A transaction is a list of changes.
+/// A change to the store. A transaction is a list of changes.
 package enum StoreWrite: Sendable {
     case saveAccount(AccountKey, Account)
     case deleteAccount(AccountKey)
@@ -9,21 +9,21 @@ package enum StoreWrite: Sendable {
     case settings(orderRevision: UInt64, sessionLimit: Int?, rateLimit: Int64?)
 
     case insertSessions(NewSessions)
-    /// Stores the data of a session that the scheduler needs after a restart.
+    /// Stores a session's scheduling data, which the scheduler needs after a restart.
     case schedule(ScheduleRow)
     case updateSession(SessionKey, SessionUpdate)
     case addItems(SessionKey, [ItemDraft])
     case expansion(SessionKey, ExpansionStep)
-    /// Resets the failed items, or, if `isWhole`, all items.
+    /// Resets the failed items of a session, or all its items if `isWhole` is true.
     case resetSession(SessionKey, isWhole: Bool)
-    /// Continues a reset if a session has more files than one transaction handles.
+    /// Continues the reset of a session that has more files than one transaction handles.
     case continueReset(SessionKey)
     /// Deletes a session and moves its checkpoints into the discard outbox, the stored list of pending removals. If the session has a run, the outbox
     /// holds the checkpoints until the run has ended.
     case deleteSession(SessionKey, isRunning: Bool = false)
     /// Moves an unreadable session into quarantine.
     case quarantine(SessionKey, String)
-    /// Returns a session from quarantine to its place, after its rows are back in their tables.
+    /// Ends the quarantine of a session, after its rows have been moved back to their tables.
     case restoreSession(SessionKey, quarantine: Int64)
 
     case beginSession(SessionKey, Date)
@@ -34,9 +34,9 @@ package enum StoreWrite: Sendable {
     /// Adds running times in milliseconds to a session (nil if it was removed) and to the queue.
     case ran(SessionKey?, Int64, queue: Int64)
 
-    /// Moves the checkpoints of a session into the discard outbox, or some of them if there are very many.
+    /// Moves the checkpoints of a session into the discard outbox. If there are very many, moves only some of them.
     case discardPartial(SessionKey)
-    /// Continues `discardPartial`, unless the session was run again.
+    /// Moves further checkpoints after `discardPartial`, unless the session has run again in between.
     case continueDiscard(SessionKey)
     /// Records a checkpoint that the run of a removed session saved before the run ended.
     case holdDiscard(SessionKey, position: Int64, Checkpoint, Endpoint)
@@ -47,7 +47,8 @@ package enum StoreWrite: Sendable {
     case discarded(Int64)
     case discardFailed(Int64, nextAttempt: Date, backOffUntil: Date?)
     case postponeDiscards(DiscardPostponement)
-    /// Makes removals due that were postponed too far, because the clock was wrong at the time of the postponement. Changes at most 10,000 removals.
+    /// Makes removals due now if they were postponed implausibly far. This happens if the clock was wrong when they were postponed. Changes at most
+    /// 10,000 removals.
     case clampDiscards
 
     /// Stores the current date and steady date.
@@ -71,7 +72,7 @@ extension StoreWrite {
 }
 
 extension StoreWrite {
-    /// The session that the change concerns; nil for other changes, and if the session does not exist before the change.
+    /// The session that the change concerns; nil if it concerns no session, or a session that it creates.
     var session: SessionKey? {
         switch self {
         case .schedule(let row): row.entry.key

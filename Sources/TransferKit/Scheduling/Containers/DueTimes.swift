@@ -1,12 +1,12 @@
 import HeapModule
 
-/// Sessions by the times at which they are due, earliest first.
+/// Sessions sorted by the times at which they are due, earliest first.
 ///
-/// A session may have any number of entries, and obsolete entries stay. After removing the first entry, check whether the removed entry is still
-/// valid.
+/// A session may have any number of entries. If a session's time changes, its earlier entry stays in the collection until it is the first
+/// one. After ``popFirst()``, the caller must therefore check whether the entry's time is still the session's time.
 package struct DueTimes: Sendable {
     package struct DueTime: Sendable, Comparable {
-        /// In the unit of the inserted values.
+        /// The time, in the unit that the caller chose for the whole collection.
         package var due: Int64
         package var key: SessionKey
 
@@ -38,7 +38,7 @@ package struct DueTimes: Sendable {
 }
 
 extension DueTimes: Equatable {
-    /// Whether both contain the same entries equally often, regardless of their history. Sorts both, so it is for tests only.
+    /// Whether both collections contain the same entries, each the same number of times. Used only by tests, because it sorts both collections.
     package static func == (left: Self, right: Self) -> Bool {
         left.count == right.count && left.heap.unordered.sorted() == right.heap.unordered.sorted()
     }

@@ -1,9 +1,9 @@
 import HeapModule
 
-/// The first session of each line. Finds the first session of all lines without a search through each line.
+/// The first session of each line, in the order in which they start. Finds the next session to start without a search through each line.
 ///
-/// A line contains the eligible sessions of one account with the same network requirement (``SessionIndex/LineKey``). It is set aside while none of
-/// its sessions can start, and recalled once one of them may be able to start.
+/// A line contains the eligible sessions of one account with the same network requirement (``SessionIndex/LineKey``). A line is set aside while
+/// none of its sessions can start. It is recalled as soon as one of them may be able to start.
 struct LineHeads: Sendable {
     typealias LineKey = SessionIndex.LineKey
 
@@ -23,21 +23,22 @@ struct LineHeads: Sendable {
         static func < (left: Self, right: Self) -> Bool { left.time < right.time }
     }
 
-    /// A replaced head stays in the heap until it comes first.
+    /// The heads. If a line gets another head, the replaced head stays in the heap until it is the first one.
     private var heap = Heap<Head>()
-    /// The uptime until which each line is set aside; `nil` for a line that only an event recalls.
+    /// The lines that are set aside, with the uptime at which each is recalled; `nil` for a line that only an event recalls.
     private var aside: [LineKey: Duration?] = [:]
     private var recalls = Heap<Recall>()
 
     var count: Int { heap.count }
 
-    /// The first head, which may have been replaced.
+    /// The head that starts first. It is outdated if its line has another head by now.
     var first: Head? { heap.min }
 
     /// The uptime at which the next line is recalled.
     var nextRecall: Duration? { recalls.min?.time }
 
-    mutating func put(_ key: SessionKey, _ standing: SessionIndex.Standing, first line: LineKey) {
+    /// Adds the first session of a line, unless the line is set aside.
+    mutating func put(_ key: SessionKey, _ standing: SessionIndex.Standing, of line: LineKey) {
         if aside.isEmpty || aside[line] == nil { heap.insert(Head(standing: standing, key: key, line: line)) }
     }
 
@@ -50,7 +51,7 @@ struct LineHeads: Sendable {
         heap = Heap()
     }
 
-    /// Sets the line of the first head aside until an uptime, or, with nil, until it is recalled.
+    /// Sets aside the line of the first head until an uptime. If `time` is nil, only an event recalls the line.
     mutating func setFirstAside(until time: Duration?) {
         guard let line = heap.popMin()?.line else { return }
         aside.updateValue(time, forKey: line)
@@ -59,14 +60,14 @@ struct LineHeads: Sendable {
 
     /// Recalls one line.
     ///
-    /// - Returns: Whether the line was set aside; if so, add its head again.
+    /// - Returns: Whether the line was set aside. If so, the caller must add its head again.
     mutating func recall(_ line: LineKey) -> Bool {
         !aside.isEmpty && aside.removeValue(forKey: line) != nil
     }
 
     /// Recalls all lines.
     ///
-    /// - Returns: The lines that were set aside.
+    /// - Returns: The lines that were set aside. The caller must add their heads again.
     mutating func recallAll() -> [LineKey] {
         guard !aside.isEmpty else { return [] }
         defer {
@@ -76,9 +77,9 @@ struct LineHeads: Sendable {
         return Array(aside.keys)
     }
 
-    /// Recalls the lines whose time has come.
+    /// Recalls the lines whose recall time has passed.
     ///
-    /// - Returns: These lines.
+    /// - Returns: The recalled lines. The caller must add their heads again.
     mutating func recall(by uptime: Duration) -> [LineKey] {
         var lines: [LineKey] = []
         while let first = recalls.min, first.time <= uptime {

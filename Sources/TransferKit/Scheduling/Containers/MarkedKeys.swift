@@ -1,4 +1,5 @@
-/// Sessions with a start priority, of one line or of all lines, sorted by their standings. They start before the sessions in queue order.
+/// Sessions with a start priority, which start before the sessions in queue order. Contains such sessions of one line or of all lines, sorted
+/// by their standings.
 ///
 /// Calls take a closure that returns the standing of any key in the collection. The cost of an insertion hardly grows with the number of
 /// keys.
@@ -15,12 +16,12 @@ struct MarkedKeys: Sendable, Equatable {
         keys.insert(key, rank: standing)
     }
 
-    /// Removes a session while its standing is still known.
+    /// Removes a session. The closure must still return the standing that the session had in the collection.
     mutating func remove(_ key: SessionKey, standing: (SessionKey) -> Standing) {
         keys.remove(key, rank: standing)
     }
 
-    /// The number of sessions before a standing.
+    /// The number of sessions that start before a session with the given standing.
     func count(before wanted: Standing, standing: (SessionKey) -> Standing) -> Int {
         keys.insertionIndex(forRank: wanted, rank: standing)
     }

@@ -1,5 +1,5 @@
-/// The number of elements in each part of a sequence. Finds prefix sums, and the part with the n-th element, in logarithmic time (Fenwick,
-/// 1994).
+/// The number of elements in each part of a sequence. In logarithmic time, finds the number of elements before a part, and the part that
+/// contains the n-th element (Fenwick, 1994).
 package struct PrefixCounts: Sendable {
     /// Node i, counted from 1, holds the sum of the i & -i parts that end with part i.
     private var nodes: ContiguousArray<Int> = []
@@ -52,7 +52,7 @@ package struct PrefixCounts: Sendable {
         precondition(index >= 0 && index < total, "The index is out of range.")
         var part = 0
         var offset = index
-        // The greatest power of two that is a node.
+        // The greatest power of two that is the number of a node.
         var step = 1 << (Int.bitWidth - 1 - nodes.count.leadingZeroBitCount)
         while step > 0 {
             if part + step <= nodes.count, nodes[part + step - 1] <= offset {

@@ -1,5 +1,5 @@
 extension RankedKeys: Sequence {
-    /// A range of sessions in order. Found in logarithmic time; each next element takes constant time.
+    /// A range of sessions in order. Creating it takes logarithmic time; each element takes constant time.
     package struct Keys: Sequence, IteratorProtocol, Sendable {
         private let chunks: ContiguousArray<Chunk>
         private var chunk: Int
@@ -31,14 +31,14 @@ extension RankedKeys: Sequence {
 
     package var underestimatedCount: Int { count }
 
-    /// The sessions at these indices, which must be in range, in order.
+    /// The sessions at these indices, in order. The indices must be in range.
     package func keys(in range: Range<Int>) -> Keys {
         Keys(self, range)
     }
 }
 
 extension RankedKeys: Equatable {
-    /// Whether both contain the same sessions in the same order, regardless of their history.
+    /// Whether both contain the same sessions in the same order. The division into chunks does not matter.
     package static func == (left: Self, right: Self) -> Bool {
         left.count == right.count && left.elementsEqual(right)
     }

@@ -1,13 +1,13 @@
 /// Sessions sorted by rank. Stores only their keys (8 bytes each), in chunks, so an insertion or removal moves few keys.
 ///
 /// A rank is any comparable value. Calls that need ranks take a closure that returns the rank of any key in the collection; ranks must be
-/// distinct. A session's rank may change only while its key is not in the collection, or if the order stays the same.
+/// distinct. While a session's key is in the collection, its rank may change only if the order stays the same.
 package struct RankedKeys: Sendable {
     typealias Chunk = ContiguousArray<SessionKey>
 
     /// A chunk that would exceed this size is split.
     private static let chunkLimit = 1_024
-    /// The maximum size of chunks that are filled at their end or merged, which leaves room for insertions.
+    /// The size up to which keys are appended to a chunk, or chunks are merged. Leaves room for insertions.
     private static let chunkFill = chunkLimit / 4 * 3
     /// A chunk that shrinks below this size is merged with a neighbour if both fit into one.
     private static let chunkMinimum = chunkLimit / 4
@@ -34,7 +34,7 @@ package struct RankedKeys: Sendable {
 
     // MARK: Searching
 
-    /// The index of a session; nil if it is not in the collection. The rank of a missing session may be anything.
+    /// The index of a session; nil if it is not in the collection. The closure may return any rank for a missing session.
     package func index<Rank: Comparable>(of key: SessionKey, rank: (SessionKey) -> Rank) -> Int? {
         guard let place = place(of: key, rank: rank) else { return nil }
         return counts.count(before: place.chunk) + place.offset
@@ -44,7 +44,7 @@ package struct RankedKeys: Sendable {
         place(of: key, rank: rank) != nil
     }
 
-    /// The index that a session of this rank would get: the number of lower ranks.
+    /// The index that a session with this rank would get, which is the number of sessions with lower ranks.
     package func insertionIndex<Rank: Comparable>(forRank wanted: Rank, rank: (SessionKey) -> Rank) -> Int {
         let place = place(forRank: wanted, rank: rank)
         return counts.count(before: place.chunk) + place.offset
@@ -52,7 +52,7 @@ package struct RankedKeys: Sendable {
 
     // MARK: Changing
 
-    /// Inserts a session by its rank; it must not be in the collection yet. Returns its index.
+    /// Inserts a session at the position of its rank, and returns its index. The session must not be in the collection yet.
     @discardableResult
     package mutating func insert<Rank: Comparable>(_ key: SessionKey, rank: (SessionKey) -> Rank) -> Int {
         let wanted = rank(key)
@@ -77,7 +77,7 @@ package struct RankedKeys: Sendable {
         return index
     }
 
-    /// Adds a session whose rank is higher than all others.
+    /// Adds a session whose rank is higher than all ranks in the collection.
     package mutating func append(_ key: SessionKey) {
         if let last = chunks.indices.last, chunks[last].count < Self.chunkFill {
             chunks[last].append(key)
@@ -91,7 +91,9 @@ package struct RankedKeys: Sendable {
         }
     }
 
-    /// Removes a session while its rank is still known. Returns its former index; nil if it is not in the collection.
+    /// Removes a session. The closure must still return the rank that the session had in the collection.
+    ///
+    /// - Returns: The session's former index; nil if it is not in the collection.
     @discardableResult
     package mutating func remove<Rank: Comparable>(_ key: SessionKey, rank: (SessionKey) -> Rank) -> Int? {
         guard let place = place(of: key, rank: rank) else { return nil }
@@ -120,14 +122,15 @@ package struct RankedKeys: Sendable {
         return chunks[place.chunk][place.offset] == key ? place : nil
     }
 
-    /// The place of the first session whose rank is not lower than the wanted rank. At the border of two chunks, this is the end of the first chunk.
+    /// The place of the first session whose rank is not lower than the wanted rank. If that session has a higher rank and is the first of its
+    /// chunk, returns the end of the preceding chunk instead.
     private func place<Rank: Comparable>(forRank wanted: Rank, rank: (SessionKey) -> Rank) -> Place {
         let following = chunks.partitionPoint { rank($0[0]) > wanted }
         guard following > 0 else { return Place(chunk: 0, offset: 0) }
         return Place(chunk: following - 1, offset: chunks[following - 1].partitionPoint { rank($0) >= wanted })
     }
 
-    /// Splits a chunk in two; returns the number of keys that stay in the first.
+    /// Splits a chunk into two chunks. Returns the number of keys that stay in the first one.
     private mutating func split(_ chunk: Int) -> Int {
         let middle = chunks[chunk].count / 2
         let second = Chunk(chunks[chunk][middle...])

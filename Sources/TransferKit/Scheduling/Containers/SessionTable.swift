@@ -6,7 +6,7 @@ package protocol SessionTableElement: Sendable, Equatable {
 
 /// Finds sessions by key and by ID. Each session needs the size of an element plus about 11 to 16 bytes.
 ///
-/// The elements are contiguous in one array. The last element replaces a removed element, so there are no free slots to manage.
+/// The elements are contiguous in one array. If an element is removed, the last element moves to its slot, so there are no free slots to manage.
 package struct SessionTable<Element: SessionTableElement>: Sendable {
     /// All elements, in no particular order.
     package private(set) var elements: ContiguousArray<Element> = []
@@ -17,7 +17,7 @@ package struct SessionTable<Element: SessionTableElement>: Sendable {
 
     package var count: Int { elements.count }
 
-    /// The session of a key, or nil.
+    /// The session with a key, or nil.
     package subscript(key: SessionKey) -> Element? {
         slot(of: key).map { elements[$0] }
     }
@@ -31,7 +31,7 @@ package struct SessionTable<Element: SessionTableElement>: Sendable {
         key(of: id) != nil
     }
 
-    /// Reserves memory for the given number of sessions, so that loading copies nothing.
+    /// Reserves memory for the given number of sessions, so that the array is not reallocated while they are loaded.
     package mutating func reserveLoading(_ count: Int) {
         elements.reserveCapacity(count)
     }
@@ -45,10 +45,10 @@ package struct SessionTable<Element: SessionTableElement>: Sendable {
     ///
     /// - Returns: The keys of the removed sessions.
     package mutating func finishLoading() -> [SessionKey] {
-        let taken = Set(byKey.build(of: elements) { $0.key } + byID.build(of: elements) { $0.id })
-        guard !taken.isEmpty else { return [] }
-        let keys = taken.map { elements[$0].key }
-        elements = ContiguousArray(elements.indices.lazy.filter { !taken.contains($0) }.map { [elements] in elements[$0] })
+        let duplicates = Set(byKey.build(of: elements) { $0.key } + byID.build(of: elements) { $0.id })
+        guard !duplicates.isEmpty else { return [] }
+        let keys = duplicates.map { elements[$0].key }
+        elements = ContiguousArray(elements.indices.lazy.filter { !duplicates.contains($0) }.map { [elements] in elements[$0] })
         return keys + finishLoading()
     }
 
@@ -102,7 +102,7 @@ extension SessionTable: Sequence {
 }
 
 extension SessionTable: Equatable {
-    /// Whether both contain equal sessions, regardless of their history.
+    /// Whether both contain equal sessions. The internal order does not matter.
     package static func == (left: Self, right: Self) -> Bool {
         left.count == right.count && left.allSatisfy { right[$0.key] == $0 }
     }

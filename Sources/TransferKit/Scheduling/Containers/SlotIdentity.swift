@@ -4,7 +4,8 @@ import Foundation
 package struct SlotHash: Sendable {
     /// A hash with a uniform distribution over all values.
     package var bits: UInt64
-    /// The number of places to skip, 0 to 31. Neighbours with the same bits and different offsets are adjacent in memory.
+    /// The number of places after the start of the search at which the identity belongs, 0 to 31. Identities with the same bits and consecutive
+    /// offsets are therefore adjacent in memory.
     package var offset = 0
 
     package init(bits: UInt64, offset: Int = 0) {
@@ -22,7 +23,8 @@ extension SessionID: SlotIdentity {
     /// Random in each process, so that an attacker can't choose IDs that collide.
     private static let hashKeys = (UInt64.random(in: 0 ... .max), UInt64.random(in: 0 ... .max))
 
-    /// Both halves of the product of the keyed halves (folded multiplication). Takes a fraction of the time of the standard library's hash.
+    /// A folded multiplication: multiplies the two keyed halves of the UUID, and combines both halves of the product. Takes a fraction of the time
+    /// of the standard library's hash.
     package var slotHash: SlotHash {
         let bytes = uuid.uuid
         let (left, right) = unsafe unsafeBitCast(bytes, to: (UInt64, UInt64).self)
@@ -33,7 +35,8 @@ extension SessionID: SlotIdentity {
 }
 
 extension SessionKey: SlotIdentity {
-    /// Keys are consecutive numbers that the queue assigns: 32 of them share a hash (Fibonacci hashing; Knuth, volume 3, section 6.4).
+    /// The queue assigns consecutive numbers as keys. Each block of 32 consecutive keys shares one hash (Fibonacci hashing; Knuth, volume 3,
+    /// section 6.4).
     package var slotHash: SlotHash {
         SlotHash(bits: UInt64(bitPattern: self >> 5) &* 0x9E37_79B9_7F4A_7C15, offset: Int(self & 31))
     }

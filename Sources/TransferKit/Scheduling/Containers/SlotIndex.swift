@@ -6,8 +6,8 @@
 package struct SlotIndex<Element, Identity: SlotIdentity>: Sendable {
     private static var vacant: UInt32 { .max }
 
-    /// Each place holds a slot in the bits of `slotMask`, and bits of the hash in the higher bits. The hash bits exclude most other elements without
-    /// an access to each element, which would be a cache miss.
+    /// Each place holds a slot number in the bits of `slotMask`, and bits of the hash in the higher bits. A search compares these hash bits first.
+    /// It therefore rarely accesses an element with another identity, which would be a cache miss.
     private var places: ContiguousArray<UInt32> = []
     private var slotMask: UInt32 = 0
 
@@ -32,13 +32,13 @@ package struct SlotIndex<Element, Identity: SlotIdentity>: Sendable {
         places[found.place] = entry(slot, hash)
     }
 
-    /// Removes a slot, whose element must still be in the array.
+    /// Removes the entry of a slot. The slot's element must still be in the array.
     package mutating func remove(slot: Int, of elements: ContiguousArray<Element>, by identity: (Element) -> Identity) {
         var gap = place(of: slot, hash(of: identity(elements[slot])))
         var place = following(gap)
         while places[place] != Self.vacant {
             let home = home(hash(of: identity(elements[Int(places[place] & slotMask)])))
-            // An entry that a search would reach through the gap moves into the gap.
+            // A search stops at a vacant place. If the search for this entry would pass the gap, move the entry into the gap.
             if distance(from: home, to: place) >= distance(from: gap, to: place) {
                 places[gap] = places[place]
                 gap = place
@@ -56,20 +56,20 @@ package struct SlotIndex<Element, Identity: SlotIdentity>: Sendable {
 
     private func hasRoom(for count: Int) -> Bool { 4 * count <= 3 * places.count }
 
-    /// Adds all elements of an array, much faster than one at a time.
+    /// Replaces the index with an index of all elements of an array. This is much faster than adding one element at a time.
     ///
     /// - Returns: The slots that were left out because an earlier element has the same identity.
     package mutating func build(of elements: ContiguousArray<Element>, by identity: (Element) -> Identity) -> [Int] {
         places = []
         reservePlaces(elements.count + elements.count / 2 + 1)
-        var taken: [Int] = []
+        var duplicates: [Int] = []
         for slot in elements.indices {
             let added = identity(elements[slot])
             let hash = hash(of: added)
             let found = search(for: added, hash, in: elements, by: identity)
-            if found.slot == nil { places[found.place] = entry(slot, hash) } else { taken.append(slot) }
+            if found.slot == nil { places[found.place] = entry(slot, hash) } else { duplicates.append(slot) }
         }
-        return taken
+        return duplicates
     }
 
     private mutating func rebuild(places count: Int, _ elements: some Sequence<Element>, by identity: (Element) -> Identity) {
@@ -84,7 +84,7 @@ package struct SlotIndex<Element, Identity: SlotIdentity>: Sendable {
 
     private mutating func reservePlaces(_ count: Int) {
         precondition(count <= Int(UInt32.max / 2), "Too many elements for slot numbers of 32 bits.")
-        places = []  // Freed before the allocation, so that both need not fit into memory.
+        places = []  // Frees the old array first, so that the old and the new array need not fit into memory together.
         places = ContiguousArray(repeating: Self.vacant, count: count)
         slotMask = .max >> UInt32(UInt32(count).leadingZeroBitCount)
     }
@@ -113,7 +113,7 @@ package struct SlotIndex<Element, Identity: SlotIdentity>: Sendable {
         return place
     }
 
-    /// The content of a place. Never equals the vacant value, because there are more places than slots.
+    /// The content of the place for a slot. Never equals the vacant value, because there are more places than slots.
     private func entry(_ slot: Int, _ hash: SlotHash) -> UInt32 {
         (UInt32(truncatingIfNeeded: hash.bits) &+ UInt32(hash.offset) << 27) & ~slotMask | UInt32(slot)
     }

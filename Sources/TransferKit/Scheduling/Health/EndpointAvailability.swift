@@ -1,6 +1,6 @@
 package import TransferCore
 
-/// The endpoints of an account that a run may currently use.
+/// The endpoints of an account, and which of them a run may currently use.
 package struct EndpointAvailability: Sendable, Equatable {
     /// The current account.
     package var account: Account
@@ -50,12 +50,12 @@ package struct EndpointAvailability: Sendable, Equatable {
         return copy
     }
 
-    /// Removes an endpoint that another run probes.
+    /// Makes an endpoint unavailable, because another run probes it.
     mutating func remove(_ endpoint: Endpoint) {
         available.removeAll { $0 == endpoint }
     }
 
-    /// The same endpoints, starting with the endpoints that satisfy the predicate. Otherwise keeps the order.
+    /// The same endpoints, starting with the endpoints that satisfy the predicate. Both groups keep their order.
     func sorted(first isFirst: (Endpoint) -> Bool) -> EndpointAvailability {
         var copy = self
         copy.registered = registered.filter(isFirst) + registered.filter { !isFirst($0) }
@@ -63,7 +63,7 @@ package struct EndpointAvailability: Sendable, Equatable {
         return copy
     }
 
-    /// The error if no endpoint can be used.
+    /// The error to report if no endpoint can be used.
     var error: TransferError {
         registered.isEmpty
             ? TransferError(.unsupported, .unsupported, "No transport of this process serves the account \"\(account.name)\".")

@@ -7,14 +7,15 @@ package struct EndpointHealth: Sendable, Equatable {
     static let failureLimit = 5
     static let firstPause = Duration.seconds(30)
     static let longestPause = Duration.seconds(600)
-    /// How long an endpoint is unavailable after an attempt in an outage. Short, because an attempt costs an unreachable server nothing.
+    /// How long an endpoint is unavailable after an attempt that failed because of an outage. Short, because attempts put no load on an
+    /// unreachable server.
     static let outagePause = Duration.seconds(10)
-    /// The time in which a new run must begin its attempt at the endpoint. After that, another run may probe the endpoint.
+    /// The time in which a new run must begin its attempt at an endpoint that must be probed. After this time, another run may probe the endpoint.
     static let probeGrace = Duration.seconds(5)
-    /// The maximum time that a probe keeps other runs away.
+    /// The maximum time for which a probe keeps other runs from using the endpoint.
     static let longestProbe = Duration.seconds(30)
 
-    /// One address of one transport.
+    /// The transport and the address of an endpoint, which identify it.
     struct Key: Hashable, Sendable {
         let transport: TransportID
         let address: String
@@ -29,7 +30,7 @@ package struct EndpointHealth: Sendable, Equatable {
         var failures = 0
         /// The error of the last failure.
         var error: TransferError
-        /// The uptime from which the endpoint may be probed; nil while the breaker is closed, so that all runs may use the endpoint.
+        /// The uptime from which the endpoint may be probed; nil while the breaker is closed and all runs may use the endpoint.
         var openUntil: Duration?
         var pause = EndpointHealth.firstPause
         /// The run that currently probes the endpoint.
@@ -40,7 +41,7 @@ package struct EndpointHealth: Sendable, Equatable {
     struct Probe: Sendable, Equatable {
         var run: UInt64
         /// The uptime at which the run began its attempts at the endpoint; nil before the first attempt.
-        var askedAt: Duration?
+        var startedAt: Duration?
         var endsAt: Duration
     }
 
@@ -60,12 +61,12 @@ package struct EndpointHealth: Sendable, Equatable {
     ///
     /// - Returns: The uptime until which the endpoint is unavailable because of the failure; nil if it stays available.
     @discardableResult
-    mutating func failed(_ endpoint: Endpoint, _ error: TransferError, run: UInt64, at uptime: Duration) -> Duration? {
+    mutating func recordFailure(_ endpoint: Endpoint, _ error: TransferError, run: UInt64, at uptime: Duration) -> Duration? {
         var breaker = breakers[Key(endpoint)] ?? Breaker(error: error)
         breaker.error = error
         let isOutage = RecoveryDecision.isOutage(error)
         if let openUntil = breaker.openUntil {
-            // A run that began before the endpoint became unavailable reports nothing new.
+            // A run that reports a failure while the endpoint is unavailable began its attempt before that. The failure has no further effect.
             guard openUntil <= uptime else { return nil }
             if !isOutage { breaker.pause = min(breaker.pause * 2, Self.longestPause) }
         } else {
@@ -75,8 +76,8 @@ package struct EndpointHealth: Sendable, Equatable {
                 return nil
             }
         }
-        // A probe that fails slowly uses a slot for at most half of the time.
-        let duration = breaker.probe.flatMap { $0.run == run ? $0.askedAt : nil }.map { uptime - $0 } ?? .zero
+        // The pause is at least as long as the probe took, so slow probes occupy a slot for at most half of the time.
+        let duration = breaker.probe.flatMap { $0.run == run ? $0.startedAt : nil }.map { uptime - $0 } ?? .zero
         let until = uptime + (isOutage ? max(Self.outagePause, duration) : breaker.pause)
         breaker.openUntil = until
         breakers[Key(endpoint)] = breaker
@@ -85,43 +86,43 @@ package struct EndpointHealth: Sendable, Equatable {
     }
 
     /// Records that an attempt showed that the endpoint works.
-    mutating func works(_ endpoint: Endpoint) {
+    mutating func recordSuccess(_ endpoint: Endpoint) {
         setProbe(nil, of: Key(endpoint))
         breakers[Key(endpoint)] = nil
     }
 
     /// Records that a server asked all clients of its host to back off for a time.
-    mutating func busy(_ endpoint: Endpoint, for duration: Duration, at uptime: Duration) {
+    mutating func recordBusy(_ endpoint: Endpoint, for duration: Duration, at uptime: Duration) {
         guard let host = endpoint.host else { return }
         let until = uptime + min(duration, RetryPolicy.longestRetryAfter)
         busyHosts = busyHosts.filter { $0.value > uptime }
         busyHosts[host] = max(busyHosts[host] ?? .zero, until)
     }
 
-    /// Records the start of a run that may use this endpoint. If the endpoint must be probed, the run is expected to probe it.
+    /// Records the start of a run that may use this endpoint. If the endpoint must be probed, reserves the probe for this run.
     mutating func begin(_ endpoint: Endpoint, run: UInt64, at uptime: Duration) {
         guard mustBeProbed(endpoint, at: uptime) else { return }
         setProbe(Probe(run: run, endsAt: uptime + Self.probeGrace), of: Key(endpoint))
     }
 
-    /// Asks for permission to probe an unavailable endpoint.
+    /// Requests permission for a run to contact an endpoint. If the endpoint failed too often, the attempt counts as a probe.
     ///
-    /// - Returns: Whether the run may probe the endpoint; false while another run probes it or its pause lasts.
+    /// - Returns: Whether the run may contact the endpoint. False until the endpoint's pause ends, and while another run probes the endpoint.
     mutating func probe(_ endpoint: Endpoint, run: UInt64, at uptime: Duration) -> Bool {
         guard availability(of: endpoint, run: run, at: uptime) == .available else { return false }
         guard let breaker = breakers[Key(endpoint)], breaker.openUntil != nil else { return true }
-        // All attempts of a run are one probe.
-        if let probe = breaker.probe, probe.run == run, probe.askedAt != nil, probe.endsAt > uptime { return true }
-        setProbe(Probe(run: run, askedAt: uptime, endsAt: uptime + Self.longestProbe), of: Key(endpoint))
+        // All attempts of a run count as one probe.
+        if let probe = breaker.probe, probe.run == run, probe.startedAt != nil, probe.endsAt > uptime { return true }
+        setProbe(Probe(run: run, startedAt: uptime, endsAt: uptime + Self.longestProbe), of: Key(endpoint))
         return true
     }
 
-    /// Records that the further attempts of a run use this endpoint. Ends the run's probes of other endpoints.
-    mutating func uses(_ endpoint: Endpoint, run: UInt64) {
+    /// Records that the next attempts of a run use this endpoint. Ends the run's probes of other endpoints.
+    mutating func recordUse(of endpoint: Endpoint, run: UInt64) {
         for key in probed[run] ?? [] where key != Key(endpoint) { setProbe(nil, of: key) }
     }
 
-    /// Allows probes of unavailable endpoints now, after an action by the app or the user, even if their servers asked to back off.
+    /// Allows immediate probes of unavailable endpoints, after an action by the app or the user, even if their servers asked to back off.
     mutating func retry(_ endpoints: [Endpoint], at uptime: Duration) {
         for endpoint in endpoints {
             if let host = endpoint.host, let until = busyHosts.removeValue(forKey: host), until > uptime {
@@ -132,7 +133,7 @@ package struct EndpointHealth: Sendable, Equatable {
         }
     }
 
-    /// Allows probes of all endpoints that failed too often now, because the network is available again.
+    /// Allows immediate probes of all endpoints that failed too often, because the network is available again.
     mutating func retryAll(at uptime: Duration) {
         for key in breakers.keys { retry(key, at: uptime) }
     }
@@ -143,7 +144,7 @@ package struct EndpointHealth: Sendable, Equatable {
         setProbe(nil, of: key)
     }
 
-    /// Whether an endpoint failed too often, and one run may probe it now.
+    /// Whether an endpoint failed too often and its pause has ended, so that one run must probe it.
     func mustBeProbed(_ endpoint: Endpoint, at uptime: Duration) -> Bool {
         breakers[Key(endpoint)]?.openUntil.map { $0 <= uptime } ?? false
     }
@@ -156,7 +157,7 @@ package struct EndpointHealth: Sendable, Equatable {
         breakers[Key(endpoint)] != nil
     }
 
-    /// The last failure at the first of these endpoints that has one.
+    /// The last failure of the first endpoint in the list that has failures; nil if none of them has.
     func failure(at endpoints: [Endpoint]) -> TransferError? {
         endpoints.lazy.compactMap { breakers[Key($0)]?.error }.first
     }
@@ -176,7 +177,7 @@ package struct EndpointHealth: Sendable, Equatable {
         if let run = probe?.run { probed[run, default: []].insert(key) }
     }
 
-    /// Ends the probes of a run that is over.
+    /// Ends the probes of a run that has ended.
     mutating func end(run: UInt64) {
         for key in probed[run] ?? [] { setProbe(nil, of: key) }
     }
@@ -198,7 +199,7 @@ package struct EndpointHealth: Sendable, Equatable {
     }
 
     /// The endpoints whose hosts asked to back off, and the uptime at which the requested delay ends.
-    func busy(_ endpoints: [Endpoint], at uptime: Duration) -> [Endpoint: Duration] {
+    func busyUntil(_ endpoints: [Endpoint], at uptime: Duration) -> [Endpoint: Duration] {
         guard !busyHosts.isEmpty else { return [:] }
         let found = endpoints.compactMap { endpoint in
             endpoint.host.flatMap { busyHosts[$0] }.flatMap { $0 > uptime ? (endpoint, $0) : nil }

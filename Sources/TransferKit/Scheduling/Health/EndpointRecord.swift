@@ -4,10 +4,10 @@ import TransferCore
 /// The failures and successes of one run at each endpoint, shared by all files of the run.
 final class EndpointRecord: Sendable {
     private struct Known: Sendable {
-        /// The number of reported failures. Concurrent files fail together, which counts as one failure of the endpoint.
+        /// The number of reported failures. Files in flight that fail together count as one failure of the endpoint.
         var failures = 0
         var avoidedUntil: Duration?
-        /// Whether the endpoint was unreachable since it last worked, or since all endpoints were retried.
+        /// Whether the endpoint has been unreachable at least once since it last worked, or since all endpoints were retried.
         var isDown = false
     }
 
@@ -20,7 +20,7 @@ final class EndpointRecord: Sendable {
         var pausedUntil: Duration?
     }
 
-    /// How long the other files of a session avoid an unreachable endpoint if they have another endpoint.
+    /// How long all files of the session avoid an endpoint after one file could not reach it, provided that another endpoint is available.
     private static let avoidance = Duration.seconds(30)
 
     private let state = Locked(State())
@@ -32,7 +32,8 @@ final class EndpointRecord: Sendable {
 
     /// Records the start of an attempt.
     ///
-    /// - Returns: Whether the endpoint differs from the endpoint of the run's last attempt, and the session's previous location if it changed.
+    /// - Returns: `isNew` is true if the endpoint differs from the endpoint of the run's last attempt. `before` is the location of the session's last
+    ///   attempt, or nil if the location is the same.
     func announce(_ endpoint: Endpoint) -> (isNew: Bool, before: String?) {
         state.withLock { state in
             defer {
@@ -43,10 +44,11 @@ final class EndpointRecord: Sendable {
         }
     }
 
+    /// The endpoints that the run avoids now, because they were unreachable.
     func avoided(at uptime: Duration) -> Set<Endpoint> {
         state.withLock { state in
             if let end = state.pausedUntil, end <= uptime {
-                // All endpoints are retried in their order.
+                // From now on, all endpoints are tried again in their usual order.
                 state.pausedUntil = nil
                 for endpoint in state.known.keys {
                     state.known[endpoint]?.avoidedUntil = nil
@@ -62,7 +64,7 @@ final class EndpointRecord: Sendable {
         state.withLock { $0.known[endpoint]?.failures ?? 0 }
     }
 
-    /// Records that the endpoint confirmed something in an attempt.
+    /// Records that the endpoint responded in an attempt.
     func works(_ endpoint: Endpoint) {
         state.withLock { state in
             state.known[endpoint]?.avoidedUntil = nil
@@ -71,8 +73,8 @@ final class EndpointRecord: Sendable {
         }
     }
 
-    /// Records that a file could reach none of several endpoints. The other files of the run also wait until the file is retried, because
-    /// they would fail too.
+    /// Records that a file could reach none of several endpoints. Until this file is retried, the other files of the run also wait, because they
+    /// would fail too.
     func pause(_ endpoints: [Endpoint], until end: Duration, at uptime: Duration) {
         _ = avoided(at: uptime)
         state.withLock { state in
@@ -83,7 +85,7 @@ final class EndpointRecord: Sendable {
         }
     }
 
-    /// The uptime until which the run uses no unreachable endpoint; nil if it may use all now.
+    /// The uptime until which the run uses no unreachable endpoint; nil if it may use all endpoints now.
     func pauseEnd(at uptime: Duration) -> Duration? {
         state.withLock { $0.pausedUntil.flatMap { $0 > uptime ? $0 : nil } }
     }
@@ -91,7 +93,7 @@ final class EndpointRecord: Sendable {
     /// Records a failure that concerns the endpoint.
     ///
     /// - Parameter failures: The number of reported failures when the attempt began.
-    /// - Returns: Whether the failure must be reported.
+    /// - Returns: Whether the failure must be reported; false if another failure was reported during the attempt.
     func failed(_ endpoint: Endpoint, since failures: Int, isUnreachable: Bool, at uptime: Duration) -> Bool {
         state.withLock { state in
             var known = state.known[endpoint] ?? Known()

@@ -6,7 +6,8 @@ import TransferCore
 package final class EndpointStates: Sendable {
     private struct Known: Sendable {
         var states: [EndpointHealth.Key: EndpointState] = [:]
-        /// Accounts with other credentials may have an endpoint with the same address.
+        /// The endpoints that accepted their credentials. Unlike the keys of `states`, the elements include the credentials, because another account
+        /// may use the same address with other credentials.
         var authenticated: Set<Endpoint> = []
     }
 
@@ -40,7 +41,7 @@ package final class EndpointStates: Sendable {
     }
 }
 
-/// The activity of one endpoint for all files of a queue. Called each time bytes move.
+/// The activity of one endpoint for all files of a queue. ``noteActivity()`` uses no lock, because it is called each time bytes move.
 package final class EndpointState: Sendable {
     /// One file of one session.
     struct File: Hashable, Sendable {
@@ -68,12 +69,12 @@ package final class EndpointState: Sendable {
         !isSeen.load(ordering: .relaxed) && !isSeen.exchange(true, ordering: .relaxed)
     }
 
-    /// Records a reported failure: the next activity must be reported.
+    /// Records that a failure of the endpoint was reported. The next activity must be reported, even if earlier activity was already reported.
     func noteFailure() {
         isSeen.store(false, ordering: .relaxed)
     }
 
-    /// Records a response: the endpoint performed a request for a file.
+    /// Records that the endpoint performed a request for a file.
     func answered() {
         guard !isAnswered.load(ordering: .relaxed), !isAnswered.exchange(true, ordering: .relaxed) else { return }
         series.withLock { series in
@@ -83,7 +84,7 @@ package final class EndpointState: Sendable {
         }
     }
 
-    /// Records a failure of a file that may be the endpoint's fault.
+    /// Records that a file failed, possibly because of the endpoint.
     ///
     /// - Returns: The failures since the endpoint's last response, including this failure.
     func failed(_ file: File) -> FailureSeries {

@@ -5,9 +5,9 @@
 /// - The next session to start is the first session in the given order that can start: its wait is over, its predecessors have ended, and the queue
 ///   and its account have a free slot. In a strict queue, no session passes an earlier session that can't start.
 /// - Each session transfers bytes at its given rate, up to its limit. If concurrent sessions exceed a limit of their account or of the
-///   queue, they get equal shares of the limit. Unused shares go to the other sessions.
+///   queue, they get equal shares of the limit. A share that a session can't use goes to the other sessions.
 /// - No attempt fails, sessions end as completed, and paused sessions keep their slots.
-/// - A session with an unknown size or rate never ends: it keeps its slot, and dependent sessions do not start.
+/// - A session with an unknown size or rate never ends. It keeps its slot, and sessions that depend on it do not start.
 package struct Forecast: Sendable {
     /// A running or waiting session.
     package struct Session: Sendable, Equatable {
@@ -15,17 +15,17 @@ package struct Forecast: Sendable {
         package var account: AccountKey
         /// The remaining bytes; nil if unknown.
         package var bytes: Int64?
-        /// The rate without limits, in bytes per second; nil if unknown.
+        /// The rate that the session would have without rate limits, in bytes per second; nil if unknown.
         package var rate: Double?
-        /// The session's limit, in bytes per second.
+        /// The session's own rate limit, in bytes per second; nil for no limit.
         package var limit: Double?
         /// The minimum time until the session can start.
         package var wait = Duration.zero
-        /// Sessions that must end first.
+        /// The sessions that must end before this session can start.
         package var predecessors: [SessionKey] = []
         /// Whether the session waits for an unpredictable event.
         package var isStuck = false
-        /// Whether the session may pass others in a strict queue.
+        /// Whether the session may start before earlier sessions of a strict queue.
         package var passes = false
 
         package init(key: SessionKey, account: AccountKey, bytes: Int64? = nil, rate: Double? = nil, limit: Double? = nil) {
@@ -41,7 +41,7 @@ package struct Forecast: Sendable {
     package struct Limits: Sendable, Equatable {
         /// The maximum number of running sessions; nil for no limit.
         package var sessions: Int?
-        /// Bytes per second; nil for no limit.
+        /// The rate limit, in bytes per second; nil for no limit.
         package var rate: Double?
         /// The number of slots that paused sessions keep.
         package var paused = 0
@@ -53,7 +53,7 @@ package struct Forecast: Sendable {
         }
     }
 
-    /// The times from now at which a session starts and ends; nil if unknown.
+    /// The times, relative to now, at which a session starts and ends; nil if unknown.
     package struct Times: Sendable, Equatable {
         package var start: Duration?
         package var end: Duration?
@@ -89,10 +89,10 @@ package struct Forecast: Sendable {
         self.isStrict = isStrict
         self.waiting = waiting
         runs = running.map { Run(session: $0, rest: $0.bytes.map(Double.init)) }
-        play()
+        simulate()
     }
 
-    private mutating func play() {
+    private mutating func simulate() {
         repeat {
             start()
             share()
@@ -146,7 +146,7 @@ package struct Forecast: Sendable {
         }
     }
 
-    /// Advances to the next moment at which a session ends or becomes ready. Returns false without such a moment.
+    /// Advances to the next time at which a session ends, or at which the wait of a session is over. Returns false if there is no such time.
     private mutating func advance() -> Bool {
         let ends = runs.map(end)
         let readies = waiting.lazy.filter { !$0.isStuck }.map(\.wait.inSeconds).filter { [now] in $0 > now }
@@ -167,12 +167,12 @@ package struct Forecast: Sendable {
         return true
     }
 
-    /// The time at which a run ends if nothing changes before.
+    /// The time at which a run ends if nothing changes before then.
     private func end(_ run: Run) -> Double {
         guard let rest = run.rest, rest <= 0 || run.rate > 0 else { return .infinity }
         return rest <= 0 ? now : now + rest / run.rate
     }
 
-    /// The longest forecast, in seconds: a hundred years. No rate lasts longer, so later times are unknown.
+    /// The limit of the forecast, in seconds: a hundred years. No rate stays constant for so long, so later times are unknown.
     private static let horizon = 100 * 365.25 * 24 * 3_600
 }

@@ -1,12 +1,12 @@
 package import TransferCore
 
-/// The action after a failed attempt for a file.
+/// The queue's reaction to a failed attempt to transfer a file.
 package enum RecoveryDecision: Equatable {
     /// Repeat the attempt after a delay.
     case retry(after: Duration)
     /// Restart the file at byte 0.
     case restart
-    /// Try the account's next endpoint at once.
+    /// Try the account's next endpoint immediately.
     case nextEndpoint
     /// Give up the file; the session continues with its other files.
     case giveUpFile
@@ -14,7 +14,7 @@ package enum RecoveryDecision: Equatable {
     case failSession
     /// Block the account: its sessions don't start until the app or the user acts.
     case blockAccount
-    /// Let the session wait until this machine has space or descriptors again.
+    /// Let the session wait until this machine has disk space or file descriptors again.
     case waitForSpace
 
     /// The history of a file, as far as it affects the decision.
@@ -25,7 +25,8 @@ package enum RecoveryDecision: Equatable {
         package var outageAttempts = 0
         /// Whether a failure that looks like an outage affects only this file, because the current endpoint serves other files.
         package var isOfFile = false
-        /// Whether the last attempt moved so many bytes that an outage does not justify an early repetition.
+        /// Whether the last attempt moved many bytes. To avoid moving them again and again, the attempt is not repeated as early as other attempts
+        /// in an outage.
         package var isCostly = false
         /// Whether the current endpoint was unreachable for at least ``RetryPolicy/giveUpAfter``.
         package var isOutageTooLong = false
@@ -43,7 +44,7 @@ package enum RecoveryDecision: Equatable {
         package var mayFallBack = false
         /// Whether the account has an available endpoint that was not tried since the last delay.
         package var hasNextEndpoint = false
-        /// Whether another endpoint was tried since the last delay and may work later.
+        /// Whether another endpoint was tried without success since the last delay, but may work later.
         package var othersMayWork = false
         /// Whether the current endpoint accepted the account's credentials in this process.
         package var isAuthenticated = false
@@ -71,7 +72,7 @@ package enum RecoveryDecision: Equatable {
         }
     }
 
-    /// The options of the session and its account.
+    /// The options of the session and its account that affect the decision.
     package struct Rules: Equatable, Sendable {
         package var retry: RetryPolicy
         package var onSourceChange: SessionOptions.SourceChangePolicy
@@ -87,15 +88,16 @@ package enum RecoveryDecision: Equatable {
         }
     }
 
-    /// The number of consecutive protocol violations that count as an accident.
+    /// The number of consecutive protocol violations that are treated like other transient errors. After more violations, the endpoint counts
+    /// as unreachable.
     private static let toleratedViolations = 2
 
-    /// Whether an error means that no suitable server for this file responds at the endpoint.
+    /// Whether an error means that the endpoint has no server that can handle this file.
     package static func isUnreachable(_ error: TransferError, violations: Int) -> Bool {
         error.failureClass == .unreachable || error.failureClass == .protocolViolation && violations > toleratedViolations
     }
 
-    /// Whether an error means that no server is there: no connection was established, no server responded, or a proxy responded instead.
+    /// Whether an error means that the server is down: no connection was established, no server responded, or a proxy responded instead.
     /// Such an error concerns all files; see ``mayConcernOneFile(_:)`` for the exceptions.
     package static func isOutage(_ error: TransferError) -> Bool {
         error.failureClass == .unreachable && error.code != .notThisProtocol
@@ -107,34 +109,34 @@ package enum RecoveryDecision: Equatable {
         error.code == .serverUnavailable || error.code == .stalled
     }
 
-    /// Whether an error means that the same attempt may succeed a little later. Includes failure classes that only other versions know.
+    /// Whether an error means that the same attempt may succeed a little later. True for failure classes that this version does not know.
     package static func isTransient(_ error: TransferError) -> Bool {
-        let others: [FailureClass] = [
+        let otherClasses: [FailureClass] = [
             .unreachable, .credentials, .trust, .resumeLost, .sourceChanged, .sourceLost, .noSpace, .remoteFull, .unsupported, .permanent,
         ]
-        return !others.contains(error.failureClass)
+        return !otherClasses.contains(error.failureClass)
     }
 
-    /// Decides by the error's class.
+    /// Decides based on the error's class and the file's history.
     ///
     /// - Parameter fraction: A random number in 0 ..< 1.
     package init(error: TransferError, history: History, rules: Rules, fraction: Double) {
         let isOutage = Self.isOutage(error) && !history.isOfFile
         let isExhausted = !isOutage && history.failures >= rules.retry.maximumAttempts
-        let again: RecoveryDecision
+        let retryOrGiveUp: RecoveryDecision
         if isExhausted {
-            again = .giveUpFile
+            retryOrGiveUp = .giveUpFile
         } else if isOutage, history.isOutageTooLong {
-            again = .failSession
+            retryOrGiveUp = .failSession
         } else {
-            again = .retry(
+            retryOrGiveUp = .retry(
                 after: rules.retry.delay(
                     afterFailures: isOutage ? history.outageAttempts : history.failures, retryAfter: error.retryAfter,
                     isOutage: isOutage && !history.isCostly, fraction: fraction))
         }
         if isOutage || Self.isUnreachable(error, violations: history.violations) {
             let mayLeave = !history.hasCheckpoint || history.mayFallBack || isExhausted || isOutage && history.isOutageTooLong
-            self = history.hasNextEndpoint && mayLeave ? .nextEndpoint : again
+            self = history.hasNextEndpoint && mayLeave ? .nextEndpoint : retryOrGiveUp
             return
         }
         switch error.failureClass {
@@ -146,7 +148,7 @@ package enum RecoveryDecision: Equatable {
         case .trust:
             self = .blockAccount
         case .resumeLost:
-            // Bytes transferred in between do not count as progress if the checksum was wrong again.
+            // After a second wrong checksum, the file is given up even if bytes were transferred since the restart.
             self = history.hasRestarted || history.mismatches > 1 ? .giveUpFile : .restart
         case .sourceChanged:
             // A file that is written continuously can't be sent.
@@ -154,14 +156,14 @@ package enum RecoveryDecision: Equatable {
         case .sourceLost, .permanent:
             self = .giveUpFile
         case .unsupported:
-            self = history.hasNextEndpoint ? .nextEndpoint : history.othersMayWork ? again : .giveUpFile
+            self = history.hasNextEndpoint ? .nextEndpoint : history.othersMayWork ? retryOrGiveUp : .giveUpFile
         case .remoteFull:
             self = .failSession
         case .noSpace:
             self = .waitForSpace
         default:
             // Another server may accept a file that this one rejects.
-            self = isExhausted && history.hasNextEndpoint ? .nextEndpoint : again
+            self = isExhausted && history.hasNextEndpoint ? .nextEndpoint : retryOrGiveUp
         }
     }
 }

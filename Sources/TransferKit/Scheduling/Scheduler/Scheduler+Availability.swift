@@ -2,12 +2,12 @@ import Foundation
 import TransferCore
 
 extension Scheduler {
-    /// Whether a session could start if it had a slot.
+    /// Whether a session could start if it had a slot, and the reason if it could not.
     enum Ability: Equatable {
         case able(Endpoint)
         case blocked(TransferError)
         case transportMissing(TransportID)
-        /// All endpoints are unavailable until an uptime; nil if the account was removed.
+        /// All endpoints are unavailable until an uptime. The uptime is nil if the account was removed.
         case unavailable(until: Duration?)
         case networkConstrained
         case diskBelowFloor(free: Int64)
@@ -32,7 +32,7 @@ extension Scheduler {
             guard settings.transports.contains(endpoint.transport) else { continue }
             isRegistered = true
             switch flags.health.availability(of: endpoint, run: nil, at: now.uptime) {
-            case .available: return unlessHeldBack(endpoint, line)
+            case .available: return checkNetworkAndResources(endpoint, line)
             case .unavailable(let time): until = min(until ?? time, time)
             }
         }
@@ -40,24 +40,24 @@ extension Scheduler {
         return .unavailable(until: until)
     }
 
-    /// The maximum number of abandoned runs. Each keeps threads and memory of the process.
+    /// The maximum number of abandoned runs that have not ended. Each abandoned run still occupies threads and memory of the process.
     private static let maximumAbandoned = 16
 
-    private func unlessHeldBack(_ endpoint: Endpoint, _ line: SessionIndex.LineKey) -> Ability {
+    private func checkNetworkAndResources(_ endpoint: Endpoint, _ line: SessionIndex.LineKey) -> Ability {
         if !flags.network.permits(needsCheapNetwork: line.needsCheapNetwork) { return .networkConstrained }
         if let free = flags.scarceSpace { return .diskBelowFloor(free: free) }
         if flags.abandoned.count >= Self.maximumAbandoned { return .runsNotEnded(flags.abandoned.count) }
         return .able(endpoint)
     }
 
-    /// The endpoints that a run may use now; nil once its session is removed.
+    /// The endpoints that a run may use now; nil if its session was removed.
     package func endpoints(for key: SessionKey, run: UInt64, at now: DualInstant) -> EndpointAvailability? {
         guard let entry = sessionIndex[key], let account = accounts[entry.account]?.account else { return nil }
         let registered = account.endpoints.filter { settings.transports.contains($0.transport) }
         return EndpointAvailability(
             account: account, registered: registered,
             available: registered.filter { flags.health.availability(of: $0, run: run, at: now.uptime) == .available },
-            busyUntil: flags.health.busy(registered, at: now.uptime),
+            busyUntil: flags.health.busyUntil(registered, at: now.uptime),
             toBeProbed: Set(registered.filter { flags.health.mustBeProbed($0, at: now.uptime) }),
             failure: flags.health.failure(at: registered))
     }
@@ -69,31 +69,34 @@ extension Scheduler {
         sessionIndex.recallAllLines()
     }
 
-    /// Records a success of an endpoint. Ends the series of failures there, including failures in other runs.
-    mutating func endpointWorks(_ endpoint: Endpoint) {
+    /// Records that an endpoint worked in an attempt. Forgets the endpoint's failures, including failures in other runs.
+    mutating func recordSuccess(of endpoint: Endpoint) {
         guard flags.health.hasFailures(at: endpoint) else { return }
         let hadOpenBreaker = flags.health.hasOpenBreaker(endpoint)
-        changeHealth { $0.works(endpoint) }
-        if hadOpenBreaker { endTurns(at: endpoint) }
+        changeHealth { $0.recordSuccess(endpoint) }
+        if hadOpenBreaker { endWaitsForProbes(of: endpoint) }
     }
 
-    /// Ends the waits of sessions that let other sessions probe this endpoint first, because the endpoint works again.
-    private mutating func endTurns(at endpoint: Endpoint) {
+    /// Shortens the delays of sessions that wait while other sessions probe this endpoint. The endpoint works again, so they need not wait for
+    /// the others.
+    private mutating func endWaitsForProbes(of endpoint: Endpoint) {
         let users = Set(accounts.filter { $1.account.endpoints.contains(endpoint) }.keys)
         let waiting = Set(sessionIndex.due.keys).filter { key in
             guard let entry = sessionIndex[key], entry.conditions.contains(.backoff), users.contains(entry.account) else { return false }
             let details = sessionIndex.details(key)
             return details.ownRetryAt != nil && details.ownRetryAt != details.retryAt
         }
-        for key in waiting.sorted().prefix(Self.mostAtOnce) { mutate(key) { _, details in details.retryAt = details.ownRetryAt } }
+        for key in waiting.sorted().prefix(Self.maximumPerTransaction) {
+            mutate(key) { _, details in details.retryAt = details.ownRetryAt }
+        }
     }
 
-    /// Ends the probes of a run that is over.
+    /// Ends the probes of a run that has ended.
     mutating func endProbes(of run: UInt64) {
         if flags.health.hasProbe(of: run) { changeHealth { $0.end(run: run) } }
     }
 
-    /// Allows probes of the account's unavailable endpoints now, after an action by the app or the user.
+    /// Allows immediate probes of the account's unavailable endpoints, after an action by the app or the user.
     mutating func retryEndpoints(of account: AccountKey, at now: DualInstant) {
         guard let endpoints = accounts[account]?.account.endpoints else { return }
         changeHealth { $0.retry(endpoints, at: now.uptime) }
@@ -102,12 +105,13 @@ extension Scheduler {
     /// Whether any run has not ended, including runs of removed sessions.
     var hasLiveRuns: Bool { !sessionIndex.live.isEmpty || !flags.ending.isEmpty }
 
+    /// The number of the account's slots in use, including slots that runs of removed sessions still use.
     func slotsInUse(of account: AccountKey) -> Int {
         (sessionIndex.accountSlots[account]?.total ?? 0) + flags.ending.values.count { $0 == account }
     }
 
-    /// Whether a session that has a slot may begin a run now. The session must wait while too many other runs have not ended. There can be too many
-    /// after the limit was lowered, or while the run of the session that displaced this session is ending.
+    /// Whether a session that has a slot may begin a run now. It must wait while the number of unfinished runs reaches the session limit of the queue
+    /// or of the account. This happens after a limit was lowered, and while the run of the session that displaced this session is ending.
     func mayRunBesideOthers(_ account: AccountKey) -> Bool {
         guard sessionIndex.live.count + flags.ending.count < sessionLimit else { return false }
         guard let limit = accounts[account]?.account.sessionLimit else { return true }

@@ -1,7 +1,7 @@
 import TransferCore
 
 extension Scheduler {
-    /// Handles one input and returns its consequences. ``schedule(at:)`` starts sessions, once for all pending inputs.
+    /// Handles one input and returns its consequences. Does not start sessions; ``schedule(at:)`` starts them after all pending inputs.
     ///
     /// - Throws: ``QueueError`` if a command is invalid. Nothing is changed in this case. Reports and ticks never throw.
     package mutating func handle(_ input: Input, at now: DualInstant) throws(QueueError) -> Transaction {
@@ -70,7 +70,7 @@ extension Scheduler {
         let before = accountKeys[account.name].flatMap { accounts[$0] }
         let key = accountKeys[account.name] ?? flags.nextAccount
         if before == nil { mutateFlags { $0.nextAccount += 1 } }
-        setAccount(key, AccountEntry(account: account, lastAnsweredRun: flags.lastRun))
+        setAccount(key, AccountEntry(account: account, lastRunWhenUnblocked: flags.lastRun))
         retryEndpoints(of: key, at: now)
         transaction.writes.append(.saveAccount(key, account))
         // Saving an account unblocks it.
@@ -114,7 +114,7 @@ extension Scheduler {
         endBackoffs(of: key, &transaction)
         guard var entry = accounts[key], entry.block != nil else { return }
         entry.block = nil
-        entry.lastAnsweredRun = flags.lastRun
+        entry.lastRunWhenUnblocked = flags.lastRun
         setAccount(key, entry)
         transaction.writes.append(.blockAccount(key, nil))
         transaction.events.append(.accountUnblocked(account: entry.account.name))
@@ -152,7 +152,7 @@ extension Scheduler {
         }
     }
 
-    /// Changes an account's limits. Unlike saving a definition, this does not unblock the account.
+    /// Changes an account's limits. Unlike ``Command/saveAccount(_:)``, does not unblock the account.
     private mutating func edit(_ key: AccountKey, _ transaction: inout Transaction, _ change: (inout Account) -> Void) throws(QueueError) {
         guard var entry = accounts[key] else { return }
         change(&entry.account)
@@ -179,10 +179,12 @@ extension Scheduler {
     /// Requests credentials for accounts that an earlier process left blocked, because this process has not requested them yet.
     private mutating func askForCredentials(_ transaction: inout Transaction) {
         for key in accounts.keys.sorted() {
-            guard var entry = accounts[key], !entry.isAskedFor, let error = entry.block?.error, error.failureClass == .credentials else {
+            guard var entry = accounts[key], !entry.hasRequestedCredentials, let error = entry.block?.error,
+                error.failureClass == .credentials
+            else {
                 continue
             }
-            entry.isAskedFor = true
+            entry.hasRequestedCredentials = true
             setAccount(key, entry)
             transaction.events.append(.needsCredentials(account: entry.account.name, error))
         }
@@ -206,6 +208,7 @@ extension Scheduler {
         finishStoppingIfQuiet(&transaction)
     }
 
+    /// Interrupts all runs, and stops the queue when they have ended.
     mutating func interruptAll(_ transaction: inout Transaction) {
         mutateFlags {
             $0.mode = .stopping
@@ -220,6 +223,7 @@ extension Scheduler {
         }
     }
 
+    /// Completes a stop or a drain if no run is left.
     mutating func finishStoppingIfQuiet(_ transaction: inout Transaction) {
         guard flags.mode == .stopping || flags.mode == .draining, !hasLiveRuns else { return }
         mutateFlags {

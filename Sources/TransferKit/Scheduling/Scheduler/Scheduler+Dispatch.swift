@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 
 extension Scheduler {
-    /// Starts all sessions that can start now. Called once after all pending inputs were handled.
+    /// Starts all sessions that can start now. Called once after all pending inputs have been handled.
     package mutating func schedule(at now: DualInstant) -> Transaction {
         var transaction = Transaction()
         recordOpening(now)
@@ -17,7 +17,7 @@ extension Scheduler {
             repeat {
                 restoreDisplacedByBlocked(at: now, &transaction)
                 while let key = next(at: now) { activate(key, at: now, &transaction) }
-            } while resumeStopped(at: now)
+            } while resumeYielded(at: now)
         }
         retire(at: now, &transaction)
         let isIdle = isIdle(at: now)
@@ -29,15 +29,15 @@ extension Scheduler {
         return transaction
     }
 
-    /// The maximum number of sessions that expired times (waits, retention) change in one transaction. The next transaction follows immediately and
-    /// handles the rest.
-    static let mostAtOnce = 10_000
+    /// The maximum number of sessions that one transaction wakes, releases or removes because a wait, a dependency or a retention period has
+    /// ended. The next transaction follows immediately and handles the rest.
+    static let maximumPerTransaction = 10_000
 
-    /// Ends waits whose time has come.
+    /// Ends expired waits.
     mutating func wake(at now: DualInstant) {
         sessionIndex.recallLines(by: now.uptime)
         var woken = 0
-        while let first = sessionIndex.due.first, first.due <= now.uptime.nanoseconds, woken < Self.mostAtOnce {
+        while let first = sessionIndex.due.first, first.due <= now.uptime.nanoseconds, woken < Self.maximumPerTransaction {
             _ = sessionIndex.due.popFirst()
             woken += 1
             let details = sessionIndex.details(first.key)
@@ -55,7 +55,7 @@ extension Scheduler {
                 }
             }
         }
-        while let first = sessionIndex.dueDates.first, first.due <= now.date.milliseconds, woken < Self.mostAtOnce {
+        while let first = sessionIndex.dueDates.first, first.due <= now.date.milliseconds, woken < Self.maximumPerTransaction {
             _ = sessionIndex.dueDates.popFirst()
             woken += 1
             guard let notBefore = sessionIndex.details(first.key).notBefore, notBefore.milliseconds <= now.date.milliseconds else {
@@ -75,7 +75,8 @@ extension Scheduler {
     }
 
     /// The first session that can start if the queue has a free slot. A line contains the eligible sessions of one account with the same network
-    /// requirement (``SessionIndex/LineKey``). Lines in which no session can start are set aside until an event or a time may change this.
+    /// requirement (``SessionIndex/LineKey``). If no session of a line can start, the line is set aside. It is recalled at a certain time, or by an
+    /// event, after which its sessions may be able to start.
     private mutating func firstInLine(at now: DualInstant) -> SessionKey? {
         while let (line, entry) = sessionIndex.firstInLine() {
             if settings.ordering == .strict, entry.startPriority != .now { break }
@@ -96,10 +97,11 @@ extension Scheduler {
 
     // MARK: Strict order
 
-    /// The sessions whose turn it is in a strict queue, in order: usually only the first unfinished session. Sessions with the start
-    /// priority `now` may start in addition.
+    /// The sessions that the order of a strict queue permits to start now: usually only the first unfinished session. Sessions with
+    /// the start priority `now` may also start.
     ///
-    /// While the first session waits for disk space, sessions that have begun continue, because they may occupy that space.
+    /// While the first session waits for disk space, sessions that have already begun may start, too. They may occupy the space that the first
+    /// session needs.
     var strictTurns: [Entry] {
         guard let first = sessionIndex.unfinished.first.flatMap({ sessionIndex[$0] }) else { return [] }
         guard first.waitsForSpace, !sessionIndex.begun.isEmpty else { return [first] }
@@ -107,7 +109,7 @@ extension Scheduler {
         return [first] + begun.sorted { $0.rank < $1.rank }
     }
 
-    /// Whether the order of the queue lets a session start.
+    /// Whether the order of the queue permits a session to start now.
     func hasTurn(_ entry: Entry) -> Bool {
         guard settings.ordering == .strict, entry.startPriority != .now else { return true }
         guard let first = sessionIndex.unfinished.first else { return false }
@@ -116,7 +118,7 @@ extension Scheduler {
 
     private mutating func activate(_ key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
         guard let entry = sessionIndex[key] else { return }
-        let isAskedFor = entry.startPriority == .now
+        let isRequested = entry.startPriority == .now
         mutate(key) { entry, details in
             entry.state = .running
             entry.startPriority = .none
@@ -126,15 +128,15 @@ extension Scheduler {
         mutateFlags { $0.isIdleAnnounced = false }
         transaction.writes.append(.beginSession(key, now.date))
         transaction.events += [.willActivate(entry.id), .didActivate(entry.id)]
-        beginRun(key, isAskedFor: isAskedFor, at: now, &transaction)
-        // Sessions that yielded have now let another session start first.
+        beginRun(key, isRequested: isRequested, at: now, &transaction)
+        // Sessions that yielded wait until another session starts. This session has now started.
         for yielded in sessionIndex.yielded.sorted() where yielded != key { endYield(of: yielded) }
     }
 
     /// Begins a run of a session that holds a slot.
     ///
-    /// - Parameter isAskedFor: Whether the app requested the run. Otherwise, the order of the queue determined it.
-    mutating func beginRun(_ key: SessionKey, isAskedFor: Bool, at now: DualInstant, _ transaction: inout Transaction) {
+    /// - Parameter isRequested: Whether the app requested the run; false if the queue chose the session.
+    mutating func beginRun(_ key: SessionKey, isRequested: Bool, at now: DualInstant, _ transaction: inout Transaction) {
         guard let entry = sessionIndex[key], let account = accounts[entry.account]?.account else { return }
         let run = flags.lastRun + 1
         mutateFlags {
@@ -151,7 +153,7 @@ extension Scheduler {
             mutateFlags { $0.health.begin(endpoint, run: run, at: now.uptime) }
         }
         transaction.events.append(.willStartRunning(entry.id))
-        if isAskedFor { transaction.actions.append(.skipBackoff(key)) }
+        if isRequested { transaction.actions.append(.skipBackoff(key)) }
         transaction.actions.append(.run(key, entry.id, run: run, account))
     }
 
@@ -164,12 +166,13 @@ extension Scheduler {
         }
     }
 
-    /// Resumes sessions that yielded, if their delay is over and no other session can start. While all slots of the queue are in use, sessions that
-    /// wait only for a slot start before sessions that yielded.
+    /// Ends the wait of sessions that yielded if their delay is over and no other session can start. Sessions that wait only for a slot have
+    /// precedence: while there are such sessions, sessions that yielded keep waiting, even if all slots are in use.
     ///
     /// - Returns: Whether a session that yielded may start now.
-    private mutating func resumeStopped(at now: DualInstant) -> Bool {
-        // `firstInLine` ignores sessions whose account has no free slot. These checks come first because very many sessions may have yielded.
+    private mutating func resumeYielded(at now: DualInstant) -> Bool {
+        // `firstInLine` ignores sessions whose account has no free slot. Very many sessions may have yielded, so these checks come before the loop
+        // over them.
         guard !sessionIndex.yielded.isEmpty, sessionIndex.yieldsDue.first.map({ $0.due <= now.uptime.nanoseconds }) ?? false,
             firstInLine(at: now) == nil
         else { return false }
@@ -199,10 +202,10 @@ extension Scheduler {
                 case .count(let count): (sessionIndex.counts[.completed] ?? 0) - retired.count > count
                 case .age(let age): end + age <= present
                 }
-            // The session's dependents are released first.
+            // Keep the session until all sessions that depend on it have been released.
             let id = sessionIndex[first.key]?.id
             guard !flags.releases.contains(where: { $0.session == id }) else { break }
-            guard isOver, retired.count < Self.mostAtOnce else { break }
+            guard isOver, retired.count < Self.maximumPerTransaction else { break }
             _ = sessionIndex.ends.popFirst()
             retired.insert(first.key)
         }

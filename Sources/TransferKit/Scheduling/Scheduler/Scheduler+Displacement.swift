@@ -1,9 +1,10 @@
 import TransferCore
 
-/// Displacement: a session that the app runs out of turn takes the slot of another session. The displaced session returns when the preempting session
-/// gives up the slot. Each preempting session has a list of the sessions that it displaced, so nested runs unwind in order.
+/// Displacement: a session that the app runs out of turn (the preempting session) takes the slot of another session (the displaced session). When the
+/// preempting session gives up the slot, the displaced session is restored. Each preempting session has a list of the sessions that it displaced, so
+/// nested displacements are undone in the right order.
 extension Scheduler {
-    /// Makes room for a session that must run now, if it lacks exactly one slot.
+    /// Displaces another session, so that a preempting session gets its slot. Does nothing unless exactly one slot is missing.
     mutating func displace(for key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
         guard flags.mode == .running, let entry = sessionIndex[key], entry.isClaimant, case .able = ability(of: entry, at: now),
             let victim = victim(for: entry, at: now)
@@ -15,31 +16,32 @@ extension Scheduler {
         }
     }
 
-    /// The session to displace for a preempting session; nil if the preempting session lacks no slot, or more than one slot.
+    /// The session to displace for a preempting session; nil if no slot or more than one slot is missing, or if no session can be displaced.
     private func victim(for entry: Entry, at now: DualInstant) -> SessionKey? {
-        var taken = sessionIndex.slots.total - sessionIndex.slots.freed
+        // The slots that will not become free when runs end, plus one slot for each other claimant that can start.
+        var usedSlots = sessionIndex.slots.total - sessionIndex.slots.freed
         var claimants: [Entry] = []
         for key in sessionIndex.claimants where key != entry.key {
             guard let other = sessionIndex[key], ability(of: other, at: now).isAble else { continue }
             claimants.append(other)
-            taken += 1
+            usedSlots += 1
             // The search ends early, because there may be very many claimants.
-            guard taken - 1 < sessionLimit else { return nil }
+            guard usedSlots - 1 < sessionLimit else { return nil }
         }
-        let isShort = taken >= sessionLimit
-        var takenOfAccount = 0
+        let isShort = usedSlots >= sessionLimit
+        var usedAccountSlots = 0
         var isAccountShort = false
         if let limit = accounts[entry.account]?.account.sessionLimit {
             let slots = sessionIndex.accountSlots[entry.account] ?? SessionIndex.Slots()
-            takenOfAccount = slots.total - slots.freed + claimants.count { $0.account == entry.account }
-            isAccountShort = takenOfAccount >= limit
-            guard takenOfAccount - 1 < limit else { return nil }
+            usedAccountSlots = slots.total - slots.freed + claimants.count { $0.account == entry.account }
+            isAccountShort = usedAccountSlots >= limit
+            guard usedAccountSlots - 1 < limit else { return nil }
         }
-        guard isShort || isAccountShort, taken - 1 < sessionLimit else { return nil }
+        guard isShort || isAccountShort, usedSlots - 1 < sessionLimit else { return nil }
         let running = sessionIndex.live.compactMap { sessionIndex[$0] }.filter {
             $0.state == .running && !$0.conditions.contains(.stopping)
         }
-        // A session that was displaced while its run has not ended has no further slot to give up.
+        // Leaves out sessions that were displaced earlier, but whose run has not ended. Their slot becomes free anyway.
         let paused = sessionIndex.paused.compactMap { sessionIndex[$0] }.filter { $0.holdsSlot && !$0.freesSlot }
         for candidates in [running, paused] {
             let candidates = candidates.filter { $0.key != entry.key && (!isAccountShort || $0.account == entry.account) }
@@ -54,6 +56,7 @@ extension Scheduler {
         for key in displaced.sorted() { restore(key, &transaction) }
     }
 
+    /// Restores a displaced session. It starts before the sessions in queue order; if it is paused, it gets its slot back.
     mutating func restore(_ key: SessionKey, _ transaction: inout Transaction) {
         let held = sessionIndex[key]?.holdsSlot
         mutate(key) { entry, details in
@@ -61,12 +64,12 @@ extension Scheduler {
             entry.conditions.remove(.displaced)
             if entry.state == .waiting, entry.startPriority > .released { entry.startPriority = .released }
         }
-        // A paused session has its slot back.
+        // Report that a paused session has a slot again.
         guard held == false, let entry = sessionIndex[key], entry.holdsSlot else { return }
         transaction.events += [.willActivate(entry.id), .didActivate(entry.id)]
     }
 
-    /// Restores sessions that were displaced by waiting sessions that can't use a slot.
+    /// Restores displaced sessions if the session that displaced them is waiting and can't use their slot.
     mutating func restoreDisplacedByBlocked(at now: DualInstant, _ transaction: inout Transaction) {
         guard flags.mode == .running else { return }
         var isChanged = true

@@ -21,7 +21,7 @@ extension Scheduler {
         var sessions = NewSessions(drafts: added, createdAt: now.date)
         var account: (name: String, key: AccountKey)?
         for (offset, draft) in added.enumerated() {
-            // The ID belongs to a session of the queue, or to another draft in this call.
+            // Fails if the ID already belongs to a session of the queue, or to an earlier draft of this call.
             guard sessionIndex.key(of: draft.id) == nil else {
                 throw QueueError(.invalidRequest, "The session \(draft.id) already exists.")
             }
@@ -49,33 +49,35 @@ extension Scheduler {
         if index < sessionIndex.count - added.count { putBeforeInterrupted(rank: ranks[0], &transaction) }
     }
 
-    /// Removes drafts whose deduplication key belongs to a session that counts for them. The transaction's result contains the existing session
-    /// instead.
+    /// Removes duplicates: drafts whose deduplication key already belongs to an uncompleted session or to an earlier draft. A completed session
+    /// makes a draft a duplicate only if ``SessionDraft/deduplicatesCompleted`` is true. For a duplicate, the transaction's result contains the
+    /// session that it duplicates.
     private func withoutDuplicates(_ drafts: [SessionDraft], _ transaction: inout Transaction) throws(QueueError) -> [SessionDraft] {
         guard drafts.contains(where: { $0.deduplicationKey != nil }) else {
             transaction.answer.sessions = drafts.map(\.id)
             return drafts
         }
         var added: [SessionDraft] = []
-        var words: [String: SessionID] = [:]
-        // The existing session of each draft that is a duplicate.
-        var present: [SessionID: SessionID] = [:]
+        // The earlier drafts of this call, by deduplication key.
+        var earlier: [String: SessionID] = [:]
+        // For each draft that is a duplicate: the session that it duplicates.
+        var originals: [SessionID: SessionID] = [:]
         for draft in drafts {
-            if let word = draft.deduplicationKey {
-                if let id = words[word] ?? sessionIndex.session(deduplicatedBy: word, countsCompleted: draft.deduplicatesCompleted) {
+            if let key = draft.deduplicationKey {
+                if let id = earlier[key] ?? sessionIndex.session(deduplicatedBy: key, countsCompleted: draft.deduplicatesCompleted) {
                     _ = try accountKey(draft.account)
                     transaction.answer.sessions.append(id)
-                    present[draft.id] = id
+                    originals[draft.id] = id
                     continue
                 }
-                words[word] = draft.id
+                earlier[key] = draft.id
             }
             if let refusal = draft.refusal { throw refusal }
             added.append(draft)
             transaction.answer.sessions.append(draft.id)
         }
         for index in added.indices {
-            if let other = added[index].dependency?.session, let id = present[other] { added[index].dependency?.session = id }
+            if let other = added[index].dependency?.session, let id = originals[other] { added[index].dependency?.session = id }
         }
         return added
     }
@@ -100,7 +102,7 @@ extension Scheduler {
 
     /// Checks that no new session depends on itself, directly or through others. Existing sessions can't depend on a new session.
     private func checkForCycles(_ new: Range<SessionKey>) throws(QueueError) {
-        // By visited session: the session at which the walk began.
+        // For each visited session, the session at which the walk that visited it began.
         var walks: [SessionKey: SessionKey] = [:]
         for start in new {
             var next: SessionKey? = start

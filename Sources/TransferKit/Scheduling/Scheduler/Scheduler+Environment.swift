@@ -1,13 +1,13 @@
 /// The environment of the queue: the network and the disk. Neither is stored.
 extension Scheduler {
-    /// The shortest time between two checks of a disk below its floor, if no other event occurs.
+    /// The maximum time between two checks of the disk while its free space is below the floor.
     private static let diskCheckInterval = Duration.seconds(30)
 
     // MARK: The network
 
     /// Interrupts runs that the network no longer permits. Their sessions start first when the network permits them again.
     mutating func setNetwork(_ condition: NetworkCondition, at now: DualInstant, _ transaction: inout Transaction) {
-        // Earlier failures don't apply to another network.
+        // Endpoints that failed in the previous network may work in this one.
         if condition != flags.network, condition != .unavailable { changeHealth { $0.retryAll(at: now.uptime) } }
         mutateFlags { $0.network = condition }
         sessionIndex.recallAllLines()
@@ -41,7 +41,7 @@ extension Scheduler {
         sessionIndex.recallAllLines()
     }
 
-    /// Sets the time of the next check of the disk. The caller has just checked the disk.
+    /// Sets the time of the next check of the disk if a check was due. The caller has just checked the disk.
     mutating func remindOfDisk(at now: DualInstant) {
         guard flags.scarceSpace != nil, flags.diskCheckAt <= now.uptime else { return }
         mutateFlags { $0.diskCheckAt = now.uptime + Self.diskCheckInterval }

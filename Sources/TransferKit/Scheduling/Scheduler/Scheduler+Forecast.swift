@@ -2,36 +2,37 @@ import Foundation
 import TransferCore
 
 extension Scheduler {
-    /// The current state of the queue for a forecast, without bytes and rates.
+    /// The current state of the queue, as the input of a forecast. The caller must add the bytes and rates of the sessions.
     package struct Outlook: Sendable {
         package var queue: Forecast.Limits
         package var accounts: [AccountKey: Forecast.Limits]
         package var isStrict: Bool
         package var running: [Forecast.Session]
-        /// The waiting sessions in the order in which they start; in a strict queue also sessions that only block others.
+        /// The waiting sessions in the order in which they start. In a strict queue, includes sessions that can't start but block others.
         package var waiting: [Forecast.Session]
     }
 
-    /// The number of sessions at the start of the order in which a forecast looks for waiting sessions that can't start yet.
-    private static let placesLookedAt = 10_000
+    /// The number of sessions, from the start of the order, that are examined for a forecast. A waiting session that can't start yet is included only
+    /// if it is among them.
+    private static let examinedSessions = 10_000
 
     /// The first waiting sessions, in the order in which they would start, with their conditions.
     package func outlook(limit: Int, at now: DualInstant) -> Outlook {
         // Includes paused sessions whose run has not ended.
-        let kept = sessionIndex.paused.compactMap { sessionIndex[$0] }.filter { $0.holdsSlot && !$0.freesSlot }
+        let pausedWithSlot = sessionIndex.paused.compactMap { sessionIndex[$0] }.filter { $0.holdsSlot && !$0.freesSlot }
         var limits: [AccountKey: Forecast.Limits] = [:]
         for (key, account) in accounts {
             limits[key] = Forecast.Limits(
                 sessions: account.account.sessionLimit, rate: account.account.rateLimit.map(Double.init),
-                paused: kept.count { $0.account == key })
+                paused: pausedWithSlot.count { $0.account == key })
         }
         let running = sessionIndex.live.sorted().compactMap { sessionIndex[$0] }.filter {
             $0.state == .running && !$0.conditions.contains(.stopping)
         }
         let isStrict = settings.ordering == .strict
-        let candidates = (isStrict ? unfinished(limit) : waiting(limit)).sorted { turn($0) < turn($1) }
+        let candidates = (isStrict ? unfinished(limit) : waiting(limit)).sorted { startStanding($0) < startStanding($1) }
         return Outlook(
-            queue: Forecast.Limits(sessions: sessionLimit, rate: flags.rateLimit.map(Double.init), paused: kept.count),
+            queue: Forecast.Limits(sessions: sessionLimit, rate: flags.rateLimit.map(Double.init), paused: pausedWithSlot.count),
             accounts: limits, isStrict: isStrict,
             running: running.map { Forecast.Session(key: $0.key, account: $0.account) },
             waiting: candidates.prefix(limit).map { session($0, at: now) })
@@ -44,7 +45,7 @@ extension Scheduler {
             keys.formUnion(line.marked.keys.prefix(limit))
             keys.formUnion(line.inOrder.prefix(limit))
         }
-        for key in sessionIndex.order.prefix(Self.placesLookedAt) where sessionIndex[key]?.state == .waiting { keys.insert(key) }
+        for key in sessionIndex.order.prefix(Self.examinedSessions) where sessionIndex[key]?.state == .waiting { keys.insert(key) }
         return keys.compactMap { sessionIndex[$0] }
     }
 
@@ -55,7 +56,8 @@ extension Scheduler {
         return keys.compactMap { sessionIndex[$0] }.filter { $0.state != .running }
     }
 
-    private func turn(_ entry: Entry) -> SessionIndex.Standing {
+    /// The standing that a session will have when it can start.
+    private func startStanding(_ entry: Entry) -> SessionIndex.Standing {
         var standing = sessionIndex.standing(entry)
         if settings.ordering == .strict, standing.startPriority != .now { standing.startPriority = .none }
         if entry.conditions.contains(.displaced) { standing.startPriority = min(standing.startPriority, .released) }

@@ -16,7 +16,8 @@ extension Scheduler {
         switch operation {
         case .move(let destination):
             try move(keys, to: destination, &transaction)
-            // The dependencies were checked for all parts together, before the first part. Between two parts, the order may violate them.
+            // The dependencies were checked once for the whole group, before the first part was moved. Until the last part is moved, the order may
+            // violate dependencies temporarily.
             if case .more = target { return }
             return try checkDependencies(of: keys)
         case .remove(let isForced): return try remove(keys, isForced: isForced, &transaction)
@@ -41,20 +42,20 @@ extension Scheduler {
 
     /// Checks an operation on a large group, before the operation is performed in several parts.
     ///
-    /// - Returns: The sessions in the order of the queue, and the operation for the first part. The destination of a move is computed for all
-    ///   sessions together, and may differ from the destination for the first part alone.
+    /// - Returns: The sessions in the order of the queue, and the operation for the first part. For a move, the operation contains the destination
+    ///   for the whole group, which can differ from the destination if only the first part were moved.
     package func check(_ operation: SessionOperation, onAll ids: [SessionID]) throws(QueueError) -> ([SessionID], SessionOperation) {
         let keys = try resolve(.sessions(ids))
         let sessions = keys.compactMap { sessionIndex[$0]?.id }
         switch operation {
-        case .move(let destination): return (sessions, .move(to: try place(of: keys, movedTo: destination)))
+        case .move(let destination): return (sessions, .move(to: try resolveDestination(of: keys, movedTo: destination)))
         case .remove(isForced: false): try checkDependents(of: keys)
         default: break
         }
         return (sessions, operation)
     }
 
-    /// The sessions that an operation changed immediately, reported in one event for each state.
+    /// The sessions that an operation changed immediately. They are reported in one event for each state.
     struct Changed {
         var sessions: [(state: SessionState, ids: [SessionID])] = []
 
@@ -128,7 +129,7 @@ extension Scheduler {
             recordChange(key, &changed)
         case (.update(let update), let state) where !state.isEnded:
             transaction.writes.append(.updateSession(key, update))
-            if let tags = update.tags { noteTags(Set(tags), of: key) }
+            if let tags = update.tags { recordTags(Set(tags), of: key) }
             transaction.events.append(.updated(entry.id))
             transaction.actions.append(.refresh(key))
             if let allows = update.allowsExpensiveNetwork { setNeedsCheapNetwork(!allows, key, &transaction) }
@@ -138,14 +139,14 @@ extension Scheduler {
         return true
     }
 
-    /// Adds the session's new state to the changes. If its run has not ended yet, the end of the run reports the state.
+    /// Adds the session's new state to the changes. If the session's run has not ended yet, the state is reported when the run ends instead.
     private func recordChange(_ key: SessionKey, _ changed: inout Changed) {
         guard let entry = sessionIndex[key], !entry.conditions.contains(.stopping) else { return }
         changed.add(entry.id, entry.state)
     }
 
-    /// Changes a session and interrupts its run, unless the run was interrupted before. If the session gives up its slot immediately, adds the
-    /// events.
+    /// Changes a session and interrupts its run, unless the run was already interrupted. If the session gives up its slot immediately, adds the
+    /// events of its deactivation.
     mutating func requestStop(
         _ key: SessionKey, _ transaction: inout Transaction, _ change: (inout Entry, inout EntryDetails) -> Void
     ) {
@@ -161,7 +162,8 @@ extension Scheduler {
         }
     }
 
-    /// Changes a session to a state in which it does not start. Forgets its start priority, and restores the sessions that it displaced.
+    /// Changes a session's state to one in which the session does not start. Forgets its start priority, and restores the sessions that it
+    /// displaced.
     private mutating func leave(
         _ key: SessionKey, to state: SessionState, _ changed: inout Changed, _ transaction: inout Transaction
     ) {
@@ -173,6 +175,7 @@ extension Scheduler {
         recordChange(key, &changed)
     }
 
+    /// Removes the start priority of a session, and its waits after a yield or a displacement.
     static func forgetMarks(_ entry: inout Entry, _ details: inout EntryDetails) {
         entry.startPriority = .none
         entry.conditions.subtract([.yielded, .displaced])
@@ -206,10 +209,9 @@ extension Scheduler {
 
     /// Returns an ended session to the waiting state.
     ///
-    /// - Parameter isWhole: Whether to transfer completed files again too.
+    /// - Parameter isWhole: Whether to transfer all files again, including completed files.
     private mutating func restart(_ entry: Entry, isWhole: Bool, _ transaction: inout Transaction) throws(QueueError) {
-        if let word = sessionIndex.details(entry.key).deduplicationKey, let id = sessionIndex.session(deduplicatedBy: word), id != entry.id
-        {
+        if let key = sessionIndex.details(entry.key).deduplicationKey, let id = sessionIndex.session(deduplicatedBy: key), id != entry.id {
             throw QueueError(
                 .duplicate, "Cannot run the session \(entry.id) again: session \(id) has the same deduplication key and is not completed.")
         }
@@ -218,14 +220,14 @@ extension Scheduler {
             entry.conditions.remove(.keepsPartial)
             details.completedAt = nil
             details.keptSince = nil
-            // A run that has not ended does not know which files must be transferred again.
+            // If a run of the session has not ended, it does not know which files must be transferred again. A new run must follow.
             if details.run != 0 { entry.conditions.insert(.hasNewItems) }
         }
         transaction.writes.append(.resetSession(entry.key, isWhole: isWhole))
         transaction.actions.append(.forget(entry.key))
     }
 
-    // MARK: Now
+    // MARK: Running now
 
     private mutating func run(
         _ before: Entry, again: Bool, mark: Int64, at now: DualInstant, _ changed: inout Changed, _ transaction: inout Transaction
@@ -233,7 +235,8 @@ extension Scheduler {
         let key = before.key
         switch before.state {
         case .running:
-            // The request is recorded, because the run may already have decided to wait, and report this decision a moment later.
+            // The run may already have decided to end and to wait, without having reported this yet. Record the request, so that the session then
+            // runs again.
             retryEndpoints(of: before.account, at: now)
             mutate(key) { _, details in details.runAgain = mark }
             return false
@@ -250,14 +253,14 @@ extension Scheduler {
         case .failed, .cancelled: try restart(before, isWhole: false, &transaction)
         case .waiting, .held, .paused: break
         }
-        waitForNow(before, mark: mark, at: now)
+        putFirst(before, mark: mark, at: now)
         if before.state != .waiting { recordChange(key, &changed) }
         displace(for: key, at: now, &transaction)
         return true
     }
 
-    /// Makes a session wait before all others, and clears its own waiting conditions.
-    private mutating func waitForNow(_ entry: Entry, mark: Int64, at now: DualInstant) {
+    /// Gives a session precedence over all other sessions, and removes the session's own reasons to wait.
+    private mutating func putFirst(_ entry: Entry, mark: Int64, at now: DualInstant) {
         retryEndpoints(of: entry.account, at: now)
         mutate(entry.key) { entry, details in
             entry.state = .waiting
@@ -271,11 +274,11 @@ extension Scheduler {
         }
     }
 
-    /// Runs a session again instead of letting it wait, because the app requested a run while the ended run was in progress.
+    /// Runs a session again immediately after a run that ended. Called if the app requested a run while that run was in progress.
     ///
     /// - Parameter mark: The mark of the app's call.
     mutating func runAgain(_ entry: Entry, mark: Int64, at now: DualInstant, _ transaction: inout Transaction) {
-        waitForNow(entry, mark: mark, at: now)
+        putFirst(entry, mark: mark, at: now)
         displace(for: entry.key, at: now, &transaction)
     }
 
@@ -284,12 +287,12 @@ extension Scheduler {
     ) {
         let key = entry.key
         let isEnding = entry.conditions.contains(.stopping)
-        let continuesAtOnce =
+        let continuesImmediately =
             flags.mode == .running && ability(of: entry, at: now).isAble && entry.holdsSlot
             && entry.conditions.isDisjoint(with: [.displaced, .runNotEnded]) && (isEnding || mayRunBesideOthers(entry.account))
-        if continuesAtOnce {
+        if continuesImmediately {
             mutate(key) { entry, _ in entry.state = .running }
-            if !isEnding { beginRun(key, isAskedFor: true, at: now, &transaction) }
+            if !isEnding { beginRun(key, isRequested: true, at: now, &transaction) }
         } else {
             requestStop(key, &transaction) { entry, details in
                 entry.state = .waiting

@@ -1,7 +1,7 @@
 import TransferCore
 
 extension Scheduler {
-    // MARK: Naming sessions
+    // MARK: Resolving references
 
     func resolve(_ reference: SessionReference) throws(QueueError) -> SessionKey {
         switch reference {
@@ -17,7 +17,7 @@ extension Scheduler {
         }
     }
 
-    /// Checks that an index refers to the current order, if a revision is given.
+    /// Checks that the revision of the order to which an index refers is current. Does nothing if no revision is given.
     func checkOrder(_ index: Int, _ expected: UInt64?) throws(QueueError) {
         guard let expected, expected != flags.orderRevision else { return }
         throw QueueError(
@@ -37,7 +37,7 @@ extension Scheduler {
         case .failed:
             return sessionIndex.order.filter { sessionIndex[$0]?.shownState == .failed }
         case .tag(let tag):
-            // Only the store has tags, so the sender of a command must resolve them first.
+            // Only the store contains tags. The sender of a command must look up the sessions of a tag before it sends the command.
             throw QueueError(.invalidRequest, "The tag \"\(tag)\" was not resolved.")
         case .sessions(let ids):
             var keys: Set<SessionKey> = []
@@ -46,7 +46,7 @@ extension Scheduler {
         }
     }
 
-    /// Whether a session that was resolved as a member of a group still belongs to the group.
+    /// Whether a session that was a member of a group when it was looked up still belongs to the group.
     func belongs(_ id: SessionID, to group: SessionGroup) -> Bool {
         guard let key = sessionIndex.key(of: id), let entry = sessionIndex[key] else { return false }
         return switch group {
@@ -59,7 +59,7 @@ extension Scheduler {
 
     // MARK: Order
 
-    /// Increments the revision of the order, and adds the events of one change.
+    /// Increments the revision of the order, and adds the events that report one change of the order.
     mutating func changeOrder(_ transaction: inout Transaction, _ event: QueueEvent.Kind) {
         mutateFlags { $0.orderRevision += 1 }
         let revision = flags.orderRevision
@@ -90,7 +90,7 @@ extension Scheduler {
     }
 
     /// Returns `count` evenly spaced ranks between two given ranks; nil if the distance between two neighbours would be smaller than `minimumStep`.
-    /// At an open end, there is always room.
+    /// If one of the given ranks is nil, there is always room.
     private static func ranks(_ count: Int, after low: Int64?, before high: Int64?, minimumStep: Int64) -> [Int64]? {
         let step: Int64
         let start: Int64
@@ -106,8 +106,9 @@ extension Scheduler {
         return (1...Int64(max(1, count))).map { start + step * $0 }
     }
 
-    /// Takes the start priority from interrupted sessions after this rank, because a session was placed before them. Also restores the sessions that
-    /// they displaced, which would otherwise wait until the interrupted sessions have run.
+    /// Removes the start priority of interrupted sessions with higher ranks than the given one. Called after a session was placed at this rank,
+    /// because that session must start before them. Also restores the sessions that the interrupted sessions displaced. Otherwise, they would wait
+    /// until the interrupted sessions have run.
     mutating func putBeforeInterrupted(rank: Int64, except moved: SessionKey? = nil, _ transaction: inout Transaction) {
         for key in sessionIndex.interrupted.sorted() where key != moved {
             guard let other = sessionIndex[key], other.rank > rank else { continue }
@@ -123,18 +124,18 @@ extension Scheduler {
         var previous = try anchor(for: destination, moving: keys)
         for key in keys {
             if previous == key { continue }
-            if try move(key, behind: previous, &transaction), let id = sessionIndex[key]?.id { transaction.answer.sessions.append(id) }
+            if try move(key, after: previous, &transaction), let id = sessionIndex[key]?.id { transaction.answer.sessions.append(id) }
             previous = key
         }
     }
 
     /// The destination of the first moved session, in a form that does not depend on the number of moved sessions.
     ///
-    /// - Throws: The errors of a move of all sessions.
-    func place(of keys: [SessionKey], movedTo destination: MoveDestination) throws(QueueError) -> MoveDestination {
+    /// - Throws: The errors that moving all sessions would throw.
+    func resolveDestination(of keys: [SessionKey], movedTo destination: MoveDestination) throws(QueueError) -> MoveDestination {
         guard !keys.isEmpty else { return destination }
         let previous = try anchor(for: destination, moving: keys)
-        try checkDependencies(of: keys, movedBehind: previous)
+        try checkDependencies(of: keys, movedAfter: previous)
         return previous.flatMap { sessionIndex[$0]?.id }.map(MoveDestination.after) ?? .front
     }
 
@@ -176,7 +177,7 @@ extension Scheduler {
         return nil
     }
 
-    /// The session at index `count - 1` of the order without the moved sessions.
+    /// The session at index `count - 1` of the order from which the moved sessions are left out; nil if `count` is 0.
     private func others(_ moved: Set<SessionKey>, count: Int) -> SessionKey? {
         guard count > 0 else { return nil }
         // Skips the moved sessions at the front.
@@ -188,11 +189,11 @@ extension Scheduler {
         return sessionIndex.order[index]
     }
 
-    /// Moves a session to the place after another session, or to the front.
+    /// Moves a session so that it directly follows another session, or to the front if `previous` is nil.
     ///
     /// - Returns: Whether anything changed.
     private mutating func move(
-        _ key: SessionKey, behind previous: SessionKey?, _ transaction: inout Transaction
+        _ key: SessionKey, after previous: SessionKey?, _ transaction: inout Transaction
     ) throws(QueueError) -> Bool {
         guard let entry = sessionIndex[key], let from = sessionIndex.index(of: key) else { return false }
         var gap = 0
@@ -206,7 +207,7 @@ extension Scheduler {
         return true
     }
 
-    /// Checks that the queue, if it is strict, can complete all loaded sessions.
+    /// Checks that no loaded session of a strict queue comes before a session on which it depends. Otherwise, the queue could never complete.
     package func checkAllDependencies() throws(QueueError) {
         try checkDependencies(of: sessionIndex.dependents.values.flatMap { $0 }.sorted())
     }
@@ -219,8 +220,9 @@ extension Scheduler {
         }
     }
 
-    /// Like ``checkDependencies(of:)``, for the order after these sessions are moved to the place after `previous`.
-    private func checkDependencies(of keys: [SessionKey], movedBehind previous: SessionKey?) throws(QueueError) {
+    /// Like ``checkDependencies(of:)``, but checks the order that would result if these sessions were moved directly after `previous`, or to the
+    /// front if it is nil.
+    private func checkDependencies(of keys: [SessionKey], movedAfter previous: SessionKey?) throws(QueueError) {
         guard settings.ordering == .strict else { return }
         let moved = Set(keys)
         let front = previous.flatMap { sessionIndex[$0]?.rank }
@@ -237,7 +239,7 @@ extension Scheduler {
         }
     }
 
-    /// The dependencies between a session and others, as pairs of the session that must be earlier and the session that must be later.
+    /// The dependencies that involve a session. In each pair, `later` depends on `earlier`.
     private func dependencies(of key: SessionKey) -> [(earlier: Entry, later: Entry)] {
         guard let entry = sessionIndex[key] else { return [] }
         var pairs = sessionIndex.dependents[entry.id, default: []].compactMap { sessionIndex[$0] }.map { (earlier: entry, later: $0) }
@@ -264,23 +266,23 @@ extension Scheduler {
             guard let id = sessionIndex[key]?.id else { continue }
             for other in sessionIndex.dependents[id, default: []].subtracting(removed).sorted() { dropDependency(other) }
         }
-        let places = keys.compactMap { key in sessionIndex.index(of: key).map { (index: $0, key: key) } }.sorted { $0.index < $1.index }
-        let ids = places.compactMap { sessionIndex[$0.key]?.id }
-        for place in places {
-            guard let entry = sessionIndex[place.key] else { continue }
-            let run = sessionIndex.details(place.key).run
+        let removals = keys.compactMap { key in sessionIndex.index(of: key).map { (index: $0, key: key) } }.sorted { $0.index < $1.index }
+        let ids = removals.compactMap { sessionIndex[$0.key]?.id }
+        for removal in removals {
+            guard let entry = sessionIndex[removal.key] else { continue }
+            let run = sessionIndex.details(removal.key).run
             if run != 0 {
                 mutateFlags { $0.ending[run] = entry.account }
-                if !entry.conditions.contains(.stopping) { transaction.actions.append(.interrupt(place.key, run: run)) }
+                if !entry.conditions.contains(.stopping) { transaction.actions.append(.interrupt(removal.key, run: run)) }
                 stopRunningEvents(entry, &transaction)
             }
             if entry.holdsSlot { transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id)] }
-            restoreDisplaced(of: place.key, &transaction)
-            transaction.writes.append(.deleteSession(place.key, isRunning: run != 0))
-            transaction.actions.append(.forget(place.key))
+            restoreDisplaced(of: removal.key, &transaction)
+            transaction.writes.append(.deleteSession(removal.key, isRunning: run != 0))
+            transaction.actions.append(.forget(removal.key))
         }
-        for place in places { removeEntry(place.key) }
-        changeOrder(&transaction, .removed(ids, indices: places.map(\.index)))
+        for removal in removals { removeEntry(removal.key) }
+        changeOrder(&transaction, .removed(ids, indices: removals.map(\.index)))
         transaction.answer.sessions = ids
     }
 
@@ -298,7 +300,7 @@ extension Scheduler {
         }
     }
 
-    /// Removes sessions from the queue that can't be read, or that the store refuses to change. Keeps their rows.
+    /// Quarantines sessions that can't be read, or that the store refuses to change: removes them from the queue, but keeps their rows.
     mutating func quarantine(_ keys: [SessionKey], _ reason: String, _ transaction: inout Transaction) throws(QueueError) {
         let held = keys.compactMap { sessionIndex[$0]?.id }.flatMap { holdDependents(of: $0, leavingOut: Set(keys), &transaction) }
         try remove(keys, isForced: true, &transaction)
@@ -309,9 +311,9 @@ extension Scheduler {
         if !held.isEmpty { transaction.events.append(.changed(held, .held)) }
     }
 
-    /// Holds the dependents of a session whose end is unknown, until the app or the user releases them.
+    /// Holds the dependents of a session whose outcome is unknown, until the app or the user releases them.
     ///
-    /// - Returns: The sessions that waited, and are held now.
+    /// - Returns: The sessions that were waiting and are now held.
     mutating func holdDependents(
         of id: SessionID, leavingOut others: Set<SessionKey> = [], _ transaction: inout Transaction
     ) -> [SessionID] {

@@ -13,11 +13,11 @@ extension Scheduler {
         /// The stored state: the state of the session after its run has ended.
         package var target: SessionState
         package var holdsSlot: Bool
-        /// The run that has not ended.
+        /// The number of the session's run that has not ended; nil if there is none.
         package var run: UInt64?
     }
 
-    /// All sessions in order. For tests, because the time is proportional to the number of sessions.
+    /// All sessions in order. For tests only, because it takes time proportional to the number of sessions.
     package var sessions: [View] { sessionIndex.order.compactMap { view($0) } }
 
     package func view(_ key: SessionKey) -> View? {
@@ -38,17 +38,18 @@ extension Scheduler {
         guard sessionIndex.slots.total < sessionLimit else { return true }
         if settings.ordering == .strict {
             let wanted = sessionIndex.claimants.union(sessionIndex.yielded).compactMap { sessionIndex[$0] }
-            if wanted.contains(where: { $0.startPriority == .now && ($0.isEligible || $0.isTimed) && comes($0.line, at: now) }) {
+            if wanted.contains(where: { $0.startPriority == .now && ($0.isEligible || $0.isTimed) && canStartEventually($0.line, at: now) })
+            {
                 return false
             }
-            return !strictTurns.contains { ($0.isEligible || $0.isTimed) && comes($0.line, at: now) }
+            return !strictTurns.contains { ($0.isEligible || $0.isTimed) && canStartEventually($0.line, at: now) }
         }
-        if sessionIndex.lines.keys.contains(where: { hasSlot($0.account) && comes($0, at: now) }) { return false }
-        return !sessionIndex.timed.contains { $1 > 0 && hasSlot($0.account) && comes($0, at: now) }
+        if sessionIndex.lines.keys.contains(where: { hasSlot($0.account) && canStartEventually($0, at: now) }) { return false }
+        return !sessionIndex.timed.contains { $1 > 0 && hasSlot($0.account) && canStartEventually($0, at: now) }
     }
 
     /// Whether a session of a line can start now or later without an action by the app or the user.
-    private func comes(_ line: SessionIndex.LineKey, at now: DualInstant) -> Bool {
+    private func canStartEventually(_ line: SessionIndex.LineKey, at now: DualInstant) -> Bool {
         guard flags.scarceSpace == nil, flags.network.permits(needsCheapNetwork: line.needsCheapNetwork) else { return false }
         return switch ability(of: line, at: now) {
         case .able, .unavailable: true
@@ -61,7 +62,7 @@ extension Scheduler {
         var due: [Duration] = []
         if let first = sessionIndex.due.first { due.append(.nanoseconds(first.due)) }
         if let first = sessionIndex.dueDates.first {
-            // The time of day may jump, so check again after a while.
+            // The clock may jump, so check again after `longestSleep` at the latest.
             let wait = Duration.milliseconds(first.due - now.date.milliseconds)
             due.append(now.uptime + min(wait, Self.longestSleep))
         }
@@ -75,7 +76,7 @@ extension Scheduler {
         if flags.mode == .running {
             if let recall = sessionIndex.heads.nextRecall { due.append(recall) }
             if settings.ordering == .strict {
-                // The lines of these sessions are not set aside.
+                // The lines of these sessions are not set aside, so `nextRecall` does not cover them.
                 for entry in strictTurns { if case .unavailable(let until?) = ability(of: entry, at: now) { due.append(until) } }
             }
             if flags.scarceSpace != nil, !sessionIndex.lines.isEmpty { due.append(flags.diskCheckAt) }
@@ -122,7 +123,8 @@ extension Scheduler {
         return nil
     }
 
-    /// The session directly before this session, among the sessions that could start with a free slot.
+    /// The reason if other sessions start first. Names the session that would start directly before this session if slots were free. Sessions that
+    /// can't start do not count. Nil if no session starts first.
     private func orderReason(_ entry: Entry, at now: DualInstant) -> WaitReason? {
         if settings.ordering == .strict, entry.startPriority != .now {
             guard hasTurn(entry) else {

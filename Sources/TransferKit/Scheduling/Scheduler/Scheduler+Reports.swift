@@ -8,29 +8,29 @@ extension Scheduler {
         let key = report.key
         switch report.content {
         case .connected:
-            noteProgress(of: key)
+            recordProgress(of: key)
             guard !entry.conditions.contains(.connected) else { return }
             mutate(key) { entry, _ in entry.conditions.insert(.connected) }
             transaction.events.append(.didStartRunning(entry.id))
         case .file(let position, let fileReport):
             handle(fileReport, position: position, of: entry, &transaction)
-            noteTime(of: report, at: now, &transaction)
+            recordRunTime(of: report, at: now, &transaction)
         case .expansion(let step):
             transaction.writes.append(.expansion(key, step))
             transaction.events += Self.failures(in: step, of: entry.id)
         case .probe(let endpoint):
             changeHealth { transaction.answer.isGranted = $0.probe(endpoint, run: report.run, at: now.uptime) }
         case .endpoint(let endpoint):
-            if flags.health.hasProbe(of: report.run) { changeHealth { $0.uses(endpoint, run: report.run) } }
+            if flags.health.hasProbe(of: report.run) { changeHealth { $0.recordUse(of: endpoint, run: report.run) } }
             transaction.writes.append(.setEndpoint(key, endpoint.location, endpoint.transport))
         case .endpointChanged(let from, let to):
             transaction.events.append(.endpointChanged(entry.id, from: from, to: to))
         case .endpointWorks(let endpoint):
-            endpointWorks(endpoint)
+            recordSuccess(of: endpoint)
         case .endpointFailed(let endpoint, let error):
-            changeHealth { $0.failed(endpoint, error, run: report.run, at: now.uptime) }
+            changeHealth { $0.recordFailure(endpoint, error, run: report.run, at: now.uptime) }
         case .hostBusy(let endpoint, let duration):
-            changeHealth { $0.busy(endpoint, for: duration, at: now.uptime) }
+            changeHealth { $0.recordBusy(endpoint, for: duration, at: now.uptime) }
         case .attemptFailed(let error, let delay, let isLastInFlight):
             transaction.writes.append(.attemptFailed(key, error, isRepeated: true))
             if isLastInFlight { stopRunningEvents(entry, &transaction) }
@@ -48,7 +48,7 @@ extension Scheduler {
         }
     }
 
-    /// Handles the end of an abandoned run. Its session may run again.
+    /// Handles the end of an abandoned run. From now on, its session may run again.
     private mutating func endAbandoned(_ run: UInt64, of key: SessionKey) {
         mutateFlags { $0.abandoned[run] = nil }
         sessionIndex.recallAllLines()
@@ -82,12 +82,12 @@ extension Scheduler {
         transaction.writes.append(.file(entry.key, position: position, report))
         switch report {
         // A checkpoint without bytes is saved before a request, so it proves no progress.
-        case .checkpoint(let checkpoint, _, _, _): if checkpoint.confirmed > 0 { noteProgress(of: entry.key) }
+        case .checkpoint(let checkpoint, _, _, _): if checkpoint.confirmed > 0 { recordProgress(of: entry.key) }
         case .size: break
         case .completed(let receipt, let endpoint):
-            noteProgress(of: entry.key)
-            // The endpoint works, even if other runs fail there. The endpoint's series of failures ends.
-            endpointWorks(endpoint)
+            recordProgress(of: entry.key)
+            // Ends the endpoint's series of failures, even if other runs fail there.
+            recordSuccess(of: endpoint)
             transaction.events.append(.itemCompleted(entry.id, position: position, receipt))
         case .failed(let error): transaction.events.append(.itemFailed(entry.id, position: position, error))
         case .foundFolder: mutate(entry.key) { entry, _ in entry.conditions.insert(.hasNewItems) }
@@ -95,8 +95,8 @@ extension Scheduler {
         }
     }
 
-    /// Records that a run transferred bytes. If the app requested another run before, the current run has fulfilled the request.
-    private mutating func noteProgress(of key: SessionKey) {
+    /// Records that a run transferred bytes. If the app requested a run while this run was in progress, this run has fulfilled the request.
+    private mutating func recordProgress(of key: SessionKey) {
         guard sessionIndex.details(key).runAgain != 0 else { return }
         mutate(key) { _, details in details.runAgain = 0 }
     }
@@ -113,13 +113,13 @@ extension Scheduler {
 
     // MARK: Time
 
-    /// The shortest time between two records of a run's duration.
-    private static let noteInterval = Duration.seconds(1)
+    /// The minimum time between two records of a run's duration.
+    private static let recordInterval = Duration.seconds(1)
 
-    /// Records the duration of a run in the transaction of a file report. Therefore, the stored time is as recent as the stored progress after a
-    /// kill.
-    private mutating func noteTime(of report: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
-        guard flags.runTimes.unrecorded(report.run, at: now.uptime) >= Self.noteInterval else { return }
+    /// Records the duration of a run in the same transaction as a file report. If the process is killed, the stored duration is therefore as recent
+    /// as the stored progress.
+    private mutating func recordRunTime(of report: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
+        guard flags.runTimes.unrecorded(report.run, at: now.uptime) >= Self.recordInterval else { return }
         var times: (session: Int64, queue: Int64) = (0, 0)
         mutateFlags { times = $0.runTimes.record(report.run, at: now.uptime) }
         transaction.writes.append(.ran(report.key, times.session, queue: times.queue))
@@ -152,7 +152,7 @@ extension Scheduler {
             details.runAgain = 0
             entry.conditions.subtract([.stopping, .connected, .hasNewItems])
         }
-        let turn = wasEnding ? nil : turnAfterOthers(before, outcome, at: now)
+        let probeDelay = wasEnding ? nil : delayForOtherProbes(before, outcome, at: now)
         if case .accountBlocked(let error, let refused) = outcome { block(before.account, error, refused, run: run, &transaction) }
 
         switch outcome {
@@ -163,7 +163,7 @@ extension Scheduler {
         case .backoff(_, let error), .endpointsUnavailable(let error), .accountBlocked(let error, _), .noSpace(let error):
             transaction.writes.append(.attemptFailed(key, error, isRepeated: false))
             if case .backoff(let delay, _) = outcome, !wasEnding {
-                var retryAt = now.date + max(delay, turn ?? .zero)
+                var retryAt = now.date + max(delay, probeDelay ?? .zero)
                 // The session's endpoints may be unavailable for longer than the delay of the file.
                 if case .unavailable(let until?) = ability(of: before, at: now) { retryAt = max(retryAt, now.date + (until - now.uptime)) }
                 transaction.events.append(.attemptFailed(before.id, error, retryAt: mark == 0 ? retryAt : now.date))
@@ -175,9 +175,9 @@ extension Scheduler {
             endInterrupted(key, at: now, &transaction)
         } else if case .finished = outcome {
             // Items were added during the run.
-            continueActivation(key, isAskedFor: false, at: now, &transaction)
+            continueActivation(key, isRequested: false, at: now, &transaction)
         } else {
-            wait(key, outcome, turn: turn, at: now, &transaction)
+            wait(key, outcome, probeDelay: probeDelay, at: now, &transaction)
         }
         if mark != 0, let entry = sessionIndex[key], entry.state == .waiting { runAgain(entry, mark: mark, at: now, &transaction) }
         finishStoppingIfQuiet(&transaction)
@@ -186,9 +186,9 @@ extension Scheduler {
     /// The maximum number of the account's other sessions that probe an endpoint before the same session probes it again.
     private static let maximumOthersBefore = 29
 
-    /// The time that a session with unavailable endpoints waits while other sessions of the account may probe them first; nil for no wait.
-    /// The failure may concern only this session, and must not keep other sessions from a server that works for them.
-    private mutating func turnAfterOthers(_ entry: Entry, _ outcome: RunOutcome, at now: DualInstant) -> Duration? {
+    /// The time for which a session with unavailable endpoints waits, so that other sessions of the account can probe the endpoints first; nil
+    /// for no wait. If the failure concerns only this session, it must not keep other sessions from using a server that works for them.
+    private mutating func delayForOtherProbes(_ entry: Entry, _ outcome: RunOutcome, at now: DualInstant) -> Duration? {
         guard case .backoff(_, let error) = outcome, RecoveryDecision.isOutage(error),
             case .unavailable(let until?) = ability(of: entry, at: now)
         else { return nil }
@@ -197,11 +197,11 @@ extension Scheduler {
         return until - now.uptime + EndpointHealth.outagePause * others
     }
 
-    /// Ends an interrupted run: the session gets its intended state.
+    /// Handles the end of an interrupted run. The session is now in the state that was requested with the interruption.
     private mutating func endInterrupted(_ key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
         guard let entry = sessionIndex[key] else { return }
         // The session was resumed before its run ended.
-        if entry.state == .running { return continueActivation(key, isAskedFor: true, at: now, &transaction) }
+        if entry.state == .running { return continueActivation(key, isRequested: true, at: now, &transaction) }
         if !entry.holdsSlot { transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id)] }
         guard entry.state == .cancelled else { return transaction.events.append(.changed([entry.id], entry.state)) }
         finishCancelling(entry, at: now, &transaction)
@@ -209,13 +209,15 @@ extension Scheduler {
     }
 
     /// Begins another run in the same activation, if the queue and the account still allow it.
-    private mutating func continueActivation(_ key: SessionKey, isAskedFor: Bool, at now: DualInstant, _ transaction: inout Transaction) {
+    private mutating func continueActivation(
+        _ key: SessionKey, isRequested: Bool, at now: DualInstant, _ transaction: inout Transaction
+    ) {
         guard let entry = sessionIndex[key] else { return }
         let isOver = flags.mode == .stopping || flags.mode == .stopped
         guard !isOver, !entry.conditions.contains(.runNotEnded), ability(of: entry, at: now).isAble else {
             return wait(key, .interrupted, at: now, &transaction)
         }
-        beginRun(key, isAskedFor: isAskedFor, at: now, &transaction)
+        beginRun(key, isRequested: isRequested, at: now, &transaction)
     }
 
     private mutating func finish(_ key: SessionKey, _ failure: TransferError?, at now: DualInstant, _ transaction: inout Transaction) {
@@ -238,16 +240,16 @@ extension Scheduler {
         finishStoppingIfQuiet(&transaction)
     }
 
-    /// Ends a run that was not interrupted and did not finish its session: the session gives up its slot.
+    /// Lets a session give up its slot and wait, because its run ended without an interruption and without finishing the session.
     private mutating func wait(
-        _ key: SessionKey, _ outcome: RunOutcome, turn: Duration? = nil, at now: DualInstant, _ transaction: inout Transaction
+        _ key: SessionKey, _ outcome: RunOutcome, probeDelay: Duration? = nil, at now: DualInstant, _ transaction: inout Transaction
     ) {
-        let others = waitForOtherEndpoints(key, outcome, at: now)
+        let endpointDelay = delayForOtherEndpoints(key, outcome, at: now)
         mutate(key) { entry, details in
             entry.state = .waiting
             switch outcome {
             case .backoff(let delay, let error):
-                details.retryAt = now + max(delay, turn ?? .zero)
+                details.retryAt = now + max(delay, probeDelay ?? .zero)
                 details.ownRetryAt = now + delay
                 entry.conditions.insert(.backoff)
                 if error.code == .storageDamaged { entry.conditions.insert(.unreadable) }
@@ -257,8 +259,8 @@ extension Scheduler {
                 entry.conditions.insert(.noSpace)
             case .interrupted: entry.startPriority = .interrupted
             case .endpointsUnavailable:
-                guard let others else { break }
-                details.retryAt = now + others
+                guard let endpointDelay else { break }
+                details.retryAt = now + endpointDelay
                 details.ownRetryAt = now
                 entry.conditions.insert(.backoff)
             case .accountBlocked, .finished: break
@@ -269,11 +271,11 @@ extension Scheduler {
         transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id), .changed([entry.id], .waiting)]
     }
 
-    /// The time that a session waits after its run could use none of the account's available endpoints; nil if no endpoint is available.
+    /// The time for which a session waits if endpoints of its account are available, but its run could use none of them; nil in all other cases.
     ///
-    /// For example, only some endpoints can list a folder, so the session waits for the other endpoints. Without this wait, it would start
-    /// again immediately.
-    private func waitForOtherEndpoints(_ key: SessionKey, _ outcome: RunOutcome, at now: DualInstant) -> Duration? {
+    /// For example, if only some endpoints can list a folder, the session waits for one of these endpoints. Without this wait, the session would
+    /// start again immediately.
+    private func delayForOtherEndpoints(_ key: SessionKey, _ outcome: RunOutcome, at now: DualInstant) -> Duration? {
         guard case .endpointsUnavailable = outcome, let entry = sessionIndex[key], ability(of: entry, at: now).isAble else { return nil }
         let times = (accounts[entry.account]?.account.endpoints ?? []).compactMap { endpoint -> Duration? in
             guard settings.transports.contains(endpoint.transport),
@@ -281,7 +283,7 @@ extension Scheduler {
             else { return nil }
             return until - now.uptime
         }
-        return max(times.min() ?? .zero, RetryPolicy.slotKept)
+        return max(times.min() ?? .zero, RetryPolicy.maximumInPlaceDelay)
     }
 
     private static let spaceCheckInterval = Duration.seconds(30)
@@ -289,12 +291,13 @@ extension Scheduler {
     private mutating func block(
         _ key: AccountKey, _ error: TransferError, _ refused: Account, run: UInt64, _ transaction: inout Transaction
     ) {
-        // If the server refused an older definition of the account, or if the account was unblocked after the run began, the session only
-        // retries.
-        guard var account = accounts[key], account.block == nil, run > account.lastAnsweredRun, account.account.isSameIdentity(as: refused)
+        // The run may have used an older definition of the account, or the account may have been unblocked after the run began. The account is then
+        // not blocked, and the session retries.
+        guard var account = accounts[key], account.block == nil, run > account.lastRunWhenUnblocked,
+            account.account.isSameIdentity(as: refused)
         else { return }
         account.block = AccountBlock(error: error)
-        account.isAskedFor = true
+        account.hasRequestedCredentials = true
         setAccount(key, account)
         transaction.actions.append(.forgetAuthentication(refused))
         transaction.writes.append(.blockAccount(key, account.block))
@@ -304,12 +307,12 @@ extension Scheduler {
         }
     }
 
-    /// Releases the dependents of an ended session. If there are many, the rest follows in the next transactions, or when the queue is
-    /// opened after a kill.
+    /// Releases the dependents of an ended session. If there are very many, the next transactions release the rest; after a kill, the rest is
+    /// released when the queue is opened.
     mutating func satisfyDependents(of id: SessionID, isCompleted: Bool) {
         for key in sessionIndex.dependents[id, default: []].sorted() {
             guard let dependency = sessionIndex.details(key).dependency, isCompleted || dependency.acceptsAnyEnd else { continue }
-            guard released < Self.mostAtOnce else {
+            guard released < Self.maximumPerTransaction else {
                 return mutateFlags { $0.releases.append(PendingRelease(session: id, isCompleted: isCompleted)) }
             }
             released += 1
@@ -319,7 +322,7 @@ extension Scheduler {
 
     /// Releases more dependents of ended sessions.
     mutating func continueReleases() {
-        guard !flags.releases.isEmpty, released < Self.mostAtOnce else { return }
+        guard !flags.releases.isEmpty, released < Self.maximumPerTransaction else { return }
         let releases = flags.releases
         mutateFlags { $0.releases = [] }
         for release in releases { satisfyDependents(of: release.session, isCompleted: release.isCompleted) }

@@ -1,18 +1,18 @@
 import Foundation
 
-/// A date that is independent of changes of the machine's clock, for the ages of completed sessions.
+/// A date that is independent of changes to the machine's clock. Determines the ages of completed sessions.
 extension Scheduler {
-    /// The largest plausible age, in seconds, of a date that an earlier process stored. An older date comes from a machine with an unset
-    /// clock.
+    /// The largest plausible age, in seconds, of a date that an earlier process stored. If a date is older, the machine's clock was not set when the
+    /// date was stored.
     private static let longestPast = 10 * 366 * 24 * 3_600.0
-    /// The longest time between two processes that counts, in seconds. A longer or negative time comes from a clock that was wrong in one of the
-    /// processes.
+    /// The longest plausible time between two processes, in seconds. If the time is longer or negative, the clock was wrong in one of the processes,
+    /// and the time is ignored.
     private static let longestAbsence = 30 * 24 * 3_600.0
 
-    /// The steady date of the opening plus the uptime since the opening.
+    /// The steady date at which the queue was opened, plus the uptime since then.
     ///
-    /// Unlike the clock's date, the steady date never jumps, not even between processes. A session that completes while the clock shows 1970 is not
-    /// 50 years old once the clock is set. No session ages early while a clock is years ahead.
+    /// Unlike the clock's date, the steady date never jumps, not even between processes. A session that completes while the clock shows 1970 does
+    /// not become 50 years old when the clock is set. No session expires early because a clock is years ahead.
     func steadyDate(at now: DualInstant) -> Date {
         guard let opening else { return now.date }
         return opening.date + (now.uptime - opening.uptime)

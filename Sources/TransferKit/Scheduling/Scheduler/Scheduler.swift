@@ -10,18 +10,18 @@ package struct Scheduler: Sendable {
     package struct Settings: Sendable, Equatable {
         package var transports: Set<TransportID>
         package var ordering: QueueOrdering
-        /// The session limit until another one is stored.
+        /// The session limit if the store contains no limit.
         package var sessionLimit: Int
         /// The session limit that overrides the stored limit; nil for none.
         package var sessionLimitOverride: Int?
         package var retention: Retention
-        /// How long a session that yielded leaves its slot free if no other session can start.
+        /// How long a session that yielded waits for another session to start. After this time, the session may start again itself.
         package var yieldDelay: Duration
-        /// The network condition until the app changes it.
+        /// The initial network condition, which applies until the app sets another one.
         package var network: NetworkCondition
         /// The free space on the store's disk, in bytes, below which no session starts.
         package var diskFloor: Int64
-        /// The time at which the process opened the store; nil to use dates in the store without a check.
+        /// The time at which the process opened the store; nil to use the dates in the store without checking whether they are plausible.
         package var openedAt: DualInstant?
 
         package init(
@@ -42,23 +42,23 @@ package struct Scheduler: Sendable {
         package var account: Account
         package var block: AccountBlock?
         /// The last run that had begun when the account was last saved or unblocked: errors of this run and of earlier runs don't block the account.
-        package var lastAnsweredRun: UInt64
-        /// Whether this process has requested the credentials that lift the block.
-        var isAskedFor = false
+        package var lastRunWhenUnblocked: UInt64
+        /// Whether this process has requested the credentials that the account needs to be unblocked.
+        var hasRequestedCredentials = false
 
-        package init(account: Account, block: AccountBlock? = nil, lastAnsweredRun: UInt64 = 0) {
+        package init(account: Account, block: AccountBlock? = nil, lastRunWhenUnblocked: UInt64 = 0) {
             self.account = account
             self.block = block
-            self.lastAnsweredRun = lastAnsweredRun
+            self.lastRunWhenUnblocked = lastRunWhenUnblocked
         }
     }
 
-    /// The small part of the state, copied as a whole for undo.
+    /// The part of the state that is small enough to be copied as a whole, so that it can be restored.
     package struct Flags: Sendable, Equatable {
         package var mode = QueueStatus.Mode.stopped
         /// The stored limit; nil for the limit of the settings.
         package var sessionLimit: Int?
-        /// The limit with which this process was started, until a limit is set.
+        /// The limit with which this process was started. Setting another limit removes it.
         package var sessionLimitOverride: Int?
         package var rateLimit: Int64?
         package var orderRevision: UInt64 = 0
@@ -71,7 +71,7 @@ package struct Scheduler: Sendable {
         /// Abandoned runs that have not ended, and their sessions. They use no slot.
         package var abandoned: [UInt64: SessionKey] = [:]
         package var isIdleAnnounced = false
-        /// The uptime at which a drain becomes an interrupt.
+        /// The uptime at which a drain ends and the remaining runs are interrupted; nil for no deadline.
         package var drainDeadline: Duration?
         /// Whether the last stop, or the stop in progress, interrupted a session.
         package var hasInterrupted = false
@@ -84,7 +84,7 @@ package struct Scheduler: Sendable {
         package var diskCheckAt = Duration.zero
         /// Ended sessions with dependents that have not been released yet.
         package var releases: [PendingRelease] = []
-        /// The tags that sessions got since a reader began to look up sessions by tag in the store.
+        /// The tags of sessions whose tags changed after a reader began to look up sessions by tag in the store.
         var newTags: [SessionKey: Set<String>] = [:]
     }
 
@@ -107,9 +107,9 @@ package struct Scheduler: Sendable {
     /// The steady date at the opening; nil if the store contains no steady date.
     var steadyOpening: Date?
     private var lastLoadedAccount: AccountKey?
-    /// Sessions that were stored as running: they were interrupted when the last process ended.
+    /// Sessions that were stored as running, because they were running when the last process ended.
     private(set) var foundRunning: [SessionKey] = []
-    /// Sessions whose dependency is missing in the store.
+    /// Sessions whose dependency is missing from the store.
     private(set) var foundOrphaned: [SessionID] = []
     /// The sessions that have begun according to the store.
     private var begunEarlier: Set<SessionKey> = []
@@ -119,7 +119,7 @@ package struct Scheduler: Sendable {
     private var tagReaders = 0
     private var storedSettings: (UInt64, Int?, Int64?) = (0, nil, nil)
 
-    /// The data that reverts one change. Small, because an enqueueing may contain 100,000 sessions.
+    /// The data that reverts one change. Small, because one command may add 100,000 sessions.
     private enum Change: Sendable {
         indirect case changed(Entry, EntryDetails)
         case inserted(SessionKey)
@@ -159,7 +159,7 @@ package struct Scheduler: Sendable {
         sessionIndex.reserveLoading(count)
     }
 
-    /// Reserves all keys up to this key, so that new sessions get greater keys.
+    /// Reserves all keys up to the given key, so that new sessions get higher keys.
     package mutating func reserveKeys(through key: SessionKey) {
         flags.nextSession = max(flags.nextSession, min(key, 1 << 62) + 1)
     }
@@ -171,7 +171,7 @@ package struct Scheduler: Sendable {
         storedSettings = (orderRevision, flags.sessionLimit, rateLimit)
     }
 
-    /// Loads the sessions that have begun, before ``load(_:_:)`` loads them.
+    /// Sets which sessions have begun. Called before ``load(_:_:)`` loads the sessions.
     package mutating func load(begun keys: Set<SessionKey>) {
         begunEarlier = keys
     }
@@ -182,7 +182,7 @@ package struct Scheduler: Sendable {
         flags.nextAccount = max(flags.nextAccount, key + 1)
     }
 
-    /// Loads a session from the store, in any order. Sessions that ran when the last owner ended start first.
+    /// Loads a session from the store, in any order. Sessions that were running when the last owner ended start first.
     ///
     /// - Parameter details: The details; nil for none, which is the usual case.
     /// - Returns: Whether the session was loaded; false if its account does not exist.
@@ -228,7 +228,7 @@ package struct Scheduler: Sendable {
                 foundOrphaned += holdDependents(of: id, &ignored)
                 continue
             }
-            // The run of a cancelled session may not have ended before the process did.
+            // The process may have ended before the dependents were released, for example while the run of a cancelled session was ending.
             if other.state.isEnded { satisfyDependents(of: id, isCompleted: other.state == .completed) }
         }
         var transaction = Transaction()
@@ -237,8 +237,8 @@ package struct Scheduler: Sendable {
         return (transaction.writes, duplicates)
     }
 
-    /// Whether a session can own the slot of another session: it exists, has not ended, and is not displaced, directly or indirectly, by a session
-    /// that it displaced.
+    /// Whether a session can use the slot of a session that it displaced. It must exist, must be neither ended nor held, and must not be displaced,
+    /// directly or indirectly, by a session that it displaced.
     private func canOwn(_ key: SessionKey) -> Bool {
         var seen: Set<SessionKey> = []
         var next: SessionKey? = key
@@ -251,7 +251,7 @@ package struct Scheduler: Sendable {
 
     // MARK: Reversible changes
 
-    /// Makes the changes since the last commit final, because they are durable.
+    /// Makes the changes since the last commit final, because they are now durable.
     package mutating func commit() {
         journal.removeAll(keepingCapacity: journal.count < 4_096)
         released = 0
@@ -309,13 +309,13 @@ package struct Scheduler: Sendable {
         change(&entry, &details)
         guard entry != before || details != detailsBefore else { return }
         journal.append(.changed(before, detailsBefore))
-        // Values that end with the process are not stored.
+        // Values that lose their meaning when the process ends are not stored.
         let isStored = ScheduleRow(entry: before, details: detailsBefore).durable != ScheduleRow(entry: entry, details: details).durable
         if isStored { dirty.append(key) }
         sessionIndex.change(entry, details)
     }
 
-    /// Records changes of tags from now on, because a reader looks up sessions by tag in the store.
+    /// Records changes to tags from now on, because a reader looks up sessions by tag in the store.
     package mutating func beginReadingTags() {
         tagReaders += 1
     }
@@ -325,8 +325,8 @@ package struct Scheduler: Sendable {
         if tagReaders == 0 { flags.newTags = [:] }
     }
 
-    mutating func noteTags(_ tags: Set<String>, of key: SessionKey) {
-        // A recorded change must not become outdated, even if no reader is left.
+    mutating func recordTags(_ tags: Set<String>, of key: SessionKey) {
+        // If a change was recorded for this session, update the record, even if there is no reader. The record must not become outdated.
         guard tagReaders > 0 || flags.newTags[key] != nil else { return }
         mutateFlags { $0.newTags[key] = tags }
     }
@@ -343,7 +343,7 @@ package struct Scheduler: Sendable {
         sessionIndex.remove(key)
     }
 
-    /// Gives a session another rank between the same neighbours.
+    /// Gives a session a different rank, without changing its position in the order.
     mutating func renumber(_ key: SessionKey, _ rank: Int64) {
         guard let entry = sessionIndex[key] else { return }
         journal.append(.renumbered(key, entry.rank))
@@ -351,7 +351,7 @@ package struct Scheduler: Sendable {
         sessionIndex.renumber(key, rank)
     }
 
-    /// Adds, replaces or, with nil, removes an account.
+    /// Adds or replaces an account, or removes it if `entry` is nil.
     mutating func setAccount(_ key: AccountKey, _ entry: AccountEntry?) {
         let before = accounts[key]
         journal.append(.account(key, before))

@@ -1,13 +1,13 @@
 package import Foundation
 package import TransferCore
 
-/// The scheduler's record of a session. Small, because there may be a million.
+/// The scheduler's record of a session. Small, because there may be a million sessions.
 package struct Entry: SessionTableElement, Equatable {
     package var id: SessionID
     package var key: SessionKey
     package var rank: Int64
     package var account: AccountKey
-    /// The state of the session; during a run that was interrupted, the state after the end of the run. The store contains this state.
+    /// The stored state of the session. After an interruption, this is immediately the state that the session will have when its run has ended.
     package var state: SessionState
     package var startPriority = StartPriority.none
     package var conditions: Conditions = []
@@ -20,7 +20,7 @@ package struct Entry: SessionTableElement, Equatable {
         self.state = state
     }
 
-    /// Whether the session uses a slot. A displaced paused session does not.
+    /// Whether the session uses a slot. A paused session uses a slot unless it is displaced.
     var holdsSlot: Bool {
         state == .running || conditions.contains(.stopping) || (state == .paused && !conditions.contains(.displaced))
     }
@@ -42,7 +42,7 @@ package struct Entry: SessionTableElement, Equatable {
             && conditions.isDisjoint(with: Conditions.preventing.subtracting(.timed).union(.unreadable))
     }
 
-    /// Whether the session waits for disk space or descriptors.
+    /// Whether the session waits for disk space or file descriptors.
     var waitsForSpace: Bool { state == .waiting && conditions.contains(.noSpace) }
 
     /// Whether the session claims the next free slot.
@@ -62,11 +62,11 @@ package struct Entry: SessionTableElement, Equatable {
     package enum StartPriority: UInt8, Sendable, Codable, Comparable {
         /// The app ran or resumed the session.
         case now = 0
-        /// The app made the session the next one.
+        /// The app asked that the session run next.
         case next = 1
-        /// The session was displaced, and the session that was run in its place gave up the slot.
+        /// The session was displaced. The session that displaced it has now given up the slot.
         case released = 2
-        /// The session ran when the queue or the process was stopped.
+        /// The session's run was interrupted, for example because the queue or the process was stopped.
         case interrupted = 3
         /// The session follows the order of the queue.
         case none = 4
@@ -84,7 +84,7 @@ package struct Entry: SessionTableElement, Equatable {
 
         /// The session yielded its slot; another session must start first.
         static let yielded = Conditions(rawValue: 1)
-        /// Another session was run in its place.
+        /// Another session displaced this session: the app ran the other session out of turn, and it uses this session's slot.
         package static let displaced = Conditions(rawValue: 2)
         /// Its next attempt is due later.
         static let backoff = Conditions(rawValue: 4)
@@ -92,11 +92,11 @@ package struct Entry: SessionTableElement, Equatable {
         static let early = Conditions(rawValue: 8)
         /// It depends on a session that has not ended as required.
         static let dependent = Conditions(rawValue: 16)
-        /// This machine lacks the disk space or descriptors that it needs.
+        /// This machine lacks the disk space or file descriptors that the session needs.
         static let noSpace = Conditions(rawValue: 32)
         /// Its run was interrupted and has not ended yet.
         package static let stopping = Conditions(rawValue: 64)
-        /// Its incomplete content stays on the server after it was cancelled.
+        /// The session was cancelled, but its incomplete content stays on the server.
         package static let keepsPartial = Conditions(rawValue: 128)
         /// Its transport is connected in the current run.
         static let connected = Conditions(rawValue: 256)
@@ -109,13 +109,15 @@ package struct Entry: SessionTableElement, Equatable {
         /// The session's last run was abandoned and has not ended; no other run begins before it ends.
         static let runNotEnded = Conditions(rawValue: 2048)
 
-        /// The store is damaged, and the session's items can't be read. The session also waits for its next attempt.
+        /// The store is damaged, so the session's items can't be read. The session also has the condition ``backoff``.
         static let unreadable = Conditions(rawValue: 4096)
 
         /// The session ran in this process, or has a checkpoint from an earlier process, so it may occupy disk space.
         package static let begun = Conditions(rawValue: 8192)
 
+        /// The conditions that prevent a waiting session from starting.
         static let preventing: Conditions = [.yielded, .displaced, .backoff, .early, .dependent, .noSpace, .runNotEnded]
+        /// The conditions that end at a point in time.
         static let timed: Conditions = [.yielded, .backoff, .early]
         /// The conditions that end with the process.
         static let transient: Conditions = [
@@ -124,7 +126,7 @@ package struct Entry: SessionTableElement, Equatable {
     }
 }
 
-/// Values that few sessions have.
+/// The scheduler's data that only few sessions have. Separate from ``Entry``, so that entries stay small.
 package struct EntryDetails: Sendable, Equatable {
     /// The number of the app's call that gave the session the start priority ``Entry/StartPriority/now`` or ``Entry/StartPriority/next``. Within
     /// these priorities, sessions with higher marks start first.
@@ -135,7 +137,7 @@ package struct EntryDetails: Sendable, Equatable {
     /// stored.
     var runAgain: Int64 = 0
     package var retryAt: DualInstant?
-    /// The time of the next attempt, without the wait while other sessions probe the endpoints first.
+    /// The time at which the next attempt would be due if the session did not wait for other sessions to probe the endpoints.
     package var ownRetryAt: DualInstant?
     package var notBefore: Date?
     package var dependency: SessionDependency?
@@ -153,7 +155,7 @@ package struct EntryDetails: Sendable, Equatable {
     static let none = EntryDetails()
 }
 
-/// A session as the store keeps it for the scheduler.
+/// The stored data of a session that the scheduler needs.
 package struct ScheduleRow: Sendable, Equatable {
     package var entry: Entry
     package var details: EntryDetails
@@ -163,7 +165,7 @@ package struct ScheduleRow: Sendable, Equatable {
         self.details = details
     }
 
-    /// The row without values that end with the process.
+    /// The row without the values that are not stored because they end with the process.
     var durable: ScheduleRow {
         var row = self
         row.entry.conditions.subtract(.transient)

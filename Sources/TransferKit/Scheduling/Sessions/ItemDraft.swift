@@ -1,7 +1,7 @@
 package import Foundation
 package import TransferCore
 
-/// The kind of an item's source. The raw values are stored.
+/// The kind of an item. The raw values are stored.
 package enum ItemKind: String, Sendable, Codable {
     case file
     case folder
@@ -14,14 +14,14 @@ package enum ItemKind: String, Sendable, Codable {
     /// A remote folder. Its source is the local name below the session's folder.
     case remoteFolder
 
-    /// Whether the item must be read before its files are known.
+    /// Whether the item must be expanded before its files are known.
     package var isFolder: Bool { self == .folder || self == .remoteFolder }
 
-    /// Whether the item is received from the other end.
+    /// Whether the item is received from the server.
     package var isReceived: Bool { self == .download || self == .remoteFolder }
 }
 
-/// The totals of items.
+/// The totals of several items.
 package struct ItemFigures: Sendable, Equatable {
     package var files: Int
     /// The total size of the items whose size is known, in bytes.
@@ -38,11 +38,11 @@ package struct ItemFigures: Sendable, Equatable {
 /// An item of a ``SessionDraft``. Names are bytes.
 package struct ItemDraft: Sendable, Codable, Equatable {
     package var kind: ItemKind
-    /// The path, relative to the base folder unless it begins with a slash; for a blob or a stream, the name in the spool.
+    /// The local path, relative to the base folder unless it begins with a slash. For a blob or a stream, the name of its file in the spool.
     package var source: Data
     package var destination: Data
     package var size: Int64
-    /// Whether the size is not known yet, and stored as 0.
+    /// Whether the size is not known yet. An unknown size is stored as 0.
     package var isUnsized = false
     package var symbolicLinks: SymbolicLinkPolicy
     /// The URL of an existing upload for the file.

@@ -1,11 +1,11 @@
 package import Foundation
 
-/// The sessions of one enqueueing, for the store. There may be 100,000, so drafts are not copied.
+/// The sessions that one command adds, with the data that the store needs. One command may add 100,000 sessions, so their drafts are not copied.
 package struct NewSessions: Sendable {
     private let drafts: [SessionDraft]
     package let createdAt: Date
     private var entries: [Entry] = []
-    /// The details of entries that have any, in the order of the entries.
+    /// The details of the entries that have details, in the order of the entries.
     private var details: [(key: SessionKey, details: EntryDetails)] = []
 
     package init(drafts: [SessionDraft], createdAt: Date) {

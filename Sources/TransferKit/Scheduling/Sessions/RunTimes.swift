@@ -1,6 +1,7 @@
-/// The running times of each run and of the queue as a whole since they were last recorded. Records whole milliseconds, and carries over
-/// the fraction.
+/// The running times of each run, and of the queue as a whole, that have not been recorded yet. Only whole milliseconds are recorded; the fraction
+/// counts towards the next record.
 package struct RunTimes: Sendable, Equatable {
+    /// The uptime up to which the time of each run was recorded.
     private var since: [UInt64: Duration] = [:]
     /// The uptime up to which the queue's time was recorded; nil while no session runs.
     private var queueSince: Duration?
@@ -10,12 +11,12 @@ package struct RunTimes: Sendable, Equatable {
         if queueSince == nil { queueSince = uptime }
     }
 
-    /// The time since the last record of a run; zero if there is no such run.
+    /// The running time of a run since it was last recorded; zero if there is no such run.
     func unrecorded(_ run: UInt64, at uptime: Duration) -> Duration {
         since[run].map { max(.zero, uptime - $0) } ?? .zero
     }
 
-    /// The time since the last record of the queue.
+    /// The running time of the queue since it was last recorded.
     func unrecordedOfQueue(at uptime: Duration) -> Duration {
         queueSince.map { max(.zero, uptime - $0) } ?? .zero
     }
@@ -25,7 +26,7 @@ package struct RunTimes: Sendable, Equatable {
         (Self.recordTime(&since[run], at: uptime), Self.recordTime(&queueSince, at: uptime))
     }
 
-    /// Records and removes the times of a run that is over, in milliseconds.
+    /// Records and removes the times of a run that has ended, in milliseconds.
     mutating func end(_ run: UInt64, at uptime: Duration) -> (session: Int64, queue: Int64) {
         let times = record(run, at: uptime)
         since[run] = nil

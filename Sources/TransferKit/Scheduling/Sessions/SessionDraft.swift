@@ -7,7 +7,7 @@ package struct SessionDraft: Sendable, Codable, Equatable {
     package var account: String
     package var name: String
     package var direction: TransferDirection
-    /// The folder of downloads: a path, relative to the base folder unless it begins with a slash.
+    /// The destination folder of downloads: a path, relative to the base folder unless it begins with a slash.
     package var folder: Data?
     package var tags: [String]
     package var context: Data?
@@ -15,10 +15,10 @@ package struct SessionDraft: Sendable, Codable, Equatable {
     package var notBefore: Date?
     package var dependency: SessionDependency?
     package var deduplicationKey: String?
-    /// Whether completed sessions with the same key count too.
+    /// Whether a completed session with the same deduplication key also makes this draft a duplicate.
     package var deduplicatesCompleted: Bool
     package var items: [ItemDraft]
-    /// The reason why the session can't be stored. Has no effect on a duplicate, which is not stored.
+    /// The error if the session can't be stored; nil if it can. Has no effect if the draft is a duplicate, because a duplicate is not stored.
     package var refusal: QueueError?
 
     package init(

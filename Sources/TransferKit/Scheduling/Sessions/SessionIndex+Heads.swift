@@ -1,6 +1,6 @@
-/// Finds the first session of all lines without a search through each line.
+/// Finds the next session to start among all lines, without a search through each line.
 extension SessionIndex {
-    /// The first session of all lines that are not set aside.
+    /// The session that starts first, among the sessions of all lines that are not set aside.
     mutating func firstInLine() -> (line: LineKey, entry: Entry)? {
         while let head = heads.first {
             if lines[head.line]?.first == head.key, let entry = self[head.key], standing(entry) == head.standing {
@@ -11,7 +11,8 @@ extension SessionIndex {
         return nil
     }
 
-    /// Sets the first line aside, because none of its sessions can start before an uptime. With nil, an event recalls the line.
+    /// Sets aside the line whose head starts first, because none of its sessions can start before an uptime. If `time` is nil, only an event recalls
+    /// the line.
     mutating func setFirstLineAside(until time: Duration?) {
         heads.setFirstAside(until: time)
     }
@@ -34,6 +35,7 @@ extension SessionIndex {
         for line in heads.recallAll() { putHead(of: line) }
     }
 
+    /// Recalls the lines whose recall time has passed.
     mutating func recallLines(by uptime: Duration) {
         for line in heads.recall(by: uptime) { putHead(of: line) }
     }
@@ -41,36 +43,37 @@ extension SessionIndex {
     /// Adds the first session of a line to the heads.
     mutating func putHead(of line: LineKey) {
         guard let key = lines[line]?.first, let entry = self[key] else { return }
-        heads.put(key, standing(entry), first: line)
+        heads.put(key, standing(entry), of: line)
         // Replaced heads that never came first must not accumulate.
         guard heads.count > 64 + 4 * lines.count else { return }
         heads.removeAll()
         for (line, sessions) in lines {
-            if let key = sessions.first, let entry = self[key] { heads.put(key, standing(entry), first: line) }
+            if let key = sessions.first, let entry = self[key] { heads.put(key, standing(entry), of: line) }
         }
     }
 
-    /// The session directly before an eligible session, in the lines that the body accepts.
+    /// The session directly before an eligible session, among the sessions in the lines that the predicate accepts.
     ///
-    /// Examines at most as many sessions as there are lines before it searches each line instead.
+    /// First examines the preceding sessions one by one, but at most as many as there are lines. If none of them is acceptable, searches each line
+    /// instead.
     func last(before entry: Entry, where isAcceptable: (LineKey) -> Bool) -> Entry? {
         var steps = lines.count
         if entry.startPriority == .none {
-            var place = index(of: entry.key) ?? 0
-            while place > 0, steps > 0 {
-                place -= 1
+            var position = index(of: entry.key) ?? 0
+            while position > 0, steps > 0 {
+                position -= 1
                 steps -= 1
-                guard let other = self[order[place]], other.isEligible, other.startPriority == .none, isAcceptable(other.line) else {
+                guard let other = self[order[position]], other.isEligible, other.startPriority == .none, isAcceptable(other.line) else {
                     continue
                 }
                 return other
             }
         }
-        var place = marked.count(before: standing(entry), standing: standings())
-        while place > 0, steps > 0 {
-            place -= 1
+        var position = marked.count(before: standing(entry), standing: standings())
+        while position > 0, steps > 0 {
+            position -= 1
             steps -= 1
-            if let other = self[marked.keys[place]], isAcceptable(other.line) { return other }
+            if let other = self[marked.keys[position]], isAcceptable(other.line) { return other }
         }
         return steps > 0 ? nil : lastOfLines(before: entry, where: isAcceptable)
     }

@@ -79,11 +79,11 @@ package struct SessionIndex: Sendable {
     private(set) var unfinished = RankedKeys()
     /// In a strict queue: the waiting sessions that have begun.
     private(set) var begun: Set<SessionKey> = []
-    /// The times of next attempts, in nanoseconds of uptime.
+    /// The times at which waits end (for a retry, for disk space, or after a yield), in nanoseconds of uptime.
     package internal(set) var due = DueTimes()
     /// The times at which sessions that yielded may resume, in nanoseconds of uptime.
     var yieldsDue = DueTimes()
-    /// The start times, in milliseconds since 1970.
+    /// The times before which sessions must not start, in milliseconds since 1970.
     package internal(set) var dueDates = DueTimes()
     /// The times at which completed sessions ended, in milliseconds since 1970. Empty if completed sessions are kept without limit.
     var ends = DueTimes()
@@ -99,9 +99,10 @@ package struct SessionIndex: Sendable {
 
     package func details(_ key: SessionKey) -> EntryDetails { detailed[key] ?? .none }
 
-    /// The uncompleted session with this deduplication key, or the newest completed one if completed sessions count.
-    func session(deduplicatedBy word: String, countsCompleted: Bool = false) -> SessionID? {
-        (uncompleted[word] ?? (countsCompleted ? completed[word]?.max() : nil)).flatMap { self[$0]?.id }
+    /// The uncompleted session with this deduplication key. If there is none and `countsCompleted` is true, the newest completed session with the
+    /// key.
+    func session(deduplicatedBy key: String, countsCompleted: Bool = false) -> SessionID? {
+        (uncompleted[key] ?? (countsCompleted ? completed[key]?.max() : nil)).flatMap { self[$0]?.id }
     }
 
     package func key(of id: SessionID) -> SessionKey? { table.key(of: id) }
@@ -115,7 +116,8 @@ package struct SessionIndex: Sendable {
         Standing(startPriority: entry.startPriority, mark: details(entry.key).mark, rank: entry.rank)
     }
 
-    /// Returns a function from keys to standings. The function retains the table, so release the function before the next change.
+    /// Returns a function from keys to standings. The function retains the table. Release the function before the next change, which would
+    /// otherwise copy the table.
     func standings() -> (SessionKey) -> Standing {
         { [table, detailed] in
             let entry = table[$0]
@@ -123,8 +125,8 @@ package struct SessionIndex: Sendable {
         }
     }
 
-    /// Returns a function from keys to ranks, for the ordered containers. The function retains the table, so release the function before the next
-    /// change.
+    /// Returns a function from keys to ranks, for the ordered containers. The function retains the table. Release the function before the next
+    /// change, which would otherwise copy the table.
     private func ranks() -> (SessionKey) -> Int64 {
         { [table] in table[$0]?.rank ?? 0 }
     }
@@ -159,7 +161,7 @@ package struct SessionIndex: Sendable {
         admit(entry, details, replacing: detailsBefore)
     }
 
-    /// Gives a session another rank between the same neighbours.
+    /// Gives a session a different rank, without changing its position in the order.
     mutating func renumber(_ key: SessionKey, _ rank: Int64) {
         guard var entry = table[key] else { return }
         entry.rank = rank
@@ -179,7 +181,9 @@ package struct SessionIndex: Sendable {
 
     // MARK: Indexes
 
-    /// - Parameter before: The details before the change, whose times are still in the lists of due times.
+    /// Adds a session to all indexes.
+    ///
+    /// - Parameter before: The details before the change. Their times are still in the lists of due times, so they are not added again.
     private mutating func admit(_ entry: Entry, _ details: EntryDetails, replacing before: EntryDetails = .none) {
         count(entry, details, 1)
         let key = entry.key
@@ -190,8 +194,12 @@ package struct SessionIndex: Sendable {
         if entry.conditions.contains(.yielded) { yielded.insert(key) }
         if let owner = details.displacedBy { owners[owner, default: []].insert(key) }
         if let dependency = details.dependency { dependents[dependency.session, default: []].insert(key) }
-        if let word = details.deduplicationKey {
-            if entry.state == .completed { completed[word, default: []].insert(key) } else { uncompleted[word] = key }
+        if let deduplicationKey = details.deduplicationKey {
+            if entry.state == .completed {
+                completed[deduplicationKey, default: []].insert(key)
+            } else {
+                uncompleted[deduplicationKey] = key
+            }
         }
         addDueTimes(of: key, details, replacing: before)
         if isStrict, !entry.state.isEnded {
@@ -217,6 +225,7 @@ package struct SessionIndex: Sendable {
         }
     }
 
+    /// Removes a session from all indexes, except from the lists of due times.
     private mutating func withdraw(_ entry: Entry, _ details: EntryDetails) {
         count(entry, details, -1)
         let key = entry.key
@@ -233,12 +242,12 @@ package struct SessionIndex: Sendable {
             dependents[dependency.session]?.remove(key)
             if dependents[dependency.session]?.isEmpty == true { dependents[dependency.session] = nil }
         }
-        if let word = details.deduplicationKey {
+        if let deduplicationKey = details.deduplicationKey {
             if entry.state == .completed {
-                completed[word]?.remove(key)
-                if completed[word]?.isEmpty == true { completed[word] = nil }
-            } else if uncompleted[word] == key {
-                uncompleted[word] = nil
+                completed[deduplicationKey]?.remove(key)
+                if completed[deduplicationKey]?.isEmpty == true { completed[deduplicationKey] = nil }
+            } else if uncompleted[deduplicationKey] == key {
+                uncompleted[deduplicationKey] = nil
             }
         }
         if isStrict, !entry.state.isEnded {
@@ -260,6 +269,7 @@ package struct SessionIndex: Sendable {
         if entry.isTimed { timed[entry.line, default: 0] += sign }
     }
 
+    /// Adds an eligible session to its line.
     private mutating func enter(_ entry: Entry) {
         if entry.startPriority == .none {
             let ranks = ranks()
@@ -272,6 +282,7 @@ package struct SessionIndex: Sendable {
         if lines[entry.line]?.first == entry.key { putHead(of: entry.line) }
     }
 
+    /// Removes an eligible session from its line.
     private mutating func leave(_ entry: Entry) {
         let wasFirst = lines[entry.line]?.first == entry.key
         if entry.startPriority != .none {
@@ -300,10 +311,10 @@ package struct SessionIndex: Sendable {
         if let details { detailed[entry.key] = details }
     }
 
-    /// Sorts all loaded sessions.
+    /// Sorts and indexes all loaded sessions.
     ///
-    /// - Returns: The sessions whose rank was a duplicate and had to change, and the sessions that were left out because their ID was a
-    ///   duplicate.
+    /// - Returns: `renumbered` contains the sessions that got another rank, because an earlier session has the same rank. `duplicates` contains the
+    ///   sessions that were left out, because an earlier session has the same ID.
     mutating func finishLoading() -> (renumbered: [SessionKey], duplicates: [SessionKey]) {
         let duplicates = table.finishLoading()
         for key in duplicates where table[key] == nil { detailed[key] = nil }
@@ -376,7 +387,7 @@ extension Duration {
 }
 
 extension Date {
-    /// Milliseconds since 1970, as the store keeps times, clamped to the range from `distantPast` to `distantFuture`.
+    /// The date in milliseconds since 1970, which is the form of dates in the store. Clamped to the range from `distantPast` to `distantFuture`.
     var milliseconds: Int64 {
         let date = min(max(self, .distantPast), .distantFuture)
         return Int64(exactly: (date.timeIntervalSince1970 * 1_000).rounded()) ?? 0

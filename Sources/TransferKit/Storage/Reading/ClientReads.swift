@@ -1,13 +1,13 @@
 import Locking
 
-/// Limits the concurrent reads of apps and other clients, so that the engine's own reads always find a free connection to the store.
+/// Limits the concurrent reads of apps and other clients, so that the queue's own reads always find a free connection to the store.
 package final class ClientReads: Sendable {
     private struct State: Sendable {
         var free: Int
         var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
-    /// The maximum number of concurrent reads: two less than the store's number of connections for reading.
+    /// The maximum number of concurrent reads: two fewer than the store's connections for reading.
     static let limit = 2
 
     private let state: Locked<State>
@@ -16,7 +16,7 @@ package final class ClientReads: Sendable {
         state = Locked(State(free: limit))
     }
 
-    /// Runs a read. Waits while the maximum number of reads is running.
+    /// Runs a client's read. Waits while the maximum number of reads is running.
     package func run<Value>(_ body: () async throws -> sending Value) async rethrows -> sending Value {
         await withCheckedContinuation { continuation in
             let isFree = state.withLock { state in

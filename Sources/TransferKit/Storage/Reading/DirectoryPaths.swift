@@ -8,7 +8,8 @@ struct DirectoryPaths {
     struct Location {
         var source: [UInt8]
         var destination: [UInt8]
-        /// The length in bytes of the part of the source that names the item's top folder; nil if the item is not in a folder.
+        /// The length in bytes of the path of the outermost folder that contains the item, as a prefix of the source; nil if the item is not in a
+        /// folder.
         var rootLength: Int?
 
         func appending(_ name: [UInt8]) -> Location {
@@ -17,20 +18,21 @@ struct DirectoryPaths {
                 rootLength: rootLength ?? source.count)
         }
 
-        /// Returns which symbolic links the item's path may contain, according to its stored policy; nil for no restriction.
+        /// Returns which symbolic links the item's path may contain, according to the item's stored policy; nil for no restriction.
         func confinement(_ policy: String?) -> SourceConfinement? {
             guard let rootLength, let policy = policy.flatMap(SymbolicLinkPolicy.init), policy != .follow else { return nil }
             return SourceConfinement(root: FilePath(bytes: source.prefix(rootLength)), followsFile: policy == .followFiles)
         }
     }
 
-    /// The maximum depth of a folder. No valid path is as deep (PATH_MAX, limits.h), but a damaged store may have a folder within itself.
-    private static let deepest = 4_096
+    /// The maximum depth of a folder. No valid path is this deep (PATH_MAX, limits.h), but in a damaged store, a folder may contain itself.
+    private static let maximumDepth = 4_096
 
     private let session: SessionKey
     private let sources: SourceFolders
     private var known: [Int64: Location] = [:]
-    /// The local folder for the session's downloads, once it was read; an inner nil if the session uploads.
+    /// The local folder for the session's downloads. The outer optional is nil until the folder has been read; the inner optional is nil if the
+    /// session uploads.
     private var folder: [UInt8]??
 
     init(of session: SessionKey, _ sources: SourceFolders) {
@@ -53,7 +55,7 @@ struct DirectoryPaths {
         return Location(source: path, destination: [UInt8](destination))
     }
 
-    /// Returns the part of a downloaded file's path that is below the session's folder.
+    /// Returns the path of a downloaded file relative to the session's local folder.
     mutating func localName(of location: Location, in db: Database) throws -> [UInt8] {
         guard let folder = try folder(in: db) else { throw missingFolder }
         return [UInt8](location.source.dropFirst(folder.count + 1))
@@ -99,8 +101,8 @@ struct DirectoryPaths {
                 known[number] = location
                 break
             }
-            guard names.count < Self.deepest else {
-                throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(session) has a folder within itself")
+            guard names.count < Self.maximumDepth else {
+                throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(session) has a folder that contains itself")
             }
             names.append((number, [UInt8](try row.decode(Data.self, atIndex: 1))))
             number = parent

@@ -2,24 +2,26 @@ import Foundation
 import GRDB
 import TransferCore
 
-/// The change log, written together with the changes, and read by clients that missed events.
+/// The change log. Each event is stored in the same transaction as the change that it reports. Clients that missed events read the log to catch up.
 extension QueueStore {
-    /// The approximate largest size of the log in the store, in bytes, regardless of the number of events.
+    /// The approximate maximum size of the log in the store, in bytes, regardless of the number of events.
     private static let maximumWeight: Int64 = 64 << 20
 
-    /// The limits of one page, in events and in bytes. A page never splits a `willChangeQueue` … `didChangeQueue` group, so it can exceed the limits.
+    /// The limits of one page, in events and in bytes. A page never splits a `willChangeQueue` … `didChangeQueue` group, so a page can exceed the
+    /// limits.
     private static let pageCount = 512
     private static let pageWeight: Int64 = 1 << 20
 
-    /// The kinds of events that leave a `willChangeQueue` … `didChangeQueue` group open.
+    /// The kinds of events after which a `willChangeQueue` … `didChangeQueue` group is not complete yet.
     private static let openKinds: Set<String> = ["willChangeQueue", "added", "removed", "moved"]
 
     // MARK: Writing
 
-    /// Appends events, and prunes the log when it exceeds its limit by a tenth, so that most commits delete nothing.
+    /// Appends events, and prunes the log if it exceeds its limit by more than a tenth. Because of this margin, most commits delete nothing.
     static func append(_ events: [QueueEvent], keeping limit: Int, to db: Database) throws {
         guard let last = events.last else { return }
-        // The column `weight` has the total size of the event and of all events before it. The limit prevents an overflow if the row is damaged.
+        // The column `weight` contains the total size of the event and all earlier events. If the row is damaged, the upper limit prevents an
+        // overflow.
         var weight = min(
             max(0, try Int64.fetchOne(db.cachedStatement(sql: "SELECT weight FROM event ORDER BY revision DESC LIMIT 1")) ?? 0), .max / 2)
         let insertion = try db.cachedStatement(
@@ -42,12 +44,13 @@ extension QueueStore {
         let count = last - min(max(0, try first.decode(Int64.self, atIndex: 0)), last)
         if count - limit / 10 >= limit { target = last - limit }
         if weight - min(max(0, try first.decode(Int64.self, atIndex: 1)), weight) > maximumWeight + maximumWeight / 10 {
-            let kept = try Int64.fetchOne(
+            let firstKept = try Int64.fetchOne(
                 db, sql: "SELECT revision FROM event WHERE weight > ? ORDER BY revision LIMIT 1", arguments: [weight - maximumWeight])
-            target = max(target, (kept ?? last) - 1)
+            target = max(target, (firstKept ?? last) - 1)
         }
         guard target > 0 else { return }
-        // Keeps the last event, because the number of the next event follows from it. Cuts only after an event that leaves no group open.
+        // Never deletes the last event, because the number of the next event is derived from it. The last deleted event must not be in the middle of
+        // a group, because the log must not begin with an incomplete group.
         try execute(
             db,
             """
@@ -64,8 +67,8 @@ extension QueueStore {
         try await read { db in UInt64(clamping: try Int64.fetchOne(db, sql: "SELECT max(revision) FROM event") ?? 0) }
     }
 
-    /// Returns the first events of a range, in order and without omissions: a gap event replaces events that are not stored, or that this
-    /// version does not know.
+    /// Returns the first page of the events in a range, in order. Gap events replace events that are not stored, or that this version does not know,
+    /// so no revision before the page's last event is missing.
     package func events(in range: ClosedRange<UInt64>) async throws -> [QueueEvent] {
         try await read { db in
             let cursor = try StoredRow.fetchCursor(
@@ -87,7 +90,7 @@ extension QueueStore {
     }
 }
 
-/// A page of the log for a reader.
+/// Builds a page of the log for a reader. Replaces missing revisions with gap events.
 private struct EventPage {
     private(set) var events: [QueueEvent] = []
     private var next: UInt64
@@ -102,7 +105,7 @@ private struct EventPage {
         next = revision + 1
         self.time = time
         guard let kind = row.event else { return appendGap(revision...revision, at: time) }
-        // The gap contains the beginning of this group, and a reader can't apply an incomplete group.
+        // The gap replaced the beginning of this group, and a reader can't apply an incomplete group.
         if case .gap = events.last?.kind, row.kind == "didChangeQueue" { return appendGap(revision...revision, at: time) }
         events.append(QueueEvent(revision: revision, time: time, kind: kind))
     }

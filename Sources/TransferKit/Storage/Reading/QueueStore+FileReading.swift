@@ -13,14 +13,14 @@ package struct PendingFile: Sendable {
     /// The size in bytes; nil while it is unknown.
     package var size: Int64?
     package var generation: Int64
-    /// The largest number of bytes that a checkpoint at any endpoint covers.
+    /// The number of bytes that the file's furthest checkpoint covers, at whichever endpoint.
     package var confirmed: Int64
     /// The URL of an existing upload on the server.
     package var uploadPlace: Capability?
     package var kind = ItemKind.file
     /// Which symbolic links the path of a file found in a folder may contain; nil for no restriction.
     package var confinement: SourceConfinement?
-    /// For a download, the part of ``source`` that is below the session's folder.
+    /// For a download, ``source`` relative to the session's local folder.
     package var localName: FilePath?
     /// Whether the file was found in a remote folder.
     package var isListed = false
@@ -40,19 +40,19 @@ extension QueueStore {
         min(max(0, try row.decode(Int64?.self, atIndex: index) ?? 0), FileSize.maximum)
     }
 
-    /// Returns a position, sequence or number from which new values are counted.
+    /// Returns a stored position, sequence or number. New rows get greater numbers, so stored numbers must leave room for them.
     ///
-    /// - Throws: `DatabaseError` for a value that no session reaches.
+    /// - Throws: `DatabaseError` for a value that is negative, or too large for any session.
     static func position(_ row: StoredRow, atIndex index: Int) throws -> Int64 {
         let position: Int64 = try row.decode(atIndex: index)
         guard (0...greatestPosition).contains(position) else {
-            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a row has a position that no session reaches")
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a row has an impossible position")
         }
         return position
     }
 
     /// Returns the next unfinished files in a session's manifest, in order; see ``FolderExpansion``. A file with an invalid state counts as
-    /// unfinished, so that no session completes without it.
+    /// unfinished, so that its session can't complete without this file.
     package func pendingFiles(of key: SessionKey, after position: Int64, limit: Int) async throws -> [PendingFile] {
         try await read { [sources] db in
             var paths = DirectoryPaths(of: key, sources)
@@ -86,7 +86,7 @@ extension QueueStore {
         }
     }
 
-    /// Returns the checkpoint of a file at an endpoint, if earlier attempts of this generation stored a checkpoint.
+    /// Returns the checkpoint of a file at an endpoint, if an earlier attempt of this generation stored one.
     package func checkpoint(session: SessionKey, position: Int64, endpoint: String, generation: Int64) async throws -> StoredCheckpoint? {
         try await read { db in
             guard
@@ -106,7 +106,7 @@ extension QueueStore {
         }
     }
 
-    /// Decodes the identity of a source; nil for `null`.
+    /// Decodes the identity of a source; returns nil for the text `null`.
     static func identity(_ text: String) throws -> SourceIdentity? {
         text == "null" ? nil : try StoreCoding.decode(from: text)
     }

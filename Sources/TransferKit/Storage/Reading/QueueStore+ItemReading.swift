@@ -3,7 +3,7 @@ import GRDB
 import SystemPackage
 import TransferCore
 
-/// The first item of a session that is not in its manifest.
+/// The first item that a session's manifest does not contain yet. The manifest is the session's list of files, the table `file`.
 struct PendingItem: Sendable {
     var sequence: Int64
     var kind: ItemKind
@@ -18,11 +18,11 @@ struct PendingItem: Sendable {
     var remotePath: [UInt8]
     /// The folders that contain the item, innermost first; empty if no folder of the manifest contains it.
     var ancestors: [FilePath]
-    /// The numbers of the item's first rows in the manifest; nil before the item is read.
+    /// The numbers of the item's first rows in the manifest; nil until the expansion of the item begins.
     var start: ManifestStart?
-    /// Whether an earlier reading left rows in the manifest.
+    /// Whether an interrupted expansion of the item left rows in the manifest.
     var hasRows = false
-    /// For a remote folder, the number of the next folder to list; nil before the listing of the item's own folder.
+    /// For a remote folder, the number of the next folder to list; nil until the item's own folder has been listed.
     var nextDirectory: Int64?
 }
 
@@ -65,7 +65,7 @@ extension QueueStore {
             var hasRows = false
             if let position = try row.decode(Int64?.self, atIndex: 6), let directory = try row.decode(Int64?.self, atIndex: 7) {
                 guard (0...Self.greatestPosition).contains(position), (0...Self.greatestPosition).contains(directory) else {
-                    throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(key) has a folder with an invalid start")
+                    throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(key) has a folder with an invalid first row")
                 }
                 start = ManifestStart(position: position, directory: directory)
                 hasRows = try row.decode(atIndex: 8)
@@ -80,7 +80,7 @@ extension QueueStore {
         }
     }
 
-    /// Returns items of a session in order, from a position: first the items in its manifest, then the pending items.
+    /// Returns at most `limit` items of a session, in order, starting at a position. The items in the manifest come before the pending items.
     package func items(of key: SessionKey, from position: Int64, limit: Int) async throws -> [ItemStatus] {
         let (position, limit) = (min(max(0, position), Self.greatestPosition), max(0, limit))
         return try await read { [sources] db in
@@ -104,7 +104,7 @@ extension QueueStore {
             let rows = try StoredRow.fetchCursor(
                 db.cachedStatement(sql: "SELECT * FROM item WHERE session = ? ORDER BY sequence LIMIT ? OFFSET ?"),
                 arguments: [key, limit - items.count, skipped])
-            var place = next + skipped
+            var itemPosition = next + skipped
             while let row = try rows.next() {
                 let kind = ItemKind(rawValue: try row.decode(forColumn: "kind")) ?? .file
                 let location = try paths.location(
@@ -112,9 +112,10 @@ extension QueueStore {
                     destination: try row.decode(forColumn: "destination"), in: db)
                 items.append(
                     ItemStatus(
-                        position: place, source: FilePath(bytes: location.source), destination: try RemotePath(bytes: location.destination),
-                        isFolder: kind.isFolder, state: .pending, bytesTotal: try Self.size(row), bytesDone: 0))
-                place += 1
+                        position: itemPosition, source: FilePath(bytes: location.source),
+                        destination: try RemotePath(bytes: location.destination), isFolder: kind.isFolder, state: .pending,
+                        bytesTotal: try Self.size(row), bytesDone: 0))
+                itemPosition += 1
             }
             return items
         }
@@ -133,7 +134,7 @@ extension QueueStore {
             kind, directory: try row.decode(forColumn: "directory"), source: try row.decode(forColumn: "source"),
             destination: try row.decode(forColumn: "destination"), in: db)
         let receipt: TransferReceipt? = try? StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "receipt"))
-        // A file with an invalid state is sent; see ``pendingFiles(of:after:limit:)``.
+        // A file with an invalid state is treated as pending; see ``pendingFiles(of:after:limit:)``.
         let state = ItemState(rawValue: try row.decode(forColumn: "state")) ?? .pending
         return ItemStatus(
             position: try row.decode(forColumn: "position"), source: receipt?.localPath ?? FilePath(bytes: location.source),

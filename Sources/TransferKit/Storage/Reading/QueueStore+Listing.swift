@@ -16,7 +16,7 @@ struct ListedFolder: Sendable {
 }
 
 extension QueueStore {
-    /// Returns folders of a session's manifest, from a number on, in order.
+    /// Returns folders of a session's manifest in order, starting at a number.
     func listedFolders(of key: SessionKey, from number: Int64, limit: Int) async throws -> [ListedFolder] {
         try await read { [sources] db in
             var paths = DirectoryPaths(of: key, sources)
@@ -35,28 +35,29 @@ extension QueueStore {
         }
     }
 
-    /// Returns the names that the manifest already contains in a remote folder. Ignores stand-ins for names that can't be stored.
+    /// Returns those of the given names that the manifest already contains in a remote folder. Ignores stand-ins, which are rows for entries whose
+    /// names can't be stored.
     func knownNames(in folder: Int64, of key: SessionKey, among names: [Data]) async throws -> Set<Data> {
         try await read { db in
             var known: Set<Data> = []
-            for start in stride(from: 0, to: names.count, by: Self.namesAtOnce) {
-                let some = names[start..<min(start + Self.namesAtOnce, names.count)]
-                // Always the same number of arguments, so that one statement serves any number of names.
-                let asked = some + repeatElement(some[start], count: Self.namesAtOnce - some.count)
+            for start in stride(from: 0, to: names.count, by: Self.namesPerQuery) {
+                let some = names[start..<min(start + Self.namesPerQuery, names.count)]
+                // Repeats a name to reach a fixed number of arguments, so that one cached statement serves any number of names.
+                let padded = some + repeatElement(some[start], count: Self.namesPerQuery - some.count)
                 known.formUnion(
                     try Data.fetchAll(
                         db.cachedStatement(sql: Self.knownNamesQuery),
-                        arguments: StatementArguments([key, folder]) + StatementArguments(asked)
-                            + StatementArguments([key, folder]) + StatementArguments(asked)))
+                        arguments: StatementArguments([key, folder]) + StatementArguments(padded)
+                            + StatementArguments([key, folder]) + StatementArguments(padded)))
             }
             return known
         }
     }
 
-    private static let namesAtOnce = 500
+    private static let namesPerQuery = 500
 
     private static let knownNamesQuery = {
-        let marks = Array(repeating: "?", count: namesAtOnce).joined(separator: ", ")
+        let marks = Array(repeating: "?", count: namesPerQuery).joined(separator: ", ")
         return """
             SELECT source FROM file INDEXED BY file_listed
                 WHERE kind = 'download' AND directory IS NOT NULL AND state <> 'failed'

@@ -4,24 +4,24 @@ import Locking
 import TransferCore
 
 extension QueueStore {
-    /// Fills a scheduler with the content of the store. Unreadable rows go into quarantine.
+    /// Creates a scheduler with the content of the store. Unreadable sessions go into quarantine.
     ///
-    /// - Returns: The scheduler, a sentence for each row in quarantine, and the events to report.
+    /// - Returns: The scheduler, a sentence about each session that went into quarantine, and the events to report.
     package func load(_ settings: Scheduler.Settings) async throws -> (Scheduler, quarantined: [String], news: [QueueEvent.Kind]) {
         let middle = try await read { db in
             // Halved before the addition, because keys in damaged rows can be any numbers, and their sum could overflow.
             let least = try SessionKey.fetchOne(db, sql: "SELECT min(session) FROM schedule") ?? 0
             return try least / 2 + (SessionKey.fetchOne(db, sql: "SELECT max(session) FROM schedule") ?? 0) / 2
         }
-        // Each of two readers reads half of the rows, because there may be very many rows. No connection writes yet, so both read the same state.
+        // There may be very many rows, so two readers read half of the rows each. No connection writes yet, so both read the same state.
         async let rest = read { db in Locked<LoadedRows?>(try LoadedRows(ScheduleScan(db, (middle + 1)...(.max)))) }
         let lower = try await read { db in
             var scheduler = Scheduler(settings)
             var unreadable: [(SessionKey, String)] = []
             try Self.loadSettings(into: &scheduler, from: db)
             try Self.loadAccounts(into: &scheduler, from: db)
-            // Only a strict queue needs the sessions that have begun. A file that has begun has a checkpoint; a download has a checkpoint before its
-            // part file exists.
+            // Only a queue with strict order needs to know which sessions have begun. Checkpoints show this, because every file that has begun has a
+            // checkpoint. Even a download stores a checkpoint before it creates its part file.
             if settings.ordering == .strict { scheduler.load(begun: try Self.begunSessions(in: db)) }
             scheduler.reserveLoading(try Int.fetchOne(db, sql: "SELECT count(*) FROM schedule") ?? 0)
             try ScheduleScan(db, .min...middle).forEach { Self.load($0.key, $0.entry, $0.details, into: &scheduler, &unreadable) }
@@ -29,7 +29,7 @@ extension QueueStore {
         }
         let upper = try await rest
         let (scheduler, unreadable, recovery) = try await read { db in
-            // Taken instead of copied, because a copy would be large.
+            // Takes the values instead of copying them, because copies would be large.
             var (scheduler, unreadable) = lower.withLock { $0.take() } ?? (Scheduler(settings), [])
             upper.withLock { $0.take() }?.forEach { Self.load($0, $1, $2, into: &scheduler, &unreadable) }
             scheduler.reserveKeys(through: try Self.lastSessionKey(in: db))
@@ -58,8 +58,8 @@ extension QueueStore {
         return (scheduler, unreadable.map(\.1), news)
     }
 
-    /// Stores the changes that loading requires. Skips a change that the store permanently rejects, because it must not prevent the
-    /// opening. The error occurs again when its session runs.
+    /// Stores the changes that loading requires. Skips a change that the store permanently rejects, so that the queue can still be opened. The
+    /// error occurs again when the session of the change runs.
     ///
     /// - Returns: Whether all changes are stored.
     @discardableResult
@@ -78,7 +78,7 @@ extension QueueStore {
         return writes.count == count
     }
 
-    /// Returns the sessions with unfinished files that were attempted.
+    /// Returns the sessions with unfinished files that have a checkpoint from an earlier attempt.
     private static func begunSessions(in db: Database) throws -> Set<SessionKey> {
         try SessionKey.fetchSet(
             db, sql: "SELECT DISTINCT checkpoint.session FROM checkpoint JOIN schedule ON schedule.session = checkpoint.session")
@@ -91,7 +91,7 @@ extension QueueStore {
             guard let name = try? row.decode(String.self, atIndex: 0), let value = try? row.decode(Int64.self, atIndex: 1) else { continue }
             values[name] = value
         }
-        // A limit below 1 can only be damage, and counts as not set.
+        // A limit below 1 can only result from damage, and counts as not set.
         scheduler.load(
             sessionLimit: values["sessionLimit"].flatMap { $0 >= 1 ? Int(clamping: $0) : nil },
             rateLimit: values["rateLimit"].flatMap { $0 >= 1 ? $0 : nil }, orderRevision: UInt64(clamping: values["orderRevision"] ?? 0))
@@ -132,7 +132,7 @@ extension QueueStore {
                     Scheduler.AccountEntry(
                         account: account, block: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, atIndex: 3))))
             } catch {
-                // The account's sessions keep their places. Saving an account with this name repairs it.
+                // The account's sessions keep their positions in the queue. If the app saves an account with this name, they can run again.
                 let problem = TransferError(
                     .credentials, .internalFailure, "The account \"\(name)\" can't be read from the storage folder. Save it again.",
                     cause: "\(error)")

@@ -7,7 +7,7 @@ package struct FilePage: Sendable {
     package var files: [PendingFile]
     /// The checkpoints of earlier attempts, by position and by the endpoint's address.
     package var checkpoints: [Int64: [String: StoredCheckpoint]]
-    /// The number of the session's files if this is the last page; nil if there may be more.
+    /// The number of the session's files if this is the last page; nil if there may be more files.
     package var filesSeen: Int64?
 }
 
@@ -17,15 +17,15 @@ extension QueueStore {
         var files = try await pendingFiles(of: key, after: position, limit: limit)
         var filesSeen: Int64?
         if files.count < limit {
-            // Count before the second read: the count excludes files that are added later, and the second read includes files that were
-            // added in between.
+            // Count the files before the second read, so that every counted file has been read: the second read also returns the files that were
+            // added between the first read and the count.
             filesSeen = try await fileCount(of: key)
             files += try await pendingFiles(of: key, after: files.last?.position ?? position, limit: limit)
         }
         var page = FilePage(files: files, checkpoints: [:], filesSeen: filesSeen)
         guard let first = files.first, let last = files.last else { return page }
-        let lives = Dictionary(uniqueKeysWithValues: files.map { ($0.position, $0.generation) })
-        page.checkpoints = try await checkpoints(of: key, in: first.position...last.position, lives: lives)
+        let generations = Dictionary(uniqueKeysWithValues: files.map { ($0.position, $0.generation) })
+        page.checkpoints = try await checkpoints(of: key, in: first.position...last.position, generations: generations)
         return page
     }
 
@@ -36,7 +36,7 @@ extension QueueStore {
         }
     }
 
-    private func checkpoints(of key: SessionKey, in positions: ClosedRange<Int64>, lives: [Int64: Int64]) async throws
+    private func checkpoints(of key: SessionKey, in positions: ClosedRange<Int64>, generations: [Int64: Int64]) async throws
         -> [Int64: [String: StoredCheckpoint]]
     {
         try await read { db in
@@ -49,9 +49,9 @@ extension QueueStore {
                         """),
                 arguments: [key, positions.lowerBound, positions.upperBound])
             while let row = try rows.next() {
-                // An unreadable checkpoint is ignored: the file restarts.
+                // An unreadable checkpoint is ignored, so its file restarts.
                 guard let position = try? row.decode(Int64.self, atIndex: 0), let address = try? row.decode(String.self, atIndex: 1),
-                    let generation = try? row.decode(Int64.self, atIndex: 2), lives[position] == generation,
+                    let generation = try? row.decode(Int64.self, atIndex: 2), generations[position] == generation,
                     let stored = try? Self.storedCheckpoint(row)
                 else { continue }
                 found[position, default: [:]][address] = stored

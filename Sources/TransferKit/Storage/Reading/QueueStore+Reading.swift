@@ -23,38 +23,39 @@ extension QueueStore {
         }
     }
 
-    /// Returns the sessions with these keys, in no particular order, without missing and unreadable sessions.
+    /// Returns the sessions with these keys, in no particular order. Leaves out missing and unreadable sessions.
     package func sessions(_ keys: [SessionKey]) async throws -> [SessionRecord] {
         try await readSessions(keys).records
     }
 
     /// Returns the sessions with these keys, in no particular order.
     ///
-    /// - Returns: The readable sessions, and the reasons why the others can't be read.
+    /// - Returns: The readable sessions, and for each other key, the reason why its session can't be read.
     func readSessions(_ keys: [SessionKey]) async throws -> (records: [SessionRecord], unreadable: [SessionKey: String]) {
         do {
-            return try await readSessionsAtOnce(keys, SessionRow.query)
+            return try await querySessions(keys, SessionRow.query)
         } catch let error as QueueError where error.code == .storageDamaged {
             guard keys.count > 1 else { return try await readBareSessions(keys) }
-            // A page of the database is damaged. Most sessions may be on other pages.
+            // A page of the database is damaged. Most sessions may be on other pages, so read each half of the keys separately.
             let half = keys.count / 2
             let (first, second) = (try await readSessions(Array(keys[..<half])), try await readSessions(Array(keys[half...])))
             return (first.records + second.records, first.unreadable.merging(second.unreadable) { $1 })
         }
     }
 
-    /// Reads sessions without the rows of other tables, so that a session with intact rows of its own is still shown.
+    /// Reads sessions without the columns that are computed from other tables, such as tags. If only those tables are damaged, the sessions are
+    /// still shown.
     private func readBareSessions(
         _ keys: [SessionKey]
     ) async throws -> (records: [SessionRecord], unreadable: [SessionKey: String]) {
         do {
-            return try await readSessionsAtOnce(keys, SessionRow.bareQuery)
+            return try await querySessions(keys, SessionRow.bareQuery)
         } catch let error as QueueError where error.code == .storageDamaged {
             return ([], Dictionary(uniqueKeysWithValues: keys.map { ($0, "The session in row \($0) can't be read: \(error)") }))
         }
     }
 
-    private func readSessionsAtOnce(
+    private func querySessions(
         _ keys: [SessionKey], _ query: String
     ) async throws -> (records: [SessionRecord], unreadable: [SessionKey: String]) {
         try await read { [sources] db in
@@ -73,7 +74,8 @@ extension QueueStore {
                         do {
                             record.status.failedItem = try Self.firstFailedItem(of: key, sources, in: db)
                         } catch is DatabaseError {
-                            // The damage may be in an index of all failed files, so the session need not go into quarantine.
+                            // The damage may be in the index of failed files, which all sessions share. Therefore, this
+                            // session need not go into quarantine.
                         }
                     }
                     records.append(record)
@@ -86,10 +88,11 @@ extension QueueStore {
         }
     }
 
-    /// The maximum number of bytes of a session. It bounds damaged values, so that sums don't overflow.
-    static let mostBytes = FileSize.sessionMaximum
-    /// More attempts than any session makes. A greater number can only be damage.
-    static let mostAttempts: Int64 = 1 << 31
-    /// The greatest position or sequence. New values are counted from stored values, so a damaged row must leave room for them.
+    /// The maximum number of bytes of a session. Larger values in damaged rows are reduced to this maximum, so that sums don't overflow.
+    static let maximumBytes = FileSize.sessionMaximum
+    /// An upper bound for the attempts of a session. A larger stored number can only result from damage.
+    static let maximumStoredAttempts: Int64 = 1 << 31
+    /// The greatest valid position or sequence. New rows get numbers above the highest stored number. This limit leaves room for new numbers even if
+    /// a row is damaged.
     static let greatestPosition: Int64 = 1 << 62
 }

@@ -4,15 +4,17 @@ import GRDB
 package struct StoredTotals: Sendable {
     /// The totals of the sessions in each state.
     package var states: [SessionState: SessionFigures] = [:]
-    /// The totals of the sessions that were left out.
+    /// The totals of the sessions that the caller left out, which ``states`` does not include.
     package var leftOut = SessionFigures()
-    /// The time during which at least one session ran, and the number of confirmed bytes, since the store was created.
+    /// The time during which at least one session ran, since the store was created.
     package var running = Duration.zero
+    /// The number of confirmed bytes, since the store was created.
     package var bytesConfirmed: Int64 = 0
 }
 
 extension QueueStore {
-    /// Returns the totals without the sessions with these keys. The time does not depend on the number of sessions in the store.
+    /// Returns the totals of all sessions except the sessions with these keys. The duration of the call does not depend on the number of
+    /// sessions in the store.
     package func totals(leavingOut keys: [SessionKey]) async throws -> StoredTotals {
         try await read { db in
             var totals = StoredTotals()
@@ -44,16 +46,16 @@ extension QueueStore {
         try execute(
             db,
             """
-            INSERT INTO setting(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = min(max(ifnull(value, 0), 0), \(mostBytes)) + excluded.value
-            """, [name, min(amount, mostBytes)])
+            INSERT INTO setting(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = min(max(ifnull(value, 0), 0), \(maximumBytes)) + excluded.value
+            """, [name, min(amount, maximumBytes)])
     }
 
     /// Adds running times in milliseconds to a session and to the queue.
-    static func ran(_ key: SessionKey?, _ session: Int64, queue: Int64, in db: Database) throws {
+    static func addRunningTime(_ key: SessionKey?, _ session: Int64, queue: Int64, in db: Database) throws {
         if let key, session > 0 {
             try execute(
-                db, "UPDATE session SET milliseconds = min(max(milliseconds, 0), \(mostBytes)) + ? WHERE key = ?",
-                [min(session, mostBytes), key])
+                db, "UPDATE session SET milliseconds = min(max(milliseconds, 0), \(maximumBytes)) + ? WHERE key = ?",
+                [min(session, maximumBytes), key])
         }
         if queue > 0 { try addToSetting("milliseconds", queue, in: db) }
     }

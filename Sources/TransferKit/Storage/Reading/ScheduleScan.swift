@@ -2,7 +2,8 @@ import Foundation
 import GRDB
 import GRDBSQLite
 
-/// Reads the rows of the schedule directly with SQLite's functions, because there can be a million, and the opening waits for them.
+/// Reads the rows of the schedule directly with SQLite's functions, because there can be a million rows, and the queue can't open before it
+/// has read them all.
 ///
 /// Valid only within the database access that created it.
 struct ScheduleScan {
@@ -21,7 +22,7 @@ struct ScheduleScan {
 
     /// Calls the body with each row.
     func forEach(_ body: (ScheduledRow) -> Void) throws {
-        // The statement owns the handle and outlives this call.
+        // `statement` owns its SQLite handle, and outlives this call.
         let handle = unsafe statement.sqliteStatement
         var result = unsafe sqlite3_step(handle)
         while result == SQLITE_ROW {
@@ -36,12 +37,13 @@ struct ScheduleScan {
 
     /// The columns of the current row (sqlite.org/c3ref/column_blob.html), valid until the next step.
     @safe struct ScheduledRow {
-        /// The greatest key or mark. New values are counted from stored values, so a damaged row must leave room for them.
+        /// The greatest valid key or mark. New rows get numbers above the highest stored number. This limit leaves room for new numbers even if a row
+        /// is damaged.
         private static let greatestNumber: Int64 = 1 << 62
-        /// The greatest rank; the lowest rank is its negative. The distance between any two ranks must be a valid number, too.
+        /// The greatest rank; the lowest rank is its negative. The difference of any two ranks must not overflow.
         private static let greatestRank: Int64 = 1 << 61
-        /// The dependency of a session whose stored dependency is damaged: no session has this ID.
-        private static let nobody = SessionID(uuid: UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)))
+        /// Replaces a dependency that is damaged in the store. No session has this ID.
+        private static let missingSession = SessionID(uuid: UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)))
 
         fileprivate let handle: OpaquePointer?
 
@@ -70,7 +72,7 @@ struct ScheduleScan {
             details.mark = (0..<Self.greatestNumber).contains(mark) ? mark : 0
             details.displacedBy = optionalInteger(8)
             details.notBefore = optionalInteger(9).map(StoreCoding.date)
-            if !isNull(10) { details.dependency = SessionDependency(identity(10) ?? Self.nobody, acceptsAnyEnd: integer(11) != 0) }
+            if !isNull(10) { details.dependency = SessionDependency(identity(10) ?? Self.missingSession, acceptsAnyEnd: integer(11) != 0) }
             details.deduplicationKey = text(12)
             details.completedAt = optionalInteger(13).map(StoreCoding.date)
             return details
@@ -92,7 +94,7 @@ struct ScheduleScan {
             unsafe sqlite3_column_text(handle, column).map { unsafe String(cString: $0) }
         }
 
-        /// Compares the first letter before it makes a string, because a million strings take time.
+        /// Compares the C string with the most frequent state first, because creating a Swift string for each of a million rows would take too long.
         private func state(_ column: Int32) -> SessionState? {
             guard let text = unsafe sqlite3_column_text(handle, column) else { return nil }
             if unsafe text[0] == UInt8(ascii: "w"),

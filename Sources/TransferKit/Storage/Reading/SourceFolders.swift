@@ -9,9 +9,12 @@ import TransferCore
     import Darwin
 #endif
 
-/// The folders of local files. Paths below the base folder are stored relative to that folder, because it can move between two launches.
+/// Converts the paths of local files from and to their stored form. Paths below the base folder are stored relative to that folder, because the
+/// folder can move between two launches of the app.
 package struct SourceFolders: Sendable {
+    /// The base folder; nil if all paths are stored as absolute paths.
     package let base: FilePath?
+    /// The folder of the ``Spool``, with the content of in-memory data and streams.
     package let spool: FilePath
 
     package init(base: FilePath?, spool: FilePath) {
@@ -28,7 +31,7 @@ package struct SourceFolders: Sendable {
         return rest.isEmpty ? [UInt8(ascii: ".")] : rest.bytes
     }
 
-    /// Returns the path of a stored form.
+    /// Returns the path for a stored form.
     func path(_ kind: ItemKind, _ stored: [UInt8]) -> [UInt8] {
         if kind == .blob || kind == .stream { return spool.bytes + [UInt8(ascii: "/")] + stored }
         guard stored.first != UInt8(ascii: "/"), let base else { return stored }
@@ -37,7 +40,7 @@ package struct SourceFolders: Sendable {
 }
 
 extension QueueStore {
-    /// Stores the base folder for later openings, and returns it; for nil, returns the stored base folder, if any.
+    /// Stores the base folder for later openings, and returns it. If `base` is nil, returns the stored base folder, if any.
     static func remember(_ base: FilePath?, in pool: DatabasePool) throws -> FilePath? {
         let known = try pool.read { try Data.fetchOne($0, sql: "SELECT path FROM base_folder") }.map { FilePath(bytes: $0) }
         guard let base else { return known }

@@ -8,14 +8,14 @@ import SystemPackage
 
 /// The free space of file systems.
 enum DiskSpace {
-    /// Returns the bytes that a process without privileges can write in a folder (statvfs(3)); nil if they can't be determined. Blocks.
+    /// Returns the number of bytes that a process without privileges can write in a folder (statvfs(3)); nil if it can't be determined. Blocks.
     static func free(at folder: FilePath) -> Int64? {
         guard let status = status(of: folder) else { return nil }
         let (bytes, isBeyond) = Int64(clamping: status.f_bavail).multipliedReportingOverflow(by: Int64(clamping: status.f_frsize))
         return isBeyond ? .max : bytes
     }
 
-    /// Returns the size in bytes of the blocks that the file system allocates; nil if it can't be determined. Blocks.
+    /// Returns the size in bytes of the file system's allocation blocks; nil if it can't be determined. Blocks.
     static func blockSize(at folder: FilePath) -> Int64? { status(of: folder).map { Int64(clamping: $0.f_frsize) } }
 
     private static func status(of folder: FilePath) -> statvfs? {

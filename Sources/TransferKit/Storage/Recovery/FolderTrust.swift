@@ -9,13 +9,13 @@ import TransferCore
 
 /// Checks that only this process's user can change a storage folder.
 ///
-/// A storage folder contains the URLs of uploads, and settings that run programs, such as `proxyCommand`. Another user with write access
-/// could act as this user.
+/// A storage folder contains the URLs of uploads, and settings that run programs, such as `proxyCommand`. Another user with write access to the
+/// folder could act as this user.
 enum FolderTrust {
-    /// Checks the folder, its parent folders, and the links that lead to them. The check of the parents ends at a sticky folder, or after a
-    /// folder that this user owns. Blocks.
+    /// Checks the folder, its parent folders, and the links that lead to them. The check of the parents stops before the
+    /// first folder with the sticky bit, or after the first folder that this user owns. Blocks.
     ///
-    /// - Throws: ``QueueError`` with the code `storageUnavailable`. The message contains the folder and advice.
+    /// - Throws: ``QueueError`` with the code `storageUnavailable`. The message names the folder and a remedy.
     static func check(_ folder: FilePath) throws(QueueError) {
         let given = folder.isAbsolute ? folder : (resolved(".") ?? "/").pushing(folder)
         guard let actual = resolved(given), let status = status(of: actual, followsLink: false) else {
@@ -34,7 +34,7 @@ enum FolderTrust {
             if let status = Self.status(of: path, followsLink: false), status.st_mode & S_IFMT == S_IFLNK {
                 guard isOwn(status) || status.st_uid == 0 else {
                     throw refusal(
-                        folder, "\(path) is a link of another user (user ID \(status.st_uid))", "Use the path of the folder itself")
+                        folder, "\(path) is a link owned by another user (user ID \(status.st_uid))", "Use the path of the folder itself")
                 }
                 try checkParents(of: path, of: folder)
             }
@@ -47,7 +47,7 @@ enum FolderTrust {
         while !parent.components.isEmpty {
             parent.removeLastComponent()
             guard let status = status(of: parent, followsLink: true) else { continue }
-            // In a sticky folder, only the owner of an entry can replace it (inode(7)).
+            // In a folder with the sticky bit, only the owner of an entry can replace it (inode(7)).
             guard status.st_mode & S_ISVTX == 0 else { return }
             guard isOwn(status) || status.st_uid == 0 else {
                 throw refusal(

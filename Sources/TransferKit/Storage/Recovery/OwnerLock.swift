@@ -8,32 +8,32 @@ import TransferCore
     import Darwin
 #endif
 
-/// The lock that makes a process the only owner of a storage folder, by flock(2) on a file in it.
+/// The lock that makes a process the only owner of a storage folder. Uses flock(2) on a file in the folder.
 ///
 /// The kernel releases the lock when the process ends for any reason, so a dead owner never blocks others.
 package final class OwnerLock: Sendable {
     private static let storeMark = "store"
 
     /// Whether an earlier owner recorded that the folder contains a store.
-    let notesStore: Bool
+    let storeWasRecorded: Bool
     private let descriptor: Locked<FileDescriptor?>
 
-    private init(_ descriptor: FileDescriptor, notesStore: Bool) {
+    private init(_ descriptor: FileDescriptor, storeWasRecorded: Bool) {
         self.descriptor = Locked(descriptor)
-        self.notesStore = notesStore
+        self.storeWasRecorded = storeWasRecorded
     }
 
     deinit { release() }
 
-    /// Acquires the lock. Waits for another owner, at most as long as the timeout. The timeout restarts with each new owner, so that
-    /// processes with short work all get their turn, even on a slow machine.
+    /// Acquires the lock. If another process owns it, waits up to `timeout`. The timeout restarts whenever the owner changes. Processes that need the
+    /// folder only briefly therefore all get a turn, even on a slow machine.
     ///
     /// - Throws: ``QueueError`` with the code `storageInUse`, which names the owner's process, or `storageUnavailable`.
     package static func acquire(in folder: FilePath, timeout: Duration, clock: EngineClock) async throws(QueueError) -> OwnerLock {
         let descriptor = try await BlockingIO.run(.storage) { () throws(QueueError) in
             try StorageFolder.open(folder.appending("owner.lock"), .readWrite, options: .create)
         }
-        // flock(2) has no timeout; its blocking form can only be interrupted by a signal.
+        // flock(2) has no timeout, and only a signal can interrupt its blocking form, so retry every 20 ms.
         let start = clock.now()
         var deadline = start + timeout
         var last: [UInt8]?
@@ -43,13 +43,14 @@ package final class OwnerLock: Sendable {
                 try? descriptor.close()
                 throw QueueError(.storageUnavailable, "Cannot lock the storage folder \(folder): \(Errno(rawValue: code)).")
             }
-            let note = readNote(descriptor)
-            if let last, last != note { deadline = clock.now() + timeout }
-            last = note
-            // If a new owner has not written its process ID yet, wait for the ID, because the message contains it.
-            let end = note.isEmpty ? max(deadline, start + .seconds(1)) : deadline
+            let record = readRecord(descriptor)
+            if let last, last != record { deadline = clock.now() + timeout }
+            last = record
+            // A new owner may not have written its process ID yet. In that case, wait for at least a second, because the error message contains the
+            // ID.
+            let end = record.isEmpty ? max(deadline, start + .seconds(1)) : deadline
             guard clock.now() < end, (try? await clock.sleep(.milliseconds(20))) != nil else {
-                let owner = Int(String(decoding: note, as: UTF8.self).split(separator: "\n").first ?? "")
+                let owner = Int(String(decoding: record, as: UTF8.self).split(separator: "\n").first ?? "")
                 try? descriptor.close()
                 throw QueueError(
                     .storageInUse,
@@ -57,9 +58,9 @@ package final class OwnerLock: Sendable {
                 )
             }
         }
-        let notesStore = String(decoding: readNote(descriptor), as: UTF8.self).split(separator: "\n").contains { $0 == storeMark }
-        let lock = OwnerLock(descriptor, notesStore: notesStore)
-        recordOwner(descriptor, notesStore: notesStore)
+        let storeWasRecorded = String(decoding: readRecord(descriptor), as: UTF8.self).split(separator: "\n").contains { $0 == storeMark }
+        let lock = OwnerLock(descriptor, storeWasRecorded: storeWasRecorded)
+        recordOwner(descriptor, storeWasRecorded: storeWasRecorded)
         return lock
     }
 
@@ -73,24 +74,25 @@ package final class OwnerLock: Sendable {
         }
     }
 
-    /// Records for later owners that the folder contains a store, so that they recognize an empty database as damage.
+    /// Records for later owners that the folder contains a store, so that they recognize an empty database as damaged.
     func recordStore() {
-        guard !notesStore else { return }
+        guard !storeWasRecorded else { return }
         descriptor.withLock { descriptor in
-            if let descriptor { Self.recordOwner(descriptor, notesStore: true) }
+            if let descriptor { Self.recordOwner(descriptor, storeWasRecorded: true) }
         }
     }
 
-    private static func recordOwner(_ descriptor: FileDescriptor, notesStore: Bool) {
-        // The record serves messages, waiting processes and the recognition of an empty database as damage. The lock alone determines the owner, so a
-        // full disk does no harm. The random number distinguishes this owner from another owner in the same process.
-        let note = "\(getpid())\n\(UInt64.random(in: 0 ... .max))\n" + (notesStore ? "\(storeMark)\n" : "")
+    private static func recordOwner(_ descriptor: FileDescriptor, storeWasRecorded: Bool) {
+        // Waiting processes read the record to notice a new owner, and to name the owner in an error message. Later owners read it to recognize an
+        // empty database as damaged. The lock alone determines the owner, so a failure to write the record, for example to a full disk, does no harm.
+        // The random number distinguishes this owner from another owner in the same process.
+        let record = "\(getpid())\n\(UInt64.random(in: 0 ... .max))\n" + (storeWasRecorded ? "\(storeMark)\n" : "")
         // The new record overwrites the old record before the file is shortened, so a kill between the two calls does not lose the mark.
-        guard (try? descriptor.writeAll(toAbsoluteOffset: 0, note.utf8)) != nil else { return }
-        _ = ftruncate(descriptor.rawValue, off_t(note.utf8.count))
+        guard (try? descriptor.writeAll(toAbsoluteOffset: 0, record.utf8)) != nil else { return }
+        _ = ftruncate(descriptor.rawValue, off_t(record.utf8.count))
     }
 
-    private static func readNote(_ descriptor: FileDescriptor) -> [UInt8] {
+    private static func readRecord(_ descriptor: FileDescriptor) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: 64)
         let count = try? unsafe bytes.withUnsafeMutableBytes { unsafe try descriptor.read(fromAbsoluteOffset: 0, into: $0) }
         return Array(bytes.prefix(count ?? 0))

@@ -7,9 +7,9 @@ public struct QuarantinedRow: Codable, Hashable, Sendable {
     public var number: Int64
     /// The time at which the session was found to be unreadable.
     public var foundAt: Date
-    /// The unreadable part, and the reason.
+    /// The part that can't be read, and the reason.
     public var reason: String
-    /// The stored session as JSON. Its files and checkpoints are in ``TransferQueue/quarantinedParts(of:after:limit:)``.
+    /// The stored session as JSON. ``TransferQueue/quarantinedParts(of:after:limit:)`` returns its files and checkpoints.
     public var content: String
 
     /// The ID of the session, if it can be read.
@@ -36,7 +36,7 @@ public struct QuarantinedPart: Hashable, Sendable {
 }
 
 extension QueueStore {
-    /// Moves a session into quarantine. Keeps all its rows, regardless of their number, and the spool files to which they refer.
+    /// Moves a session into quarantine. Keeps all rows of the session, regardless of their number, and the spool files that the rows refer to.
     static func quarantine(_ key: SessionKey, _ reason: String, _ transaction: inout StoreTransaction, in db: Database) throws {
         var content: [String: String] = [:]
         for table in ["schedule", "session"] {
@@ -52,14 +52,16 @@ extension QueueStore {
         let number = db.lastInsertedRowID
         try endReset(of: key, in: db)
         try endDiscard(of: key, in: db)
-        try takeOut(key, quarantine: number, in: db)
+        try removeFromQueue(key, quarantine: number, in: db)
         try sweep(key, quarantine: number, &transaction.rowsToSweep, in: db)
-        // The deferred deletion also checks the size of the quarantine.
+        // Requests a deferred deletion even if no rows are left, because the deferred deletion also checks the size of the quarantine.
         transaction.leavesRows = true
     }
 
     /// Stores a row of a session that is in quarantine.
-    static func keep(_ columns: [(name: String, value: DatabaseValue)], of table: String, in quarantine: Int64, _ db: Database) throws {
+    static func quarantineRow(
+        _ columns: [(name: String, value: DatabaseValue)], of table: String, in quarantine: Int64, _ db: Database
+    ) throws {
         var content: [String: String] = [:]
         for (name, value) in columns { content[name] = text(of: value) }
         try execute(

@@ -10,10 +10,11 @@ import TransferCore
 
 /// Prepares and checks the storage folder of a queue.
 package enum StorageFolder {
-    /// Creates the folder, accessible only to its owner, because upload URLs in the store are capabilities. Blocks.
+    /// Creates the folder if it does not exist, and checks it. A new folder is accessible only to its owner, because anyone who knows an upload URL
+    /// in the store can write to that upload. Blocks.
     ///
-    /// - Throws: ``QueueError`` with the code `storageUnavailable`, including if another user could change the folder, or if one of its
-    ///   files is a symbolic link.
+    /// - Throws: ``QueueError`` with the code `storageUnavailable`, for example if another user could change the folder, or if one of its files is
+    ///   a symbolic link.
     package static func prepare(_ folder: FilePath) throws(QueueError) {
         guard !folder.isEmpty else { throw QueueError(.storageUnavailable, "The path of the storage folder is empty.") }
         var made = FilePath(root: folder.root)
@@ -33,7 +34,7 @@ package enum StorageFolder {
                 .storageUnavailable,
                 "Cannot create the storage folder \(folder): \(Errno(rawValue: code)). Choose another folder, or fix its permissions.")
         }
-        // Also syncs an existing folder, because the process that created it may have ended before its sync.
+        // Also syncs the name of an existing folder, because the process that created the folder may have ended before it synced the name.
         sync(folder.removingLastComponent())
         var status = stat()
         if unsafe folder.withPlatformString({ unsafe stat($0, &status) }) == 0, status.st_mode & S_IFMT != S_IFDIR {
@@ -48,14 +49,14 @@ package enum StorageFolder {
         try checkContent(of: folder)
     }
 
-    /// Rejects links and other unexpected kinds of files under the names that the queue opens.
+    /// Rejects links and other unexpected kinds of files among the files that the queue opens by name.
     private static func checkContent(of folder: FilePath) throws(QueueError) {
         let database = ["queue.sqlite", "queue.sqlite-wal", "queue.sqlite-shm", "queue.sqlite-journal"]
         for (name, kind) in (database + ["owner.lock"]).map({ ($0, S_IFREG) }) + [("spool", S_IFDIR)] {
             let path = folder.appending(name)
             var status = stat()
             guard unsafe path.withPlatformString({ unsafe lstat($0, &status) }) == 0, status.st_mode & S_IFMT != kind else { continue }
-            throw linked(path, isFolder: kind == S_IFDIR)
+            throw wrongFileType(path, isFolder: kind == S_IFDIR)
         }
     }
 
@@ -72,13 +73,13 @@ package enum StorageFolder {
                 path, mode, options: options.union([.noFollow, .closeOnExec, .nonBlocking]),
                 permissions: options.contains(.create) ? [.ownerReadWrite] : nil)
         } catch {
-            if error as? Errno == .tooManySymbolicLinkLevels { throw linked(path, isFolder: false) }
+            if error as? Errno == .tooManySymbolicLinkLevels { throw wrongFileType(path, isFolder: false) }
             throw QueueError(.storageUnavailable, "Cannot open \(path): \(error). Check the permissions of the storage folder.")
         }
         var status = stat()
         guard unsafe fstat(descriptor.rawValue, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             try? descriptor.close()
-            throw linked(path, isFolder: false)
+            throw wrongFileType(path, isFolder: false)
         }
         guard mode == .readOnly || status.st_nlink <= 1 else {
             try? descriptor.close()
@@ -89,14 +90,15 @@ package enum StorageFolder {
         return descriptor
     }
 
-    private static func linked(_ path: FilePath, isFolder: Bool) -> QueueError {
+    private static func wrongFileType(_ path: FilePath, isFolder: Bool) -> QueueError {
         QueueError(
             .storageUnavailable,
             "\(path) is not a \(isFolder ? "folder" : "regular file"). The queue follows no links in its storage folder. Check its origin, and remove it."
         )
     }
 
-    /// Makes the names in a folder durable if the system permits it. A parent may be unreadable, or on a file system without this operation.
+    /// Makes the names in a folder durable if the system permits it. Ignores errors, because the folder may be unreadable, or on a file system
+    /// without this operation.
     static func sync(_ folder: FilePath) {
         try? Spool.sync(folder.isEmpty ? FilePath(".") : folder)
     }
@@ -106,11 +108,11 @@ package enum StorageFolder {
     /// SQLite treats a file shorter than a page as an empty database, so a truncated store would look new. For an empty or missing file, SQLite would
     /// also delete the write-ahead log.
     ///
-    /// - Parameter notesStore: Whether an earlier owner recorded that the folder contains a store.
-    static func inspect(_ path: FilePath, notesStore: Bool) throws(QueueError) {
+    /// - Parameter storeWasRecorded: Whether an earlier owner recorded that the folder contains a store.
+    static func inspect(_ path: FilePath, storeWasRecorded: Bool) throws(QueueError) {
         var status = stat()
         if unsafe path.withPlatformString({ unsafe lstat($0, &status) }) != 0, errno == ENOENT {
-            guard hasRemains(of: path) else { return }
+            guard hasPartsOfEarlierQueue(of: path) else { return }
             throw QueueError(
                 .storageDamaged,
                 "The database \(path) is missing, but the folder contains parts of an earlier queue. Restore the folder from a backup, or move it away."
@@ -121,7 +123,7 @@ package enum StorageFolder {
         var header = [UInt8](repeating: 0, count: 100)
         guard let count = try? unsafe header.withUnsafeMutableBytes({ unsafe try descriptor.read(into: $0) }) else { return }
         guard count > 0 else {
-            guard notesStore || hasRemains(of: path) else { return }
+            guard storeWasRecorded || hasPartsOfEarlierQueue(of: path) else { return }
             throw QueueError(
                 .storageDamaged,
                 "The database \(path) is damaged: the file is empty, but the folder contains parts of an earlier queue. Restore the folder from a backup, or move it away."
@@ -140,8 +142,8 @@ package enum StorageFolder {
         try checkVersion(version, of: path)
     }
 
-    /// Returns whether there is a write-ahead log with transactions, or spooled content of an earlier queue.
-    private static func hasRemains(of path: FilePath) -> Bool {
+    /// Returns whether an earlier queue left a write-ahead log with transactions, or spooled content.
+    private static func hasPartsOfEarlierQueue(of path: FilePath) -> Bool {
         var status = stat()
         let log = FilePath(path.string + "-wal")
         if unsafe log.withPlatformString({ unsafe stat($0, &status) }) == 0, status.st_size > 0 { return true }
@@ -153,7 +155,7 @@ package enum StorageFolder {
         bytes.reduce(0) { $0 << 8 | Int32($1) }
     }
 
-    /// The space that SQLite needs for the index of the write-ahead log when it opens a database (sqlite.org/walformat.html, section 2.1).
+    /// The space in bytes that SQLite needs for the index of the write-ahead log when it opens a database (sqlite.org/walformat.html, section 2.1).
     private static let indexSize: Int64 = 256 << 10
 
     /// Checks that the disk has room for the index of the write-ahead log, which SQLite maps into memory.
@@ -166,8 +168,8 @@ package enum StorageFolder {
             .storageUnavailable, "The disk of the storage folder \(folder) is full: \(free) bytes are free. Free some space.")
     }
 
-    /// Creates the database before SQLite does, accessible only to its owner. SQLite gives its other files the same mode. Otherwise, other
-    /// users could read these files in a folder that existed before.
+    /// Creates the database file, accessible only to its owner, before SQLite creates it with wider permissions. SQLite gives its other files the
+    /// same mode. Without this call, other users could read the files if the queue did not create the folder.
     static func makePrivate(_ path: FilePath) {
         // If this fails, SQLite fails next with a better error.
         try? open(path, .readWrite, options: .create).close()
@@ -175,7 +177,7 @@ package enum StorageFolder {
 
     /// Checks that this version can read a schema.
     ///
-    /// - Parameter version: The version of the schema; 0 if nothing was written yet.
+    /// - Parameter version: The version of the schema; 0 if the database is new.
     static func checkVersion(_ version: Int32, of path: FilePath) throws(QueueError) {
         guard version <= Schema.version else {
             throw QueueError(

@@ -2,14 +2,14 @@ import Locking
 import SystemPackage
 import TransferCore
 
-/// Checks that the open database is still the file at its path, which a later opening finds.
+/// Checks that the open database is still the file at its path, because the next opening reads the file at that path.
 ///
-/// SQLite continues to write to a deleted or replaced database file. Without the check, changes would count as durable although no process ever reads
-/// them.
+/// SQLite continues to write to a deleted or replaced database file. Without this check, changes would count as durable although no process could
+/// ever read them.
 final class StorePlace: Sendable {
     private let path: FilePath
     private let file: FileNumber
-    /// Whether a transaction was committed to a file without a path.
+    /// Whether a transaction was committed to a file that was no longer at the path.
     private let isLost = Locked(false)
 
     /// - Throws: ``QueueError`` if there is no file at the path.
@@ -21,7 +21,7 @@ final class StorePlace: Sendable {
         self.file = file
     }
 
-    /// Compares the device and the inode. Blocks.
+    /// Checks the device and the inode of the file at the path. Blocks.
     ///
     /// - Parameter hasCommitted: Whether a transaction was committed since the last check. If the file is missing in that case, all later
     ///   checks fail, because the states in memory and on disk differ.
@@ -32,7 +32,7 @@ final class StorePlace: Sendable {
         guard isThere, !isLost.withLock({ $0 }) else { throw error }
     }
 
-    /// The problem for a diagnosis; nil if the file is at its path.
+    /// The problem, as a sentence for a diagnosis; nil if the file is at its path.
     var problem: String? {
         do throws(QueueError) {
             try check()

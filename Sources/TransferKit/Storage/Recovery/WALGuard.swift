@@ -1,13 +1,15 @@
 import GRDB
 import SystemPackage
 
-/// A read-only connection that is opened before the connection that writes. While this connection is open, SQLite keeps the write-ahead log when the
-/// other connection is closed (sqlite.org/wal.html, section 2.1). If the opening of the store fails, this connection is closed last, so a damaged
-/// store stays unchanged, byte for byte.
+/// Keeps a damaged store unchanged, byte for byte, if the opening of the store fails.
+///
+/// Holds a read-only connection, which is opened before the connection that writes, and closed after it. While the read-only connection is open,
+/// SQLite keeps the write-ahead log when the other connection is closed (sqlite.org/wal.html, section 2.1).
 final class WALGuard: Sendable {
     private let connection: DatabaseQueue
 
-    /// Checks a store before anything is written; nil if there is no store yet, or it can't be opened read-only.
+    /// Opens the read-only connection, and checks the store before anything is written. Returns nil if there is no store yet, or if it can't be
+    /// opened read-only.
     ///
     /// - Throws: `DatabaseError` if the store is damaged. If the store has an older schema that will be migrated, every page is checked.
     init?(of path: FilePath) throws {

@@ -2,10 +2,10 @@ import Foundation
 import GRDB
 import TransferCore
 
-/// The stored form of an event. Frequent kinds are written without an encoder; all are read in the same way.
+/// The stored form of an event. Frequent kinds are written without `JSONEncoder`, which is slow. All kinds are read in the same way.
 struct EventRow {
     /// The maximum number of sessions in a stored event. A reader of the log gets a gap instead of a larger event, because reading the queue again is
-    /// faster than reading such an event.
+    /// faster than reading so large an event.
     static let maximumSessions = 100_000
 
     var kind: String
@@ -62,7 +62,7 @@ struct EventRow {
         }
     }
 
-    /// The event; nil if a later version wrote it, or not all of it is stored.
+    /// The event; nil if a later version wrote it, or if it had too many sessions to be stored completely.
     var event: QueueEvent.Kind? {
         var fields = EventFields()
         if let detail {
@@ -106,7 +106,7 @@ struct EventRow {
     }
 }
 
-/// Writes the JSON of frequent values, for which encoders would be slow.
+/// Writes the JSON of frequent values. `JSONEncoder` would be too slow for them.
 enum JSONText {
     static func object(_ receipt: TransferReceipt) -> String {
         var text = "{\"bytes\":\(receipt.bytes)"
@@ -116,7 +116,7 @@ enum JSONText {
         return text + ",\"warnings\":[\(receipt.warnings.map(string).joined(separator: ","))]}"
     }
 
-    private static func object(_ answer: ServerAnswer) -> String {
+    private static func object(_ answer: ServerResponse) -> String {
         let type = answer.mediaType.map { "\"mediaType\":\(string($0))," } ?? ""
         return "{\"status\":\(answer.status),\(type)\"text\":\(string(answer.text)),\"isTruncated\":\(answer.isTruncated)}"
     }

@@ -1,7 +1,7 @@
 /// Rows of the schedule that were read, but not loaded into the scheduler yet.
 struct LoadedRows: Sendable {
-    /// The number of rows in a block of memory. Each block is freed as soon as its rows were passed on.
-    private static let piece = 8_192
+    /// The number of rows in a block of memory. Each block is freed as soon as its rows have been passed to the scheduler.
+    private static let blockSize = 8_192
 
     private var entries: [[Entry]] = []
     private var detailed: [SessionKey: EntryDetails] = [:]
@@ -13,9 +13,9 @@ struct LoadedRows: Sendable {
         try scan.forEach { row in
             guard let entry = row.entry else { return rows.unreadable.append(row.key) }
             if let details = row.details { rows.detailed[entry.key] = details }
-            if last.capacity == 0 { last.reserveCapacity(Self.piece) }
+            if last.capacity == 0 { last.reserveCapacity(Self.blockSize) }
             last.append(entry)
-            if last.count == Self.piece {
+            if last.count == Self.blockSize {
                 rows.entries.append(last)
                 last = []
             }
@@ -26,11 +26,11 @@ struct LoadedRows: Sendable {
 
     private init() {}
 
-    /// Passes all rows to the body, and frees each block after its rows.
+    /// Passes all rows to the body, and frees each block after its last row.
     consuming func forEach(_ body: (SessionKey, Entry?, EntryDetails?) -> Void) {
         entries.reverse()
-        while let piece = entries.popLast() {
-            for entry in piece { body(entry.key, entry, detailed.isEmpty ? nil : detailed[entry.key]) }
+        while let block = entries.popLast() {
+            for entry in block { body(entry.key, entry, detailed.isEmpty ? nil : detailed[entry.key]) }
         }
         for key in unreadable { body(key, nil, nil) }
     }

@@ -13,7 +13,7 @@ struct RowInsertion {
         statement = try db.cachedStatement(sql: sql)
     }
 
-    // The statement owns the handle and outlives each of these calls.
+    // The `unsafe` calls below are sound: `statement` owns its SQLite handle, and outlives every call.
 
     mutating func bind(_ value: Int64?) {
         beginValue()
@@ -50,7 +50,7 @@ struct RowInsertion {
 
     private mutating func bind(_ bytes: UnsafeRawBufferPointer) {
         beginValue()
-        // An empty BLOB is not NULL, but has no address.
+        // An empty buffer may have no address. To bind a null pointer would store NULL instead of an empty BLOB.
         if let address = bytes.baseAddress {
             unsafe sqlite3_bind_blob(statement.sqliteStatement, column, address, Int32(bytes.count), Self.copies)
         } else {
@@ -59,12 +59,12 @@ struct RowInsertion {
     }
 
     private mutating func beginValue() {
-        // The statement is cached, and its last use may have left it at its end, where values can't be bound.
+        // An earlier use may have left the cached statement unreset, and values can be bound only to a statement that was reset.
         if column == 0 { unsafe sqlite3_reset(statement.sqliteStatement) }
         column += 1
     }
 
-    /// Inserts a row of the values that were bound since the last row.
+    /// Inserts a row with the values that were bound since the last row.
     mutating func insert() throws {
         column = 0
         let result = unsafe sqlite3_step(statement.sqliteStatement)
@@ -75,6 +75,6 @@ struct RowInsertion {
         }
     }
 
-    /// SQLITE_TRANSIENT (sqlite.org/c3ref/c_static.html), which Swift can't import: SQLite makes a copy.
+    /// Makes SQLite copy the bound bytes: SQLITE_TRANSIENT (sqlite.org/c3ref/c_static.html), which Swift can't import.
     private static var copies: sqlite3_destructor_type { unsafe unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 }

@@ -13,7 +13,7 @@ enum Schema {
 
     /// Creates the tables of a new store, or migrates the tables of an older store to ``version``.
     ///
-    /// A later schema needs another migration after these. A released migration never changes.
+    /// Never change a released migration. Add a new migration after the last one for each change to the schema.
     static func migrate(_ database: any DatabaseWriter) throws {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("5") { db in
@@ -50,23 +50,23 @@ enum Schema {
             created_at INTEGER NOT NULL,
             started_at INTEGER,
             ended_at INTEGER,
-            milliseconds INTEGER NOT NULL DEFAULT 0, -- how long it ran
-            folder BLOB                         -- where a download goes
+            milliseconds INTEGER NOT NULL DEFAULT 0, -- the running time
+            folder BLOB                         -- the local folder for downloads
         ) STRICT;
-        -- What the scheduler needs of each session, in narrow rows: only these are read at opening.
+        -- For each session, the data that the scheduler needs. The rows are small, because the queue reads all of them when it is opened.
         CREATE TABLE schedule (
             session INTEGER PRIMARY KEY REFERENCES session(key) ON DELETE CASCADE,
             id BLOB NOT NULL,                   -- the UUID's 16 bytes
             rank INTEGER NOT NULL,              -- the order of the queue
             account INTEGER NOT NULL,
             state TEXT NOT NULL,
-            lane INTEGER NOT NULL,              -- 0 now, 1 next, 2 let go, 3 interrupted, 4 by rank
-            mark INTEGER NOT NULL,              -- in lanes 0 and 1 the highest goes first
+            lane INTEGER NOT NULL,              -- the start priority: 0 now, 1 next, 2 released, 3 interrupted, 4 none
+            mark INTEGER NOT NULL,              -- in lanes 0 and 1, sessions with higher marks start first
             keeps_partial INTEGER NOT NULL,
-            displaced_by INTEGER,               -- the session that took its slot
+            displaced_by INTEGER,               -- the session that displaced this session
             not_before INTEGER,
-            after_id BLOB,                      -- the session that it waits for
-            after_any INTEGER,
+            after_id BLOB,                      -- the session on which this session depends
+            after_any INTEGER,                  -- 1: the other session must only have ended; 0: it must be completed
             deduplication_key TEXT,
             completed_at INTEGER,
             needs_cheap_network INTEGER NOT NULL DEFAULT 0
@@ -77,19 +77,19 @@ enum Schema {
             PRIMARY KEY (tag, session)
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX session_tag_session ON session_tag(session);
-        -- The figures of all sessions in each state, updated with every change.
+        -- The totals of all sessions in each state, updated with every change.
         CREATE TABLE total (
             state TEXT PRIMARY KEY,
             files INTEGER NOT NULL,
             files_done INTEGER NOT NULL,
             files_failed INTEGER NOT NULL,
             bytes_total INTEGER NOT NULL,
-            bytes_done INTEGER NOT NULL         -- of completed files, and the confirmed bytes of the others
+            bytes_done INTEGER NOT NULL         -- the bytes of completed files, and the confirmed bytes of other files
         ) STRICT, WITHOUT ROWID;
         """
 
     private static let fileTables = """
-        -- A file in a folder has the folder's number, its own name as source, and an empty destination.
+        -- If a file is in a folder, directory is the folder's number, source is the file's own name, and destination is empty.
         CREATE TABLE file (
             session INTEGER NOT NULL REFERENCES session(key) ON DELETE CASCADE,
             position INTEGER NOT NULL,
@@ -102,7 +102,7 @@ enum Schema {
             error TEXT,                         -- TransferError as JSON
             kind TEXT NOT NULL DEFAULT 'file',
             directory INTEGER,
-            symbolic_links TEXT,                -- of a folder that could not be read
+            symbolic_links TEXT,                -- the policy of a folder that could not be read
             upload_url TEXT,                    -- a capability
             unsized INTEGER NOT NULL DEFAULT 0, -- 1: the size is not known yet, and stored as 0
             PRIMARY KEY (session, position)
@@ -115,13 +115,13 @@ enum Schema {
         CREATE TABLE directory (
             session INTEGER NOT NULL REFERENCES session(key) ON DELETE CASCADE,
             number INTEGER NOT NULL,
-            parent INTEGER,                     -- NULL: source and destination are whole
+            parent INTEGER,                     -- NULL: source and destination are complete paths
             source BLOB NOT NULL,
             destination BLOB NOT NULL,
             PRIMARY KEY (session, number)
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX directory_parent ON directory(session, parent, source);
-        -- Items that have no rows in file yet: folders to be read, and the items after them.
+        -- Items that have no rows in file yet: folders that must be read, and the items after them.
         CREATE TABLE item (
             session INTEGER NOT NULL REFERENCES session(key) ON DELETE CASCADE,
             sequence INTEGER NOT NULL,
@@ -131,11 +131,11 @@ enum Schema {
             destination BLOB NOT NULL,
             size INTEGER NOT NULL,
             symbolic_links TEXT NOT NULL,
-            first_position INTEGER,             -- where the rows of this folder begin, once its reading began
-            first_directory INTEGER,
+            first_position INTEGER,             -- of a folder that is being read: its first position in file; NULL: not begun
+            first_directory INTEGER,            -- of a folder that is being read: its first number in directory; NULL: not begun
             upload_url TEXT,
             unsized INTEGER NOT NULL DEFAULT 0,
-            next_directory INTEGER,             -- of a remote folder: folders with lower numbers were listed; NULL: none
+            next_directory INTEGER,             -- for a remote folder: the next folder to list; NULL: no folder has been listed
             PRIMARY KEY (session, sequence)
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX item_blob ON item(source) WHERE kind = 'blob';
@@ -146,7 +146,7 @@ enum Schema {
             position INTEGER NOT NULL,
             endpoint TEXT NOT NULL,
             generation INTEGER NOT NULL,
-            data BLOB NOT NULL,                 -- the transport's own
+            data BLOB NOT NULL,                 -- opaque; only the transport reads it
             confirmed INTEGER NOT NULL,
             identity TEXT NOT NULL,             -- SourceIdentity as JSON
             expires_at INTEGER,
@@ -156,11 +156,11 @@ enum Schema {
         """
 
     private static let removalTables = """
-        -- Unfinished uploads at servers, and part files, until they are removed.
+        -- Unfinished uploads on servers, and part files, until they are removed.
         CREATE TABLE discard (
             key INTEGER PRIMARY KEY,
             endpoint TEXT NOT NULL,             -- Endpoint as JSON
-            data BLOB NOT NULL,                 -- the transport's own
+            data BLOB NOT NULL,                 -- opaque; only the transport reads it
             confirmed INTEGER NOT NULL,
             attempts INTEGER NOT NULL DEFAULT 0,
             next_attempt_at INTEGER NOT NULL,
@@ -175,12 +175,12 @@ enum Schema {
         CREATE INDEX discard_put_off ON discard(key, left_alone_until) WHERE held_by IS NULL AND next_attempt_at > 0;
         CREATE INDEX discard_left_alone ON discard(left_alone_until) WHERE left_alone_until > 0;
         CREATE INDEX discard_held ON discard(held_by) WHERE held_by IS NOT NULL;
-        -- Removed sessions, whose rows are deleted in pieces.
+        -- Removed sessions, whose rows are deleted in several transactions.
         CREATE TABLE removal (
             session INTEGER PRIMARY KEY,
-            quarantine INTEGER                  -- where its rows go; NULL if they are deleted
+            quarantine INTEGER                  -- the quarantine that receives the rows; NULL: they are deleted
         ) STRICT;
-        -- Sessions that could not be read, as they were found.
+        -- Sessions that could not be read, with their content as it was found.
         CREATE TABLE quarantine (
             key INTEGER PRIMARY KEY,
             found_at INTEGER NOT NULL,
@@ -191,7 +191,7 @@ enum Schema {
         CREATE TABLE quarantined_row (
             number INTEGER PRIMARY KEY,
             quarantine INTEGER NOT NULL,
-            origin TEXT NOT NULL,               -- the table that it was in
+            origin TEXT NOT NULL,               -- the original table
             content TEXT NOT NULL               -- the row as JSON, BLOBs in hexadecimal digits
         ) STRICT;
         CREATE INDEX quarantined_row_quarantine ON quarantined_row(quarantine, number);
@@ -204,17 +204,17 @@ enum Schema {
         ) STRICT, WITHOUT ROWID;
         CREATE TABLE base_folder (
             only INTEGER PRIMARY KEY CHECK (only = 1),
-            path BLOB NOT NULL                  -- what sources without a leading slash are relative to
+            path BLOB NOT NULL                  -- the base of source paths without a leading slash
         ) STRICT;
         -- The change log: the last events of the queue, each written in the transaction that made the change.
         CREATE TABLE event (
             revision INTEGER PRIMARY KEY,
             time INTEGER NOT NULL,
             kind TEXT NOT NULL,
-            sessions BLOB,                      -- 16 bytes a session; not stored for very many
-            number INTEGER,                     -- an index, position, order revision or time, by kind
+            sessions BLOB,                      -- session IDs of 16 bytes each; not stored if there are too many
+            number INTEGER,                     -- an index, position, order revision or time, depending on the kind
             detail TEXT,                        -- other members of the event, as JSON
-            weight INTEGER NOT NULL             -- the bytes of this event and all before it
+            weight INTEGER NOT NULL             -- the total size in bytes of this event and all earlier events
         ) STRICT;
         """
 }

@@ -1,6 +1,6 @@
 import GRDB
 
-/// The numbers of files and bytes of one session, or the sums of several.
+/// The numbers of files and bytes of one session, or their sums over several sessions.
 package struct SessionFigures: Sendable, Equatable {
     package var files: Int64 = 0
     package var filesDone: Int64 = 0
@@ -58,11 +58,11 @@ package struct SessionFigures: Sendable, Equatable {
     /// Selects the state and figures of sessions. Damaged numbers are bounded, so that sums don't overflow.
     static let selection = "SELECT state, \(columns) FROM session JOIN schedule ON schedule.session = session.key"
 
-    /// Like ``selection``, without the bytes covered by checkpoints, for which SQLite would read a row for each checkpoint.
+    /// Like ``selection``, but without the bytes covered by checkpoints. To count these bytes, SQLite would read a row for each checkpoint.
     static let selectionWithoutCheckpoints = "SELECT state, \(ownColumns) FROM session JOIN schedule ON schedule.session = session.key"
 
     /// The largest number of bytes that any checkpoint of a file covers.
-    static let mostConfirmed = clamped("max(confirmed)")
+    static let maximumConfirmed = clamped("max(confirmed)")
 
     private static let ownColumns = "\(counts), \(clamped("bytes_done")) AS bytes_done"
 
@@ -76,10 +76,10 @@ package struct SessionFigures: Sendable, Equatable {
 
     /// The bytes covered by a session's checkpoints. SQLite's `sum` of integers fails on overflow, which only damaged rows can cause.
     static let confirmed = """
-        CAST(min((SELECT total(most) FROM (SELECT \(mostConfirmed) AS most FROM checkpoint
+        CAST(min((SELECT total(most) FROM (SELECT \(maximumConfirmed) AS most FROM checkpoint
             WHERE checkpoint.session = session.key GROUP BY position)), \(FileSize.sessionMaximum)) AS INTEGER)
         """
 
-    /// Returns an expression for a number in a sum: not negative, and at most the limit of a session.
+    /// Returns an SQL expression for a column, limited to 0 ... ``FileSize/sessionMaximum`` so that sums don't overflow.
     static func clamped(_ column: String) -> String { "min(max(\(column), 0), \(FileSize.sessionMaximum))" }
 }

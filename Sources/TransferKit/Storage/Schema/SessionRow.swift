@@ -39,7 +39,7 @@ struct SessionRow {
             }
         }
 
-        /// The SQL expression that replaces the column if the table that it is computed from is damaged; nil for none.
+        /// A constant SQL expression that replaces a column computed from other tables, if those tables are damaged; nil for all other columns.
         private var substitute: String? {
             switch self {
             case .tags: "'[]'"
@@ -115,18 +115,18 @@ struct SessionRow {
         var statistics = SessionStatistics(
             files: try count(.files), filesDone: try count(.filesDone), filesFailed: try count(.filesFailed), bytesTotal: total,
             bytesDone: confirmed, bytesSent: confirmed, filesUnsized: try count(.filesUnsized))
-        statistics.setElapsed(Double(min(max(0, try value(.milliseconds, as: Int64.self)), QueueStore.mostBytes)) / 1_000)
+        statistics.setElapsed(Double(min(max(0, try value(.milliseconds, as: Int64.self)), QueueStore.maximumBytes)) / 1_000)
         return statistics
     }
 
-    /// Returns a byte count, limited to ``QueueStore/mostBytes``. Earlier versions stored sums of up to 2^62; negative or larger values mean that the
-    /// row is damaged.
+    /// Returns a byte count, limited to ``QueueStore/maximumBytes``. Earlier versions stored sums of up to 2^62; negative or larger values mean that
+    /// the row is damaged.
     private func bytes(_ column: Column) throws -> Int64 {
         let bytes = try value(column, as: Int64.self)
         guard (0...1 << 62).contains(bytes) else {
             throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a session has an impossible number of bytes")
         }
-        return min(bytes, QueueStore.mostBytes)
+        return min(bytes, QueueStore.maximumBytes)
     }
 
     /// Returns a count, limited to 0 ... 2^40 so that sums can't overflow.

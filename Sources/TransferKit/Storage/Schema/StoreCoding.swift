@@ -1,6 +1,6 @@
 import Foundation
 
-/// Encodes values that the database does not inspect: as JSON with sorted keys, readable with any SQLite tool.
+/// Encodes and decodes values that the database does not inspect. They are stored as JSON with sorted keys, readable with any SQLite tool.
 enum StoreCoding {
     static func encode(_ value: some Encodable) throws -> String {
         let encoder = JSONEncoder()

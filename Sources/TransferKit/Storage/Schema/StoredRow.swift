@@ -3,7 +3,8 @@ import GRDB
 /// A row of the store, which may be damaged. Every read throws if the column is missing or contains a value of another type, whereas GRDB's own
 /// subscripts trap.
 ///
-/// All code must read rows this way: `Tests/check-boundaries` rejects GRDB's `Row` elsewhere. Valid until the next row of the same cursor is read.
+/// All code must read rows this way: `Tests/check-boundaries` rejects GRDB's `Row` elsewhere. A row is valid until the next row of the same cursor is
+/// read.
 struct StoredRow {
     typealias Value = DatabaseValueConvertible & StatementColumnConvertible
 
@@ -77,7 +78,7 @@ struct StoredRow {
     var columns: [(name: String, value: DatabaseValue)] { row.map { ($0.0, $0.1) } }
 }
 
-/// The error for a column of a stored row that is missing, or contains a value of another type. The error contains no values, because they may be
+/// The error for a column of a stored row that is missing, or contains a value of another type. The error contains no values, because values may be
 /// secret.
 struct UnreadableColumn: Error, CustomStringConvertible {
     var name: String

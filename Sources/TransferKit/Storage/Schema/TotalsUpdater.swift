@@ -1,21 +1,22 @@
 import GRDB
 
-/// Updates the totals of the store within one transaction. It reads the affected rows before each change and after all changes.
+/// Updates the totals of the store within one transaction. Reads the affected rows before each change and after the last one, and adds the
+/// differences to the totals.
 ///
-/// For a session that changes as a whole, it reads all figures of the session. For a report of a file, it reads only the session's row and
-/// the file's checkpoints, because such reports are frequent. For inserted sessions, it reads nothing.
+/// For a change of a whole session, it reads all figures of the session. For a report of a file, it reads only the session's row and the
+/// file's checkpoints, because such reports are frequent. For inserted sessions, it reads nothing.
 struct TotalsUpdater {
-    private typealias Image = (state: String, figures: SessionFigures)
+    private typealias Snapshot = (state: String, figures: SessionFigures)
 
-    /// A session in which only single files change.
+    /// A session in which only individual files change.
     private struct Files {
-        var image: Image
+        var snapshot: Snapshot
         /// The bytes covered by checkpoints before the changes, by position.
         var confirmed: [Int64: Int64] = [:]
     }
 
     private let db: Database
-    private var wholes: [SessionKey: Image?] = [:]
+    private var wholeSessions: [SessionKey: Snapshot?] = [:]
     private var files: [SessionKey: Files] = [:]
     private var changes: [String: SessionFigures] = [:]
     /// The number of newly confirmed bytes.
@@ -30,29 +31,30 @@ struct TotalsUpdater {
         if case .insertSessions(let sessions) = write {
             sessions.forEach { changes[$0.entry.state.rawValue, default: SessionFigures()] += SessionFigures($1.items) }
         } else if case .file(let key, let position, _) = write {
-            try look(at: position, of: key)
-        } else if let key = write.changesFigures, wholes[key] == nil {
-            if let files = files.removeValue(forKey: key) { try settle(files, of: key) }
-            wholes[key] = .some(try image(of: key, Self.whole))
+            try recordFile(at: position, of: key)
+        } else if let key = write.changedSession, wholeSessions[key] == nil {
+            if let files = files.removeValue(forKey: key) { try addChanges(of: files, in: key) }
+            wholeSessions[key] = .some(try snapshot(of: key, Self.whole))
         }
     }
 
-    private mutating func look(at position: Int64, of key: SessionKey) throws {
-        guard wholes[key] == nil else { return }
+    /// Records the state of a file before its first change in the transaction.
+    private mutating func recordFile(at position: Int64, of key: SessionKey) throws {
+        guard wholeSessions[key] == nil else { return }
         if files[key] == nil {
-            guard let image = try image(of: key, Self.withoutCheckpoints) else { return }
-            files[key] = Files(image: image)
+            guard let snapshot = try snapshot(of: key, Self.withoutCheckpoints) else { return }
+            files[key] = Files(snapshot: snapshot)
         }
         guard files[key]?.confirmed[position] == nil else { return }
         let bytes = try confirmedBytes(of: key, position)
         files[key]?.confirmed[position] = bytes
     }
 
-    private mutating func settle(_ files: Files, of key: SessionKey) throws {
-        guard let later = try image(of: key, Self.withoutCheckpoints) else { return }
-        var growth = later.figures.bytesDone - files.image.figures.bytesDone
+    private mutating func addChanges(of files: Files, in key: SessionKey) throws {
+        guard let later = try snapshot(of: key, Self.withoutCheckpoints) else { return }
+        var growth = later.figures.bytesDone - files.snapshot.figures.bytesDone
         var change = later.figures
-        change -= files.image.figures
+        change -= files.snapshot.figures
         for (position, before) in files.confirmed {
             let now = try confirmedBytes(of: key, position)
             change.bytesDone.addSaturated(now - before)
@@ -63,10 +65,10 @@ struct TotalsUpdater {
     }
 
     /// Writes the totals. Called after the last change.
-    mutating func settle() throws {
-        for (key, files) in files { try settle(files, of: key) }
-        for (key, earlier) in wholes {
-            let later = try image(of: key, Self.whole)
+    mutating func writeTotals() throws {
+        for (key, files) in files { try addChanges(of: files, in: key) }
+        for (key, earlier) in wholeSessions {
+            let later = try snapshot(of: key, Self.whole)
             if let earlier { changes[earlier.state, default: SessionFigures()] -= earlier.figures }
             if let later { changes[later.state, default: SessionFigures()] += later.figures }
             if let earlier, let later { confirmed.addSaturated(max(0, later.figures.bytesDone - earlier.figures.bytesDone)) }
@@ -86,7 +88,7 @@ struct TotalsUpdater {
         if confirmed > 0 { try QueueStore.addToSetting("bytesConfirmed", confirmed, in: db) }
     }
 
-    private func image(of key: SessionKey, _ selection: String) throws -> Image? {
+    private func snapshot(of key: SessionKey, _ selection: String) throws -> Snapshot? {
         try StoredRow.fetchOne(db.cachedStatement(sql: selection), arguments: [key]).map {
             (state: try $0.decode(atIndex: 0), figures: try SessionFigures($0))
         }
@@ -94,11 +96,11 @@ struct TotalsUpdater {
 
     private func confirmedBytes(of key: SessionKey, _ position: Int64) throws -> Int64 {
         try Int64.fetchOne(
-            db.cachedStatement(sql: "SELECT \(SessionFigures.mostConfirmed) FROM checkpoint WHERE session = ? AND position = ?"),
+            db.cachedStatement(sql: "SELECT \(SessionFigures.maximumConfirmed) FROM checkpoint WHERE session = ? AND position = ?"),
             arguments: [key, position]) ?? 0
     }
 
-    /// The bound of each total. The sum of two such numbers does not overflow.
+    /// The maximum of each total. The sum of two such numbers does not overflow.
     private static let maximumTotal: Int64 = 1 << 62 - 1
     private static let additions = ["files", "files_done", "files_failed", "bytes_total", "bytes_done"]
         .map { "\($0) = min(max(\($0), -\(maximumTotal)), \(maximumTotal)) + excluded.\($0)" }.joined(separator: ", ")
@@ -109,7 +111,7 @@ struct TotalsUpdater {
 
 extension StoreWrite {
     /// The session whose state or figures change; nil for inserted sessions, and for a session in which only a file changes.
-    fileprivate var changesFigures: SessionKey? {
+    fileprivate var changedSession: SessionKey? {
         switch self {
         case .schedule(let row): row.entry.key
         case .expansion(let key, let step): step.changesFigures ? key : nil

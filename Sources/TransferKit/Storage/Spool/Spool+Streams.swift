@@ -8,17 +8,18 @@ import TransferCore
     import Darwin
 #endif
 
-/// The spool files of streams. A file without write permission contains all bytes of its stream.
+/// The spool files of streams. A file loses its write permission once it contains all bytes of its stream.
 extension Spool {
-    /// The condition on a row of `file`, joined with `schedule`, under which the bytes of its stream can still be needed.
-    static let isLeftStream = "file.kind = 'stream' AND file.state = 'pending' AND schedule.state <> 'cancelled'"
+    /// An SQL condition for rows of `file`, joined with `schedule`: the row is a stream whose bytes can still be needed.
+    static let isNeededStream = "file.kind = 'stream' AND file.state = 'pending' AND schedule.state <> 'cancelled'"
 
-    /// Returns a new name. It contains the boot ID, because unsynced bytes of the file may be lost when the machine restarts.
+    /// Returns a new file name for a stream. It contains the boot ID, because unsynced bytes of the file may be lost when the machine restarts.
     static func nameOfStream() -> Data {
         Data("\(UUID().uuidString)-\(SourceIdentity.currentBootID)".utf8)
     }
 
-    static func wasMadeInThisBoot(_ name: Data) -> Bool {
+    /// Returns whether the file with a name was created since the machine started. If not, unsynced bytes of the file may have been lost.
+    static func wasCreatedSinceBoot(_ name: Data) -> Bool {
         let boot = SourceIdentity.currentBootID
         return !boot.isEmpty && String(decoding: name, as: UTF8.self).hasSuffix("-\(boot)")
     }
@@ -30,10 +31,10 @@ extension Spool {
             path, .writeOnly, options: [.create, .exclusiveCreate, .noFollow, .closeOnExec], permissions: [.ownerReadWrite])
     }
 
-    /// Opens the file of an earlier process to continue it at an offset. Blocks.
+    /// Opens a file of an earlier process to continue the stream at an offset. Blocks.
     static func reopen(_ path: FilePath, at offset: Int64) throws -> FileDescriptor {
         let file = try FileDescriptor.open(path, .writeOnly, options: [.noFollow, .closeOnExec])
-        // Missing bytes before the offset were confirmed, and are not read again.
+        // If bytes before the offset are missing, the server has confirmed them, so no attempt reads them again.
         guard ftruncate(file.rawValue, off_t(offset)) == 0 else {
             let error = Errno(rawValue: errno)
             try? file.close()
@@ -42,7 +43,7 @@ extension Spool {
         return file
     }
 
-    /// Makes a complete stream durable, and then its completion mark. Blocks.
+    /// Makes a complete stream durable. Then marks the file as complete by removing its write permission, and makes the mark durable. Blocks.
     static func seal(_ file: FileDescriptor, in folder: FilePath) throws {
         guard fsync(file.rawValue) == 0, fchmod(file.rawValue, S_IRUSR) == 0, fsync(file.rawValue) == 0 else {
             throw Errno(rawValue: errno)
@@ -51,7 +52,7 @@ extension Spool {
     }
 
     /// Returns the size of a stream's file, and whether the stream is complete. Blocks.
-    func sizeOfStream(_ name: Data) -> (Int64?, isWhole: Bool) {
+    func sizeOfStream(_ name: Data) -> (Int64?, isComplete: Bool) {
         var found = stat()
         guard let path = path(of: name), unsafe path.withPlatformString({ unsafe lstat($0, &found) }) == 0,
             found.st_mode & S_IFMT == S_IFREG

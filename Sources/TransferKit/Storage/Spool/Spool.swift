@@ -11,8 +11,8 @@ import TransferCore
 
 /// The files with the data that apps passed in memory or as streams. Only the owner of the storage folder can read them.
 ///
-/// A file with data from memory is on disk before the commit of the session that refers to it, and is deleted after the commit that makes it
-/// unnecessary. If a crash between these steps leaves a file, the next opening removes it.
+/// A file with data from memory is synced to disk before the session that refers to it is committed. It is deleted after the commit that makes it
+/// unnecessary. A crash between these steps can leave an unused file, which the next opening removes.
 package struct Spool: Sendable {
     package let folder: FilePath
 
@@ -24,7 +24,7 @@ package struct Spool: Sendable {
         self.folder = folder
     }
 
-    /// Writes files, and returns their names once they and the folder are on disk. Blocks.
+    /// Writes files, and returns their names once the files and the folder are on disk. Blocks.
     ///
     /// - Throws: ``QueueError`` with the code `storageUnavailable`. After an error, no file is left.
     func write(_ contents: [Data]) throws(QueueError) -> [Data] {
@@ -47,7 +47,8 @@ package struct Spool: Sendable {
         }
     }
 
-    /// Makes the folder and its name durable. Also syncs an existing folder, because the process that created it may have ended before its sync.
+    /// Creates the folder if necessary, and makes its name durable. Also syncs the name of an existing folder, because the process that created
+    /// the folder may have ended before it synced the name.
     func makeFolder() throws {
         if unsafe folder.withPlatformString({ unsafe mkdir($0, 0o700) }) != 0 {
             guard errno == EEXIST else { throw Errno(rawValue: errno) }
@@ -61,7 +62,7 @@ package struct Spool: Sendable {
 
     /// Returns the path of a file.
     ///
-    /// - Returns: nil for a name that could lead out of the folder. The queue never creates such a name.
+    /// - Returns: The path; nil for a name that could lead out of the folder. The queue never creates such a name.
     func path(of name: some Collection<UInt8>) -> FilePath? {
         let component = FilePath(bytes: name)
         guard component.components.count == 1, component.components.first?.kind == .regular, component.bytes.count == name.count,
@@ -86,7 +87,7 @@ package struct Spool: Sendable {
         }
     }
 
-    /// Removes files without remaining references.
+    /// Removes files to which no row refers any longer.
     func remove(_ names: [Data]) async {
         guard !names.isEmpty else { return }
         await BlockingIO.run(.storage) { delete(names) }
@@ -100,7 +101,7 @@ package struct Spool: Sendable {
         }
     }
 
-    /// Returns the names of the spool files to which rows in quarantine refer, in hexadecimal digits.
+    /// Returns the names, in hexadecimal digits, of the spool files that rows in quarantine refer to.
     private static func quarantinedNames(in db: Database) throws -> Set<String> {
         try String.fetchSet(
             db,
@@ -121,7 +122,7 @@ package struct Spool: Sendable {
                     SELECT EXISTS (SELECT 1 FROM file WHERE kind = 'blob' AND source = ?1 AND state <> 'completed')
                         OR EXISTS (SELECT 1 FROM item WHERE kind = 'blob' AND source = ?1)
                         OR EXISTS (SELECT 1 FROM file JOIN schedule ON schedule.session = file.session
-                            WHERE \(Self.isLeftStream) AND source = ?1)
+                            WHERE \(Self.isNeededStream) AND source = ?1)
                         OR EXISTS (SELECT 1 FROM file JOIN removal ON removal.session = file.session
                             WHERE kind = 'stream' AND source = ?1 AND removal.quarantine IS NOT NULL)
                         OR EXISTS (SELECT 1 FROM file JOIN quarantine ON quarantine.session = file.session
@@ -137,7 +138,7 @@ package struct Spool: Sendable {
 }
 
 extension QueueStore {
-    /// Returns the spool files that a change makes unnecessary. Call it before the change.
+    /// Returns the spool files that a change makes unnecessary. Called before the change is applied.
     static func blobsFreed(by write: StoreWrite, in db: Database) throws -> [Data] {
         switch write {
         case .file(let key, let position, .completed):

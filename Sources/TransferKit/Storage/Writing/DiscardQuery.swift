@@ -1,12 +1,17 @@
-/// The statements for the discard outbox, the table `discard` of pending removals. Each statement names its index, so SQLite rejects the statement if
-/// the index can't be used. Statements that are used while sessions run take a time that does not depend on the size of the outbox.
+/// The SQL statements for the discard outbox: the table `discard`, which lists unfinished uploads and part files to remove.
+///
+/// Each statement names its index, so SQLite rejects the statement if the index can't be used. While sessions run, the queue uses only statements
+/// whose duration does not depend on the size of the outbox.
+///
+/// A held entry (`held_by`) is never due. With `isLocalOnly`, a statement selects only part files on this machine.
 package enum DiscardQuery {
-    /// The transport of an entry; NULL if it can't be read. The same text as in the index `discard_part`.
+    /// An SQL expression for the transport of an entry; NULL if it can't be read. SQLite uses the index `discard_part` only for exactly this
+    /// expression.
     static let transport = "CASE WHEN json_valid(endpoint) THEN json_extract(endpoint, '$.transport') END"
 
     private static let columns = "key, endpoint, data, confirmed, attempts, give_up_at"
 
-    /// Whether an entry is due at ?1.
+    /// Selects whether any entry is due at ?1.
     package static let hasDue =
         "SELECT EXISTS (SELECT 1 FROM discard INDEXED BY discard_due WHERE next_attempt_at <= ?1 AND held_by IS NULL)"
 
@@ -14,59 +19,62 @@ package enum DiscardQuery {
     package static func due(isLocalOnly: Bool) -> String {
         """
         SELECT \(columns) FROM \(table(isLocalOnly)) WHERE next_attempt_at <= ?1 AND \(condition(isLocalOnly))
-            AND (?3 IS NULL OR \(place) IN (SELECT value FROM json_each(?3)))
+            AND (?3 IS NULL OR \(endpoint) IN (SELECT value FROM json_each(?3)))
         ORDER BY next_attempt_at, key LIMIT ?2
         """
     }
 
     /// Selects the endpoints with an entry due at ?1.
-    static func places(isLocalOnly: Bool) -> String {
-        "SELECT DISTINCT \(place) FROM \(table(isLocalOnly)) WHERE next_attempt_at <= ?1 AND \(condition(isLocalOnly))"
+    static func dueEndpoints(isLocalOnly: Bool) -> String {
+        "SELECT DISTINCT \(endpoint) FROM \(table(isLocalOnly)) WHERE next_attempt_at <= ?1 AND \(condition(isLocalOnly))"
     }
 
     /// Selects entries due at ?1 at the endpoints in the JSON array ?2.
-    private static let dueThere = """
+    private static let dueAtEndpoints = """
         SELECT key FROM discard INDEXED BY discard_due
-        WHERE next_attempt_at <= ?1 AND held_by IS NULL AND \(place) IN (SELECT value FROM json_each(?2))
+        WHERE next_attempt_at <= ?1 AND held_by IS NULL AND \(endpoint) IN (SELECT value FROM json_each(?2))
         """
 
-    /// Gives up at most 10,000 entries with a deadline before or at ?3.
-    static let expire = "DELETE FROM discard WHERE key IN (\(dueThere) AND give_up_at <= ?3 LIMIT 10000)"
+    /// Gives up and deletes at most 10,000 entries whose deadline is at or before ?3. The entries are due at ?1, at the endpoints in the JSON array
+    /// ?2.
+    static let expire = "DELETE FROM discard WHERE key IN (\(dueAtEndpoints) AND give_up_at <= ?3 LIMIT 10000)"
 
-    /// Postpones at most 10,000 other entries until ?3; the queue backs off from their servers until ?4.
-    static let postpone = "UPDATE discard SET next_attempt_at = ?3, left_alone_until = ?4 WHERE key IN (\(dueThere) LIMIT 10000)"
+    /// Postpones at most 10,000 entries until ?3. The entries are due at ?1, at the endpoints in the JSON array ?2. ?4 is the time until which their
+    /// servers asked the queue to back off; 0 if they did not ask.
+    static let postpone = "UPDATE discard SET next_attempt_at = ?3, left_alone_until = ?4 WHERE key IN (\(dueAtEndpoints) LIMIT 10000)"
 
-    /// Whether an entry is due after ?1.
+    /// Selects whether any entry is due after ?1.
     static let hasFar = "SELECT EXISTS (SELECT 1 FROM discard INDEXED BY discard_due WHERE next_attempt_at > ?1 AND held_by IS NULL)"
 
-    /// Makes at most 10,000 entries that are due after ?1 due at ?2.
+    /// Sets the due time of entries that are due after ?1 to ?2. Changes at most 10,000 entries.
     static let clamp = """
         UPDATE discard SET next_attempt_at = ?2, left_alone_until = 0
         WHERE key IN (SELECT key FROM discard INDEXED BY discard_due WHERE next_attempt_at > ?1 AND held_by IS NULL LIMIT 10000)
         """
 
-    /// An endpoint as text; a damaged row can contain a BLOB.
-    private static let place = "ifnull(CAST(endpoint AS TEXT), '')"
+    /// An SQL expression for the endpoint of an entry as text. A damaged row can contain a BLOB instead.
+    private static let endpoint = "ifnull(CAST(endpoint AS TEXT), '')"
 
     /// Selects the first time after ?1 at which an entry is due.
     package static func next(isLocalOnly: Bool) -> String {
         "SELECT min(next_attempt_at) FROM \(table(isLocalOnly)) WHERE next_attempt_at > ?1 AND \(condition(isLocalOnly))"
     }
 
-    /// Selects the endpoints that asked the queue to back off until a time after ?1, and the end of the requested delay. Runs once in each process.
+    /// Selects the endpoints that asked the queue to back off until a time after ?1, and the end of the requested delay. Each process runs it once.
     package static let pausedServers = """
         SELECT endpoint, max(left_alone_until) FROM discard INDEXED BY discard_left_alone
         WHERE left_alone_until > ?1 AND left_alone_until > 0 GROUP BY endpoint
         """
 
-    /// Selects the first ?3 entries after the key ?1 that are due after ?2 although their servers did not ask for a delay.
+    /// Selects the entries that are due after ?2 although no server asked the queue to back off beyond ?2. Selects at most ?3 entries whose keys are
+    /// greater than ?1.
     package static let later = """
         SELECT \(columns) FROM discard INDEXED BY discard_put_off
         WHERE key > ?1 AND left_alone_until <= ?2 AND next_attempt_at > ?2 AND next_attempt_at > 0 AND held_by IS NULL AND json_valid(endpoint)
         ORDER BY key LIMIT ?3
         """
 
-    /// Releases the entries of files that the run of the session ?1 could still have completed.
+    /// Releases the held entries of the removed session ?1. Until its run ended, the run could still complete their files.
     package static let release = "UPDATE discard INDEXED BY discard_held SET held_by = NULL WHERE held_by = ?1"
 
     private static func table(_ isLocalOnly: Bool) -> String { "discard INDEXED BY \(isLocalOnly ? "discard_part" : "discard_due")" }

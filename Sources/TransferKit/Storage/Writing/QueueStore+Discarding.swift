@@ -15,10 +15,10 @@ extension QueueStore {
     /// The time in seconds after which the queue gives up a removal, and leaves the content to the server's own expiry.
     private static let discardLifetime = 7.0 * 24 * 3_600
 
-    /// Moves the checkpoints of a session into the outbox. Each file gets a new generation, so that a later attempt uses a new remote name, which a
-    /// late removal can't affect.
+    /// Moves the checkpoints of a session into the discard outbox (``DiscardQuery``). Each file gets a new generation. A later attempt then uses a
+    /// new remote name, so a late removal can't delete its content.
     ///
-    /// - Parameter isHeld: Whether a run of the session could still complete the files. If so, nothing is removed before the run has ended.
+    /// - Parameter isHeld: Whether a run of the session could still complete the files. If so, no content is removed before that run has ended.
     static func discardCheckpoints(of key: SessionKey, isHeld: Bool = false, at now: Date, in db: Database) throws {
         let rows = try StoredRow.fetchAll(
             db.cachedStatement(sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ?"), arguments: [key])
@@ -62,17 +62,18 @@ extension QueueStore {
         transaction.leavesRows = true
     }
 
-    /// Deletes the mark of `discardPartial`, because the session's checkpoints stay or were all moved.
+    /// Deletes the mark of `discardPartial`. Called when all checkpoints of the session have been moved, or when the rest must stay with the session.
     static func endDiscard(of key: SessionKey, in db: Database) throws {
         try execute(db, "DELETE FROM setting WHERE name = ?", [discardMark(of: key)])
     }
 
+    /// Returns whether `discardPartial` has not moved all checkpoints of a session yet.
     static func isDiscarding(_ key: SessionKey, in db: Database) throws -> Bool {
         try Bool.fetchOne(
             db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM setting WHERE name = ?)"), arguments: [discardMark(of: key)]) == true
     }
 
-    /// Moves all checkpoints of cancelled sessions into the outbox.
+    /// Moves the remaining checkpoints of cancelled sessions into the outbox.
     package func finishDiscards() async throws(QueueError) {
         do {
             let keys = try await read { db in
@@ -103,7 +104,7 @@ extension QueueStore {
         try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position BETWEEN ? AND ?", range)
     }
 
-    /// Moves the checkpoints of one file into the outbox, except the checkpoint at the endpoint where the file is complete.
+    /// Moves the checkpoints of one file into the outbox. Only deletes the checkpoint at the endpoint `address`, where the file is complete.
     static func discardCheckpoints(of key: SessionKey, position: Int64, leaving address: String?, at now: Date, in db: Database) throws {
         let rows = try StoredRow.fetchAll(
             db.cachedStatement(sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ? AND position = ?"),
@@ -113,20 +114,20 @@ extension QueueStore {
         try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position = ?", [key, position])
     }
 
-    /// Adds an entry for an endpoint to the outbox.
+    /// Adds an entry to the outbox, for the content at an endpoint that a checkpoint describes.
     static func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, position: Int64, _ now: Date, in db: Database) throws {
         try discard(checkpoint, at: try StoreCoding.encode(endpoint), heldBy: nil, position: position, now, in: db)
     }
 
     private static func discard(_ rows: [StoredRow], of key: SessionKey, isHeld: Bool, at now: Date, in db: Database) throws {
         guard !rows.isEmpty else { return }
-        // A download leaves nothing on a server, but perhaps a part file on this machine.
+        // A download can leave a part file on this machine, but nothing on a server.
         for row in rows {
-            guard let place = (try? row.decode(String.self, atIndex: 0)).flatMap(Endpoint.localPart(at:)),
+            guard let partEndpoint = (try? row.decode(String.self, atIndex: 0)).flatMap(Endpoint.localPart(at:)),
                 let data = try? row.decode(Data.self, atIndex: 1)
             else { continue }
             try discard(
-                Checkpoint(data: data, confirmed: 0), at: try StoreCoding.encode(place), heldBy: isHeld ? key : nil,
+                Checkpoint(data: data, confirmed: 0), at: try StoreCoding.encode(partEndpoint), heldBy: isHeld ? key : nil,
                 position: try row.decode(atIndex: 3), now, in: db)
         }
         let definition = try String.fetchOne(
@@ -138,7 +139,7 @@ extension QueueStore {
         // An unreadable account must not prevent the removal of its sessions.
         let account: Account? = try? StoreCoding.decodeIfPresent(from: definition)
         for row in rows {
-            // The queue can't reach an endpoint that the account no longer has. The content there is left to expire.
+            // The queue can't reach an endpoint that the account no longer has, so the content there stays until it expires.
             guard let address = try? row.decode(String.self, atIndex: 0),
                 let endpoint = account?.endpoints.first(where: { $0.address == address }), let data = try? row.decode(Data.self, atIndex: 1)
             else { continue }
@@ -159,12 +160,12 @@ extension QueueStore {
     }
 
     /// Records a checkpoint that the run of a removed session saved before the run ended. If the session is in quarantine, stores the
-    /// checkpoint with its other rows.
-    static func hold(
+    /// checkpoint with the session's other rows.
+    static func holdDiscard(
         _ checkpoint: Checkpoint, at endpoint: Endpoint, of key: SessionKey, position: Int64, _ now: Date, in db: Database
     ) throws {
         if let quarantine = try quarantine(of: key, in: db) {
-            return try keep(
+            return try quarantineRow(
                 [
                     ("session", key.databaseValue), ("position", position.databaseValue), ("endpoint", endpoint.address.databaseValue),
                     ("data", checkpoint.data.databaseValue), ("confirmed", checkpoint.confirmed.databaseValue),
@@ -174,12 +175,14 @@ extension QueueStore {
         try discard(checkpoint, at: try StoreCoding.encode(endpoint), heldBy: key, position: position, now, in: db)
     }
 
+    /// Deletes the held entry of a file that the run of a removed session has completed, because a completed file must not be removed.
     static func dropDiscard(of key: SessionKey, position: Int64, _ endpoint: Endpoint, in db: Database) throws {
         try execute(
             db, "DELETE FROM discard WHERE held_by = ? AND position = ? AND json_extract(endpoint, '$.address') = ?",
             [key, position, endpoint.address])
     }
 
+    /// Returns whether the outbox has an entry that is due at a date.
     static func hasDueDiscards(at date: Date, in db: Database) throws -> Bool {
         try Bool.fetchOne(db.cachedStatement(sql: DiscardQuery.hasDue), arguments: [StoreCoding.encode(date)]) ?? false
     }
@@ -187,18 +190,18 @@ extension QueueStore {
     /// Returns the first due entries, the keys of unreadable due entries, and the time when the next entry is due.
     ///
     /// - Parameters:
-    ///   - isLocalOnly: Whether to return only part files on this machine.
-    ///   - places: Endpoints in their stored form; nil for all.
-    package func dueDiscards(at date: Date, limit: Int, isLocalOnly: Bool = false, among places: [String]? = nil) async throws -> (
+    ///   - isLocalOnly: Whether to return only the entries of part files on this machine.
+    ///   - endpoints: The endpoints whose entries to return, in their stored form; nil for all endpoints.
+    package func dueDiscards(at date: Date, limit: Int, isLocalOnly: Bool = false, among endpoints: [String]? = nil) async throws -> (
         due: [PendingDiscard], unreadable: [Int64], next: Date?
     ) {
-        let places = try places.map { String(decoding: try JSONEncoder().encode($0), as: UTF8.self) }
+        let endpoints = try endpoints.map { String(decoding: try JSONEncoder().encode($0), as: UTF8.self) }
         return try await read { db in
             let now = StoreCoding.encode(date)
             var due: [PendingDiscard] = []
             var unreadable: [Int64] = []
             for row in try StoredRow.fetchAll(
-                db, sql: DiscardQuery.due(isLocalOnly: isLocalOnly), arguments: [now, limit, places])
+                db, sql: DiscardQuery.due(isLocalOnly: isLocalOnly), arguments: [now, limit, endpoints])
             {
                 if let item = try? PendingDiscard(row) { due.append(item) } else { unreadable.append(try row.decode(atIndex: 0)) }
             }
@@ -207,7 +210,7 @@ extension QueueStore {
         }
     }
 
-    /// Returns entries that are due after this date although their servers did not ask for a delay, in the order of their keys.
+    /// Returns the entries that are due after a date although no server asked the queue to back off beyond that date, in the order of their keys.
     package func laterDiscards(at date: Date, after key: Int64?, limit: Int) async throws -> [PendingDiscard] {
         try await read { db in
             try StoredRow.fetchAll(db, sql: DiscardQuery.later, arguments: [key ?? .min, StoreCoding.encode(date), limit])
@@ -225,7 +228,7 @@ extension QueueStore {
         }
     }
 
-    /// Returns the number of entries at servers, whether they are due or not.
+    /// Returns the number of entries for content on servers, including entries that are not due yet.
     func discardsAtServers() async throws -> Int {
         try await read { db in
             try Int.fetchOne(db, sql: "SELECT count(*) FROM discard WHERE \(DiscardQuery.transport) <> '\(TransportID.localParts)'") ?? 0
@@ -238,7 +241,7 @@ extension PendingDiscard {
         self.init(
             key: try row.decode(atIndex: 0), endpoint: try StoreCoding.decode(from: row.decode(atIndex: 1)),
             checkpoint: Checkpoint(data: try row.decode(atIndex: 2), confirmed: try QueueStore.bytes(row, atIndex: 3)),
-            attempts: Int(min(max(0, try row.decode(Int64.self, atIndex: 4)), QueueStore.mostAttempts)),
+            attempts: Int(min(max(0, try row.decode(Int64.self, atIndex: 4)), QueueStore.maximumStoredAttempts)),
             giveUpAt: StoreCoding.date(try row.decode(atIndex: 5)))
     }
 }

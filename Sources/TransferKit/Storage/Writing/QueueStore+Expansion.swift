@@ -3,6 +3,7 @@ import GRDB
 import TransferCore
 
 extension QueueStore {
+    /// Applies a step of the expansion of a session's items into the files of its manifest.
     static func apply(_ step: ExpansionStep, to session: SessionKey, in db: Database) throws {
         switch step {
         case .begin(let item):
@@ -47,13 +48,13 @@ extension QueueStore {
             try execute(
                 db,
                 "UPDATE session SET files = files + ?, files_failed = files_failed + ?, bytes_total = \(bounded("bytes_total + ?")) WHERE key = ?",
-                [totals.files, totals.failed, min(max(0, totals.bytes), mostBytes), session])
+                [totals.files, totals.failed, min(max(0, totals.bytes), maximumBytes), session])
         case .finish(let item, let totals):
             try execute(
                 db,
                 """
                 UPDATE session SET files = files + ? - 1, files_failed = files_failed + ?, bytes_total = \(bounded("bytes_total + ?")) WHERE key = ?
-                """, [totals.files, totals.failed, min(max(0, totals.bytes), mostBytes), session])
+                """, [totals.files, totals.failed, min(max(0, totals.bytes), maximumBytes), session])
             try execute(db, "DELETE FROM item WHERE session = ? AND sequence = ?", [session, item])
         case .takeFiles(let limit):
             try takeFiles(limit, of: session, in: db)

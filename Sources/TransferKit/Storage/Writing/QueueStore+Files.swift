@@ -3,11 +3,12 @@ import GRDB
 import TransferCore
 
 extension QueueStore {
-    /// The size of the file ?2 of the session ?1, bounded.
+    /// An SQL expression for the size of the file at position ?2 of the session ?1, limited to 0 ... ``FileSize/maximum``.
     private static let sizeOfFile = """
         ifnull((SELECT min(max(size, 0), \(FileSize.maximum)) FROM file WHERE session = ?1 AND position = ?2), 0)
         """
 
+    /// Stores a report of a run about one of its files.
     static func apply(_ report: FileReport, to session: SessionKey, position: Int64, at now: Date, in db: Database) throws {
         switch report {
         case .checkpoint(let checkpoint, let endpoint, let generation, let identity):
@@ -36,7 +37,7 @@ extension QueueStore {
             try execute(
                 db, "UPDATE file SET state = ?, error = NULL, receipt = ? WHERE session = ? AND position = ?",
                 [ItemState.completed.rawValue, try StoreCoding.encode(receipt), session, position])
-            // Other endpoints no longer need their content of the file.
+            // The file's content at other endpoints is no longer needed.
             try discardCheckpoints(of: session, position: position, leaving: endpoint.address, at: now, in: db)
             if let leftovers = receipt.leftovers { try discard(leftovers, at: endpoint, position: position, now, in: db) }
             try execute(
@@ -46,7 +47,7 @@ extension QueueStore {
             try execute(
                 db, "UPDATE file SET state = ?, error = ? WHERE session = ? AND position = ?",
                 [ItemState.failed.rawValue, try StoreCoding.encode(error), session, position])
-            // No attempt resumes an upload of a version that no longer exists.
+            // The uploaded version of the file no longer exists, so no attempt can resume the upload.
             if error.failureClass == .sourceChanged {
                 try discardCheckpoints(of: session, position: position, leaving: nil, at: now, in: db)
             }
@@ -62,7 +63,7 @@ extension QueueStore {
         }
     }
 
-    /// Moves a file that turned out to be a folder from the manifest to the end of the list of pending items, where it waits for its listing.
+    /// Moves a file that turned out to be a folder from the manifest to the end of the list of pending items, where it waits to be listed.
     private static func makeFolderItem(of session: SessionKey, _ position: Int64, in db: Database) throws {
         try execute(
             db,

@@ -6,16 +6,16 @@ extension QueueStore {
     /// The generation of a stand-in, which is a row for an entry whose name can't be stored. No attempt transfers a stand-in.
     static let standInGeneration: Int64 = 0
 
-    /// An SQL condition for rows of the manifest that count in their session's statistics. Rows of an incompletely read folder do not
-    /// count.
+    /// An SQL condition for rows of the manifest that count in their session's statistics. Rows of a folder that has not been read completely do
+    /// not count.
     static func isCounted(_ session: String) -> String {
         """
         position < ifnull((SELECT first_position FROM item WHERE item.session = \(session) ORDER BY sequence LIMIT 1), 9223372036854775807)
         """
     }
 
-    /// Stores items at the end of a session. Files before the first folder go into the manifest. This folder and all later items wait until
-    /// the folder was read.
+    /// Stores items at the end of a session. Files before the first folder go into the manifest. The first folder and all items after it wait
+    /// until the folder has been read.
     static func insertItems(_ items: [ItemDraft], of key: SessionKey, firstPosition: Int64, in db: Database) throws {
         let files = items.prefix { !$0.kind.isFolder }
         let insertion = try db.cachedStatement(
@@ -52,23 +52,23 @@ extension QueueStore {
         }
     }
 
-    /// Returns the position or sequence after the last row. Throws if a damaged row leaves no valid number.
+    /// Returns the position or sequence for a new row after the last row. Throws if the last row is damaged and leaves no valid number.
     static func next(after last: Int64?) throws -> Int64 {
         guard let last else { return 0 }
         guard last < greatestPosition else {
-            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a row has a position that no session reaches")
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a row has an impossible position")
         }
         return max(-1, last) + 1
     }
 
-    /// Returns an SQL expression bounded to the bytes of a session. The sum of two such numbers does not overflow.
-    static func bounded(_ expression: String) -> String { "min(max(\(expression), 0), \(mostBytes))" }
+    /// Returns an SQL expression whose value is limited to 0 ... ``maximumBytes``. The sum of two such numbers does not overflow.
+    static func bounded(_ expression: String) -> String { "min(max(\(expression), 0), \(maximumBytes))" }
 
     /// Adds items after the existing items of a session.
     static func addItems(_ items: [ItemDraft], to key: SessionKey, in db: Database) throws {
-        let isWaiting = try Bool.fetchOne(
+        let hasPendingItems = try Bool.fetchOne(
             db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM item WHERE session = ?)"), arguments: [key])
-        if isWaiting == true {
+        if hasPendingItems == true {
             try insertPendingItems(items[...], of: key, in: db)
         } else {
             let last = try Int64.fetchOne(

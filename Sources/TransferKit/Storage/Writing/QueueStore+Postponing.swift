@@ -8,11 +8,11 @@ extension QueueStore {
     /// - Parameter isLocalOnly: Whether to return only part files on this machine.
     func placesOfDueDiscards(at date: Date, isLocalOnly: Bool) async throws -> [String] {
         try await read { db in
-            try String.fetchAll(db, sql: DiscardQuery.places(isLocalOnly: isLocalOnly), arguments: [StoreCoding.encode(date)])
+            try String.fetchAll(db, sql: DiscardQuery.dueEndpoints(isLocalOnly: isLocalOnly), arguments: [StoreCoding.encode(date)])
         }
     }
 
-    /// Postpones at most 10,000 removals, and gives up at most 10,000.
+    /// Gives up at most 10,000 removals whose deadline has passed, and postpones at most 10,000 of the other removals.
     static func postpone(_ postponement: DiscardPostponement, in db: Database) throws {
         let places = String(decoding: try JSONEncoder().encode(postponement.places), as: UTF8.self)
         let (due, expired) = (StoreCoding.encode(postponement.dueAt), StoreCoding.encode(postponement.expiredAt))
@@ -22,17 +22,17 @@ extension QueueStore {
             [due, places, StoreCoding.encode(postponement.until), postponement.backOffUntil.map(StoreCoding.encode) ?? 0])
     }
 
-    /// Returns the latest date to which a process postpones a removal.
+    /// Returns the latest date to which any process postpones a removal.
     private static func farthestAttempt(_ now: Date) -> Int64 {
         StoreCoding.encode(now + RetryPolicy.longestRetryAfter + .seconds(3_600))
     }
 
+    /// Returns whether removals were postponed beyond `farthestAttempt`.
     static func hasFarDiscards(at now: Date, in db: Database) throws -> Bool {
         try Bool.fetchOne(db, sql: DiscardQuery.hasFar, arguments: [farthestAttempt(now)]) ?? false
     }
 
-    /// Makes removals due that were postponed beyond `farthestAttempt`, because the clock was wrong at the time of the postponement. Changes at most
-    /// 10,000 removals.
+    /// Makes at most 10,000 of the removals that were postponed beyond `farthestAttempt` due now. The clock was wrong when they were postponed.
     static func clampDiscards(at now: Date, in db: Database) throws {
         try execute(db, DiscardQuery.clamp, [farthestAttempt(now), StoreCoding.encode(now)])
     }

@@ -3,13 +3,13 @@ import GRDB
 import Locking
 import TransferCore
 
-/// Removes sessions. One transaction takes a session out of the queue. A session can have a million files, so their rows are deleted in
-/// several later transactions, if necessary after a restart.
+/// Removes sessions. One transaction takes a session out of the queue. A session can have a million files, so the rows of the session
+/// are deleted in several later transactions, if necessary after a restart.
 extension QueueStore {
     /// The maximum number of rows of removed sessions that one transaction deletes.
     package static let sweptRows = 10_000
 
-    /// The account of removed sessions, so that their original account can be deleted.
+    /// The placeholder account of removed sessions. It replaces their original account, so that the original account can be deleted.
     static let removedAccount: AccountKey = 0
 
     /// A table with rows of sessions.
@@ -42,12 +42,14 @@ extension QueueStore {
             transaction.freed += try blobs(of: key, in: db)
             return try execute(db, "DELETE FROM session WHERE key = ?", [key])
         }
-        try takeOut(key, quarantine: nil, in: db)
+        try removeFromQueue(key, quarantine: nil, in: db)
         transaction.leavesRows = true
     }
 
-    /// Takes a session out of the queue. Readers no longer find it.
-    static func takeOut(_ key: SessionKey, quarantine: Int64?, in db: Database) throws {
+    /// Takes a session out of the queue, so that readers no longer find it.
+    ///
+    /// - Parameter quarantine: The quarantine that receives the session's rows; nil to delete the rows.
+    static func removeFromQueue(_ key: SessionKey, quarantine: Int64?, in db: Database) throws {
         try execute(db, "INSERT INTO account(key, name, definition) VALUES (?, '', '{}') ON CONFLICT DO NOTHING", [removedAccount])
         try execute(db, "UPDATE session SET account = ? WHERE key = ?", [removedAccount, key])
         try execute(db, "DELETE FROM schedule WHERE session = ?", [key])
@@ -87,7 +89,7 @@ extension QueueStore {
         }
     }
 
-    /// Deletes or moves at most this number of rows of one removed session.
+    /// Deletes at most `limit` rows of one removed session, or moves them into quarantine.
     ///
     /// - Parameter skipped: Sessions to ignore.
     /// - Returns: Whether there may be more rows.
@@ -133,7 +135,7 @@ extension QueueStore {
             rest -= rows.count
             for row in rows {
                 if let quarantine {
-                    try keep(Array(row.columns.dropFirst()), of: table.name, in: quarantine, db)
+                    try quarantineRow(Array(row.columns.dropFirst()), of: table.name, in: quarantine, db)
                 } else if let name = Data.fromDatabaseValue(try row.value(atIndex: 0)) {
                     freed.append(name)
                 }
@@ -152,7 +154,7 @@ extension QueueStore {
 /// The reason why rows of a removed session could not be deleted or moved.
 package struct SweepFailure: Error {
     package var session: SessionKey?
-    /// Whether a retry would fail, too.
+    /// Whether a retry would fail in the same way.
     package var isLasting: Bool
     package var error: QueueError
 }

@@ -3,18 +3,22 @@ import GRDB
 import TransferCore
 
 /// Resets sessions that run again, with all files or only the failed files. A session can have a million files, so a reset takes several
-/// transactions of ``sweptRows`` files each. A stored mark records the progress. A run first completes the reset of its session.
+/// transactions of ``sweptRows`` files each. A stored mark records the progress. A run completes the reset of its
+/// session before it reads the session's files.
 extension QueueStore {
     /// The value of the mark while only the failed files of a session are reset.
     private static let failedOnly: Int64 = -1
 
+    /// Begins the reset of a session: resets the first files, and stores a mark if files remain.
+    ///
+    /// - Parameter isWhole: Whether to reset all files, and not only the failed files.
     static func reset(_ key: SessionKey, isWhole: Bool, _ transaction: inout StoreTransaction, in db: Database) throws {
         try endDiscard(of: key, in: db)
         try execute(db, "UPDATE session SET error = NULL, ended_at = NULL, attempts = 0 WHERE key = ?", [key])
         if isWhole {
             try execute(db, "UPDATE session SET files_done = 0, bytes_done = 0, started_at = NULL, milliseconds = 0 WHERE key = ?", [key])
         }
-        // A reset of all files replaces a reset in progress, because it includes the failed files.
+        // A reset of all files replaces a reset of the failed files that is in progress, because it includes the failed files.
         try execute(
             db,
             """
@@ -67,7 +71,7 @@ extension QueueStore {
             """, [key])
     }
 
-    /// Deletes the mark of a reset.
+    /// Deletes the mark of a reset, which ends the reset.
     static func endReset(of key: SessionKey, in db: Database) throws {
         try execute(db, "DELETE FROM setting WHERE name = ?", [mark(of: key)])
     }

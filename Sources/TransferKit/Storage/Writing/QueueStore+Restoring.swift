@@ -4,7 +4,7 @@ import TransferCore
 
 /// Restores and drops sessions in quarantine, at the user's request. Each operation takes several transactions if there are many rows.
 extension QueueStore {
-    /// The tables of a session's rows, each after the tables to which it refers.
+    /// The tables with a session's rows. Each table comes after the tables that it refers to.
     private static let restoredTables = ["file", "directory", "item", "checkpoint", "session_tag"]
 
     /// Returns the number of sessions in quarantine.
@@ -12,7 +12,7 @@ extension QueueStore {
         try await read { try Int.fetchOne($0, sql: "SELECT count(*) FROM quarantine") ?? 0 }
     }
 
-    /// Deletes a session in quarantine. The next opening deletes its spool files, because no row refers to them.
+    /// Deletes a session in quarantine. Its spool files are deleted when the store is next opened, because no row refers to them then.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchSession` if the quarantine has no such number; `storageUnavailable` or `storageDamaged`.
     package func dropQuarantined(_ number: Int64) async throws(QueueError) {
@@ -36,10 +36,10 @@ extension QueueStore {
         }
     }
 
-    /// Prevents a quarantined session from being restored, because it will lack rows.
+    /// Begins to drop a session in quarantine. The session can no longer be restored, because it will soon lack rows.
     ///
-    /// Marks the rows of the session that are in their original tables for deletion. Such rows were not moved into quarantine yet, or an
-    /// interrupted restoring moved them back.
+    /// The session may have rows in their original tables: rows that have not been moved into quarantine yet, or that an interrupted restoration
+    /// moved back. Marks these rows for deletion.
     static func beginDropping(_ number: Int64, in db: Database) throws {
         try execute(db, "UPDATE quarantine SET content = '{}' WHERE key = ?", [number])
         try execute(db, "UPDATE removal SET quarantine = NULL WHERE quarantine = ?", [number])
@@ -58,8 +58,8 @@ extension QueueStore {
     ///
     /// If the process ends before the call returns, the session stays in quarantine. Another call completes the work.
     ///
-    /// - Throws: ``QueueError`` with the code `noSuchSession` if the quarantine has no such number, or no complete session under it;
-    ///   `noSuchAccount` if its account was deleted; `invalidTransition` while its rows are still being moved into quarantine;
+    /// - Throws: ``QueueError`` with the code `noSuchSession` if the quarantine has no such number, or if the session is incomplete;
+    ///   `noSuchAccount` if its account was deleted; `invalidTransition` while rows of the session are still being moved into quarantine;
     ///   `storageUnavailable` or `storageDamaged`.
     package func restoreQuarantined(_ number: Int64) async throws(QueueError) {
         let key = try await change { try Self.beginRestoring(number, in: $0) }
@@ -69,7 +69,8 @@ extension QueueStore {
         try await commit([.restoreSession(key, quarantine: number)])
     }
 
-    /// Restores the row of the session, so that its other rows can refer to it. No opening finds the session before its row in the schedule exists.
+    /// Restores the session's row in the table `session`, so that the session's other rows can refer to it. A store that is opened now does not find
+    /// the session yet, because the session has no row in the table `schedule`.
     private static func beginRestoring(_ number: Int64, in db: Database) throws -> SessionKey {
         let (key, content) = try restorableContent(number, in: db)
         guard
@@ -108,7 +109,7 @@ extension QueueStore {
     }
 
     static func restoreSession(_ number: Int64, in db: Database) throws {
-        // The session may have been dropped during the restoring.
+        // The session may have been dropped while its rows were being restored.
         let (key, content) = try restorableContent(number, in: db)
         try requireAccount(content, number, in: db)
         try restore(content, into: "schedule", prefix: "schedule.", in: db)
@@ -132,7 +133,7 @@ extension QueueStore {
         return try StoreCoding.decode(from: text)
     }
 
-    /// Inserts a row from its text in quarantine. An existing row stays.
+    /// Inserts a row from its text in quarantine. An existing row stays unchanged.
     private static func restore(_ content: [String: String], into table: String, prefix: String = "", in db: Database) throws {
         var (names, values): ([String], [DatabaseValue]) = ([], [])
         for column in try StoredRow.fetchAll(db, sql: "SELECT name, type FROM pragma_table_info(?)", arguments: [table]) {

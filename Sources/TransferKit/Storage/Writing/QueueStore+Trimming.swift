@@ -7,7 +7,7 @@ package struct StoreLimits: Sendable {
     package var quarantined = 1_000
     /// The maximum number of quarantined rows, unless one session alone has more.
     package var quarantinedRows: Int64 = 2_000_000
-    /// The maximum number of removals that wait for servers. If a removal is deleted, its content on the server expires.
+    /// The maximum number of removals that wait for servers. If a removal is deleted, the content stays on the server until it expires.
     package var discards: Int64 = 1_000_000
 
     package init() {}
@@ -75,7 +75,7 @@ extension QueueStore {
         key <= (SELECT max(key) FROM discard) - ? AND held_by IS NULL AND \(DiscardQuery.transport) IS NOT '\(TransportID.localParts)'
         """
 
-    /// Returns the session in quarantine to delete next; nil if all may stay. The newest session always stays.
+    /// Returns the number of the next session in quarantine to delete; nil if the quarantine is within the limits. The newest session always stays.
     private static func oldestToDrop(_ limits: StoreLimits, in db: Database) throws -> Int64? {
         guard let oldest = try Int64.fetchOne(db, sql: "SELECT min(key) FROM quarantine"),
             let newest = try Int64.fetchOne(db, sql: "SELECT max(key) FROM quarantine"), oldest < newest
@@ -83,7 +83,7 @@ extension QueueStore {
         let isBeyond = try Bool.fetchOne(
             db, sql: "SELECT EXISTS (SELECT 1 FROM quarantine ORDER BY key LIMIT 1 OFFSET ?)", arguments: [max(1, limits.quarantined)])
         if isBeyond == true { return oldest }
-        // The numbers only show that there may be too many rows, so count them.
+        // The row numbers can have gaps, so a large difference only shows that there may be too many rows. In that case, count the rows.
         let span = try Int64.fetchOne(db, sql: "SELECT max(number) - min(number) FROM quarantined_row") ?? 0
         guard span >= limits.quarantinedRows else { return nil }
         let count = try Int64.fetchOne(db, sql: "SELECT count(*) FROM quarantined_row") ?? 0

@@ -6,7 +6,7 @@ extension QueueStore {
     /// Makes a list of changes durable, all or none.
     ///
     /// GRDB rolls back the transactions of cancelled tasks. The queue's writer therefore commits from a task that is never cancelled. All other
-    /// callers can repeat their changes.
+    /// callers can repeat their changes if they are cancelled.
     package func commit(_ writes: [StoreWrite]) async throws(QueueError) {
         do throws(StoreRefusal) {
             try await commitOrBlame(writes)
@@ -37,11 +37,11 @@ extension QueueStore {
                     }
                 }
                 do {
-                    try totals.settle()
+                    try totals.writeTotals()
                 } catch  where RefusedWrite(index: 0, reason: error).isLasting {
-                    // If the totals can't be updated, the changes themselves still count.
+                    // If the totals can't be updated because of a damaged row, the changes are still committed.
                 }
-                // If the outbox can't be read, the changes still count.
+                // If the outbox can't be read, the changes are still committed, and removals are assumed to be due.
                 let hasDiscards = writes.contains(where: \.mayDiscard) && (try? Self.hasDueDiscards(at: now, in: db)) ?? true
                 return (transaction.freed, PendingMaintenance(hasRowsToSweep: transaction.leavesRows, hasDueDiscards: hasDiscards))
             }
@@ -54,7 +54,7 @@ extension QueueStore {
         return pending
     }
 
-    /// Runs a transaction, and checks that it went to the file that a later opening reads.
+    /// Runs a transaction, and checks that it was written to the file that a later opening reads.
     private func writeInPlace<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         try await pool.writeWithoutTransaction { [place] db in
             try place.check()
@@ -116,7 +116,7 @@ extension QueueStore {
             try execute(
                 db,
                 """
-                UPDATE session SET attempts = min(max(attempts, 0), \(mostAttempts)) + 1,
+                UPDATE session SET attempts = min(max(attempts, 0), \(maximumStoredAttempts)) + 1,
                     started_at = ifnull(started_at, max(created_at, ?)) WHERE key = ?
                 """,
                 [StoreCoding.encode(date), key])
@@ -124,23 +124,23 @@ extension QueueStore {
             try execute(db, "UPDATE session SET endpoint = ?, transport = ? WHERE key = ?", [address, transport.rawValue, key])
         case .attemptFailed(let key, let error, let isRepeated):
             try execute(
-                db, "UPDATE session SET error = ?, attempts = min(max(attempts, 0), \(mostAttempts)) + ? WHERE key = ?",
+                db, "UPDATE session SET error = ?, attempts = min(max(attempts, 0), \(maximumStoredAttempts)) + ? WHERE key = ?",
                 [try StoreCoding.encode(error), isRepeated ? 1 : 0, key])
         case .endSession(let key, let error, let date):
             try execute(
-                // The clock may have been set back. A session must not end before it began.
+                // The clock may have been set back, but a session must not end before it began.
                 db, "UPDATE session SET error = ?, ended_at = max(ifnull(started_at, created_at), ?) WHERE key = ?",
                 [try StoreCoding.encodeIfPresent(error), StoreCoding.encode(date), key])
         case .file(let key, let position, let report):
             try apply(report, to: key, position: position, at: transaction.now, in: db)
         case .ran(let key, let session, let queue):
-            try ran(key, session, queue: queue, in: db)
+            try addRunningTime(key, session, queue: queue, in: db)
         case .discardPartial(let key):
             try discardPartial(of: key, &transaction, in: db)
         case .continueDiscard(let key):
             if try isDiscarding(key, in: db) { try discardPartial(of: key, &transaction, in: db) }
         case .holdDiscard(let key, let position, let checkpoint, let endpoint):
-            try hold(checkpoint, at: endpoint, of: key, position: position, transaction.now, in: db)
+            try holdDiscard(checkpoint, at: endpoint, of: key, position: position, transaction.now, in: db)
         case .dropDiscard(let key, let position, let endpoint):
             try dropDiscard(of: key, position: position, endpoint, in: db)
         case .releaseDiscards(let key):
@@ -150,7 +150,7 @@ extension QueueStore {
         case .discardFailed(let key, let nextAttempt, let backOffUntil):
             try execute(
                 db,
-                "UPDATE discard SET attempts = min(max(attempts, 0), \(mostAttempts)) + 1, next_attempt_at = ?, left_alone_until = ? WHERE key = ?",
+                "UPDATE discard SET attempts = min(max(attempts, 0), \(maximumStoredAttempts)) + 1, next_attempt_at = ?, left_alone_until = ? WHERE key = ?",
                 [StoreCoding.encode(nextAttempt), backOffUntil.map(StoreCoding.encode) ?? 0, key])
         case .postponeDiscards(let postponement):
             try postpone(postponement, in: db)

@@ -7,7 +7,7 @@ struct SessionInsertion {
     private var session: RowInsertion
     private var schedule: RowInsertion
     private var file: RowInsertion
-    /// The encoded options of the last session, because many sessions have the same options.
+    /// The options of the last session and their encoded form. Many sessions have the same options, which are then encoded only once.
     private var lastOptions: (options: SessionOptions, text: String)?
 
     init(_ db: Database) throws {

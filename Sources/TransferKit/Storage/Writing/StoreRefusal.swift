@@ -11,7 +11,7 @@ package struct StoreRefusal: Error {
     }
 
     package var error: QueueError
-    /// The responsible change; nil if no single change is responsible, as with a full disk.
+    /// The responsible change; nil if no single change is responsible, for example if the disk is full.
     package var culprit: Culprit?
 }
 
@@ -20,7 +20,8 @@ struct RefusedWrite: Error {
     let index: Int
     let reason: any Error
 
-    /// Whether the row is the cause, and not the disk, another process or the machine (sqlite.org/rescode.html).
+    /// Whether the change itself or a damaged row is the cause, so that a retry would fail in the same way. Otherwise, the disk, another process or
+    /// the machine is the cause (sqlite.org/rescode.html).
     var isLasting: Bool {
         guard let error = reason as? DatabaseError else {
             return reason is EncodingError || reason is DecodingError || reason is RowDecodingError

@@ -1,7 +1,7 @@
-/// A step in the store's work, reported to tests that end the process at this step.
+/// A step of a change to the store. Tests observe the steps, for example to kill the process at one of them.
 package enum StoreStep: Sendable, Equatable {
-    /// The statement, which can be `COMMIT`, will be executed.
+    /// The statement, which can be `COMMIT`, is about to be executed.
     case before(String)
-    /// The statement was executed.
+    /// The statement has been executed.
     case after(String)
 }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Measures the time that a user waits for `transferq`. Each value includes the whole program, from its start.
+/// Measures how long a user waits for `transferq`. Most values cover the whole run of the program, including its start.
 struct CommandFigures {
     let transferq: String
     let queue: String
@@ -32,7 +32,7 @@ struct CommandFigures {
         ]
     }
 
-    /// Measures commands to an agent that sends small files at full speed.
+    /// Measures commands that an agent performs while it also sends small files at full speed.
     private func control() throws -> [QueueFigures.Figure] {
         clear()
         defer { clear() }
@@ -63,7 +63,7 @@ struct CommandFigures {
         ]
     }
 
-    /// Measures the time from the start of `run` to the first byte of content at the server.
+    /// Measures the time from the start of `transferq run` until the server receives the first byte of content.
     private func firstByte() async throws -> [QueueFigures.Figure] {
         let server = try FirstByteServer()
         defer { server.stop() }

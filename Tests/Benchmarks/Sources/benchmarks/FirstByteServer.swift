@@ -1,7 +1,8 @@
 import Foundation
 import Glibc
 
-/// A tus server for one small upload at a time. It accepts content with the creation, and records when the first byte of content arrives.
+/// A tus server for one small upload at a time. It accepts content in the request that creates an upload, and records when the first byte of the
+/// content arrives.
 final class FirstByteServer: Sendable {
     let port: Int
     private let listener: CInt
@@ -28,7 +29,7 @@ final class FirstByteServer: Sendable {
         }
     }
 
-    /// Waits for the next upload, and returns when the first byte of its content arrived; nil if the task is cancelled.
+    /// Waits for the next upload, and returns the time at which the first byte of its content arrived; nil if the task is cancelled.
     func nextArrival() async -> ContinuousClock.Instant? {
         for await arrival in arrivals.stream { return arrival }
         return nil

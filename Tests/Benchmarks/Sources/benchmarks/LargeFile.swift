@@ -1,6 +1,7 @@
 import Foundation
 
-/// Compares `transferq run`, including its store, with curl and optionally tuspy: one large file from the page cache.
+/// Compares `transferq run` with curl and optionally tuspy when they upload one large file from the page cache. The time of `transferq`
+/// includes the writes to its durable store.
 struct LargeFile {
     let programs: Programs
     let work: String
@@ -11,7 +12,7 @@ struct LargeFile {
     var roundTrip = 0
     /// The rate limit of each connection in bytes per second; 0 for none.
     var connectionRate = 0
-    /// The number of segments in an additional run of `transferq`.
+    /// The number of segments in an additional measurement of `transferq`; 1 for no additional measurement.
     var segments = 1
     var includesTuspy = false
 
@@ -45,7 +46,8 @@ struct LargeFile {
         let curlByTUS = ("curl, POST and PATCH", { try measure([programs.curlTUS, "http://127.0.0.1:\(port)/files/", file]) })
         switch server {
         case .sink:
-            // With a delay, most of the time is spent on the request that creates an upload.
+            // With a delay, the request that creates an upload takes a large part of the time. So also compare with a client that sends such a
+            // request.
             if roundTrip > 0 { contenders.append(curlByTUS) }
             contenders.append(
                 ("curl -T", { try measure(["curl", "--silent", "--fail", "--upload-file", file, "http://127.0.0.1:\(port)/put"]) }))
@@ -54,7 +56,7 @@ struct LargeFile {
         }
 
         var costs: [String: [ResourceUsage]] = [:]
-        // Round 0 warms up and is not counted.
+        // Round 0 is a warm-up and does not count.
         for round in 0...rounds {
             for contender in contenders {
                 let cost = try contender.run()
@@ -85,6 +87,6 @@ func makeFile(_ path: String, megabytes: Int) throws {
         withUnsafeBytes(of: UInt64.random(in: .min ... .max)) { block.replaceSubrange(index * 8..<index * 8 + 8, with: $0) }
     }
     for _ in 0..<megabytes { try handle.write(contentsOf: block) }
-    // Without this, the system could write the file to the disk during the measurement.
+    // Without this call, the system might write the file to the disk during the measurement.
     try handle.synchronize()
 }

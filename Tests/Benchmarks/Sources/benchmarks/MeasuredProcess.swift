@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// The resources of one run of a program.
+/// The resources that one run of a program used.
 struct ResourceUsage: Codable {
     var wallSeconds: Double
     /// The user and system time of the process.
@@ -20,7 +20,7 @@ enum BenchmarkError: Error, CustomStringConvertible {
     }
 }
 
-/// Runs a program to its end, with a file as its standard input, and measures the resources of its process.
+/// Runs a program until it exits, with a file as its standard input, and measures the resources of its process.
 func measure(_ arguments: [String], input: String = "/dev/null") throws -> ResourceUsage {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -51,7 +51,7 @@ func measure(_ arguments: [String], input: String = "/dev/null") throws -> Resou
 final class Server {
     let port: Int
     private let process = Process()
-    /// Stays open, because some servers end when their standard input ends.
+    /// The server's standard input. It stays open, because some servers end when their standard input ends.
     private let input = Pipe()
 
     init(_ executable: String, _ arguments: [String]) throws {
@@ -69,7 +69,7 @@ final class Server {
     }
 
     func stop() {
-        // SIGKILL, because the process may have inherited blocked signals.
+        // Sends SIGKILL, because the process may have inherited a mask that blocks other signals.
         kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
     }

@@ -19,7 +19,7 @@ struct Measurements: Codable {
     }
 }
 
-/// Returns the table to print. Ratios compare each program with the last one of its benchmark.
+/// Returns the table to print. The columns `rate ×` and `CPU ×` compare each program with the last program of the same benchmark.
 func table(_ results: [Measurements]) -> String {
     func cell(_ value: Double, _ digits: Int = 2) -> String {
         let text = String(format: "%.\(digits)f", value)

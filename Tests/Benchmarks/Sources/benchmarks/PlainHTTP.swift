@@ -1,7 +1,7 @@
 import Foundation
 
-/// Compares `transferq` with curl: one large file, by `PUT` to nginx and by `GET` from it. No disk is measured: round 0 reads the source into
-/// the page cache, and all written files are in memory.
+/// Compares `transferq` with curl when they transfer one large file, by `PUT` to nginx and by `GET` from it. The speed of the disk has no
+/// effect, because round 0 reads the source into the page cache, and all written files are in memory.
 struct PlainHTTP {
     let programs: Programs
     let work: String
@@ -24,13 +24,13 @@ struct PlainHTTP {
         try FileManager.default.createDirectory(atPath: received, withIntermediateDirectories: true)
 
         var costs: [String: [ResourceUsage]] = [:]
-        func note(_ name: String, _ round: Int, leaving result: String, _ body: () throws -> ResourceUsage) throws {
+        func measureRound(_ name: String, _ round: Int, writing result: String, _ body: () throws -> ResourceUsage) throws {
             try? FileManager.default.removeItem(atPath: result)
             let cost = try body()
             guard try FileManager.default.attributesOfItem(atPath: result)[.size] as? Int == megabytes << 20 else {
                 throw BenchmarkError.failed("\(name) did not write the whole file")
             }
-            // Round 0 warms up and is not counted.
+            // Round 0 is a warm-up and does not count.
             if round > 0 { costs[name, default: []].append(cost) }
         }
         let source = "http://\(url)large-file"
@@ -47,11 +47,11 @@ struct PlainHTTP {
             ("curl -o", { try measure(["curl", "--silent", "--fail", "--output", "\(received)/large-file", source]) }),
         ]
         for round in 0...rounds {
-            // The order alternates, so that no program always runs after the same other program.
-            let isTurned = !round.isMultiple(of: 2)
-            for (name, body) in isTurned ? uploads.reversed() : uploads { try note(name, round, leaving: stored, body) }
-            for (name, body) in isTurned ? downloads.reversed() : downloads {
-                try note(name, round, leaving: "\(received)/large-file", body)
+            // Reverse the order in every second round, so that a program does not always run after the same other program.
+            let isReversed = !round.isMultiple(of: 2)
+            for (name, body) in isReversed ? uploads.reversed() : uploads { try measureRound(name, round, writing: stored, body) }
+            for (name, body) in isReversed ? downloads.reversed() : downloads {
+                try measureRound(name, round, writing: "\(received)/large-file", body)
             }
         }
         func measurements(_ benchmark: String, _ name: String, _ program: String) -> Measurements {

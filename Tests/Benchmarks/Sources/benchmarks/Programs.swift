@@ -1,6 +1,6 @@
 import Foundation
 
-/// The measured programs and their peers: paths of executables and scripts.
+/// The paths of the measured programs, of the programs that they are compared with, and of servers.
 struct Programs {
     let transferq: String
     let sink: String
@@ -16,14 +16,14 @@ struct Programs {
     let nginxPut: String
     let sshd: String
 
-    /// Measures one `transferq run` that sends a session with these files, from its own store.
+    /// Measures one `transferq run` with a new store. The run transfers one session with the given files.
     func run(store: String, to endpoint: String, adding files: [String], options: [String] = []) throws -> ResourceUsage {
         try run(store: store, account: [endpoint], adding: files, options: options)
     }
 
-    /// Measures one `transferq run`, as above.
+    /// Measures one `transferq run` with a new store. The run transfers one session with the given files.
     ///
-    /// - Parameter account: The arguments after the account's name in `account add`.
+    /// - Parameter account: The arguments of `account add` after the account's name.
     func run(store: String, account: [String], adding files: [String], options: [String] = []) throws -> ResourceUsage {
         try? FileManager.default.removeItem(atPath: store)
         defer { try? FileManager.default.removeItem(atPath: store) }

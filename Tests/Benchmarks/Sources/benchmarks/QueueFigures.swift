@@ -1,13 +1,18 @@
 import Foundation
 
-/// Measures the queue itself: enqueueing compared with raw inserts of the same rows, shared commits, the gap between sessions, and a store
-/// with many sessions. Each run is a separate process with its own store.
+/// Measures the queue without a network. Each run is a separate process with its own store. The measurements are:
+///
+/// - enqueueing many sessions, compared with raw inserts of the same rows
+/// - enqueueing from one task and from many tasks, whose changes share commits
+/// - the time between the end of a session and the start of the next one
+/// - a folder with many files
+/// - a store with many sessions
 struct QueueFigures {
-    /// The samples of one figure.
+    /// The samples of one measured value.
     struct Figure: Codable {
         var name: String
         var samples: [Double]
-        /// The target for the value, for the table.
+        /// The target for the value, which the table shows.
         var aim: String
 
         var median: Double {
@@ -36,7 +41,7 @@ struct QueueFigures {
                 Double($0)
             }
             guard let ours, let theirs else { throw BenchmarkError.failed("The time of enqueueing or of the raw inserts is missing") }
-            // Round 0 warms up and is not counted.
+            // Round 0 is a warm-up and does not count.
             if round > 0 {
                 enqueue.append(ours)
                 raw.append(theirs)
@@ -70,7 +75,7 @@ struct QueueFigures {
             figures.append(Figure(name: "one raw commit of a row, \(name) ms", samples: commits[name] ?? [], aim: ""))
         }
         try clear()
-        // Repeat the measurements without a disk, so that only the queue's own work counts.
+        // Repeat the measurements with a store in memory, to see the times without the disk.
         if FileManager.default.isWritableFile(atPath: "/dev/shm") {
             let folder = "/dev/shm/transferkit-benchmark-\(ProcessInfo.processInfo.processIdentifier)"
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Compares `transferq` with common SFTP clients: uploads to an OpenSSH server, and downloads from it. All files are in memory, so no disk is
-/// measured.
+/// Compares `transferq` with common SFTP clients when they upload to an OpenSSH server and download from it. All files are in memory, so
+/// the speed of the disk has no effect.
 struct SFTPFiles {
     let programs: Programs
     let work: String
@@ -15,7 +15,7 @@ struct SFTPFiles {
 
     private struct Contender {
         let name: String
-        /// Uploads the files of the local folder `path`, or downloads those of the server's folder `path`.
+        /// Uploads the files in the local folder `path`, or downloads the files in the server's folder `path`.
         let run: (_ path: String, _ isUpload: Bool) throws -> ResourceUsage
     }
 
@@ -56,7 +56,7 @@ struct SFTPFiles {
                     guard found == (megabytes == nil ? files : 1) else {
                         throw BenchmarkError.failed("\(contender.name) transferred \(found) files")
                     }
-                    // Round 0 warms up and is not counted.
+                    // Round 0 is a warm-up and does not count.
                     if round > 0 { costs[contender.name, default: []].append(cost) }
                 }
             }
@@ -86,7 +86,7 @@ struct SFTPFiles {
         // More connections than cores help only if the connections wait for the network.
         let count = roundTrip > 0 ? 4 : 2
         let parallel = transferq("… on \(count) connections", ["--setting", "maxConnections=\(count)"], ["--parallel", "\(count)"])
-        // As most clients do: write under the final name, and do not sync.
+        // Like most clients, this variant writes directly to the file with the final name, and does not sync it.
         let plain = transferq("… plain", ["--setting", "partFiles=false", "--setting", "sync=false"], ["--overwrite", "always"])
         let ours = [transferq("transferq run")] + (isLarge ? [parallel] : isUpload ? [plain] : [])
         let peers = [
@@ -98,7 +98,8 @@ struct SFTPFiles {
                         ? "upload-file = \(path)/\(name)\nurl = \(far)\(remote)/files/\n"
                         : "output = \(received)/files/\(name)\nurl = \(far)\(path)/\(name)\n"
                 }.joined().write(toFile: config, atomically: true, encoding: .utf8)
-                // curl reads only the user's own known hosts file, so this disables the check.
+                // curl can't use the known hosts file of the benchmark, because it reads only the file of the user. So `--insecure` disables the
+                // check of the host key.
                 let flags = ["--disable", "--silent", "--show-error", "--insecure", "--key", key, "--pubkey", "\(key).pub"]
                 return try measure(["curl"] + flags + ["--config", config])
             },

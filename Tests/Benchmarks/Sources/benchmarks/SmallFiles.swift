@@ -1,9 +1,10 @@
 import Foundation
 
-/// Compares `transferq` with hand-written requests and tuspy: many small files in one durable session, over loopback or a path with a delay.
+/// Compares `transferq` with hand-written requests and tuspy when they upload many small files, over loopback or a path with a delay.
+/// `transferq` sends them in one durable session.
 struct SmallFiles {
     static let size = 4_096
-    /// The number of connections: the same as the default number of a session's small files in flight.
+    /// The number of connections of the hand-written client. By default, a session also has this number of small files in flight.
     static let connections = "6"
 
     let programs: Programs
@@ -26,7 +27,7 @@ struct SmallFiles {
 
         var costs: [String: [ResourceUsage]] = [:]
         let names = ["transferq run", "tuspy", "POST, PATCH × 1", "POST × \(Self.connections)"]
-        // Round 0 warms up and is not counted.
+        // Round 0 is a warm-up and does not count.
         for round in 0...rounds {
             let store = "\(work)/store-small"
             let our = try programs.run(store: store, to: "tus+http://127.0.0.1:\(port)/files/", adding: files(of: folder))

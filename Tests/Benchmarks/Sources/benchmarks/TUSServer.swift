@@ -2,9 +2,9 @@ import Foundation
 
 /// A server for tus uploads.
 enum TUSServer: String {
-    /// The upper bound for any client: receives bytes as fast as a socket can, and stores none.
+    /// Receives bytes as fast as a socket can, and discards them. It gives an upper bound for the speed of any client.
     case sink = "C sink"
-    /// A common server. It keeps files in memory, so its disk is not measured.
+    /// A common server. It keeps files in memory, so the speed of the disk has no effect.
     case tuspyserver
 
     /// The folder of the server's files.

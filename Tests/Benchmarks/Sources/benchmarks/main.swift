@@ -51,8 +51,8 @@ do {
         show(try SmallFiles(programs: programs, work: work, count: files, rounds: rounds, roundTrip: 0).run())
         show(try SmallFiles(programs: programs, work: work, count: files, rounds: rounds, roundTrip: 0, server: .tuspyserver).run())
     }
-    // Servers keep their files in memory. A virtual machine would return the memory of deleted files to its host, and the next program would
-    // spend most of its time on getting the memory back.
+    // Servers keep their files in memory. Without `hold-memory`, a virtual machine would return the memory of deleted files to its host,
+    // and the next program would spend most of its time waiting for this memory.
     let memory = ["tus", "http", "sftp"].contains(where: isWanted) ? try Server(file("hold-memory"), ["\(4 * megabytes)"]) : nil
     defer { memory?.stop() }
     if isWanted("tus") {
@@ -63,9 +63,9 @@ do {
             ).run())
     }
     if isWanted("path") {
-        // With a delay, clients that send one file after another need minutes, and fewer files give the same result.
+        // With a delay, clients that send one file after another would take minutes for all files. A tenth of the files gives the same rates.
         show(try SmallFiles(programs: programs, work: work, count: max(1, files / 10), rounds: rounds, roundTrip: 50).run())
-        // Without a rate limit, the result mainly shows the round trip of the request that creates the upload.
+        // Without a rate limit, most of the time is the round trip of the request that creates the upload. So measure with a rate limit, too.
         for rate in [0, 125 << 20] {
             show(
                 try LargeFile(programs: programs, work: work, megabytes: 200, rounds: rounds, roundTrip: 50, connectionRate: rate).run())
@@ -84,7 +84,7 @@ do {
         show(try near.run(megabytes: megabytes / 2))
         show(try near.run(files: 2_000))
         show(try far.run(megabytes: 256))
-        // Here, too, fewer files give the same result.
+        // With a delay, the transfer of 2,000 files would take too long. Fewer files give the same rates.
         show(try far.run(files: 200))
     }
     if isWanted("queue") {

@@ -2,12 +2,12 @@ import Foundation
 import Synchronization
 import TransferCore
 
-/// A transport that completes each file immediately, and records the time that the queue needs between two files.
+/// A transport that completes each file immediately, and records the time between the end of one file and the start of the next.
 final class InstantTransport: Transport {
     private struct State {
         var lastEnd: ContinuousClock.Instant?
         var gaps: [Double] = []
-        var firstBeginning: ContinuousClock.Instant?
+        var firstStart: ContinuousClock.Instant?
         var keepsFilesInFlight = false
     }
 
@@ -15,13 +15,14 @@ final class InstantTransport: Transport {
 
     let id: TransportID = "instant"
     private let state = Mutex(State())
-    private let (begun, beginning) = AsyncStream.makeStream(of: ContinuousClock.Instant.self)
+    private let (starts, startContinuation) = AsyncStream.makeStream(of: ContinuousClock.Instant.self)
 
-    /// The seconds from the end of each file to the start of the next one. At most 10,000 values, because the memory is measured, too.
+    /// The seconds from the end of each file to the start of the next one. Contains at most 10,000 values, so that they hardly affect the measured
+    /// memory.
     var gaps: [Double] { state.withLock { $0.gaps } }
 
-    /// The start of the first file.
-    var firstBeginning: ContinuousClock.Instant? { state.withLock { $0.firstBeginning } }
+    /// The time at which the first file started; nil if none has started.
+    var firstStart: ContinuousClock.Instant? { state.withLock { $0.firstStart } }
 
     /// Whether files stay in flight until the queue is stopped.
     var keepsFilesInFlight: Bool {
@@ -30,17 +31,17 @@ final class InstantTransport: Transport {
     }
 
     /// The start times of files that stay in flight, for one reader.
-    var startTimes: AsyncStream<ContinuousClock.Instant>.Iterator { begun.makeAsyncIterator() }
+    var startTimes: AsyncStream<ContinuousClock.Instant>.Iterator { starts.makeAsyncIterator() }
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         let now = ContinuousClock.now
         let keepsFilesInFlight = state.withLock { state in
-            if state.firstBeginning == nil { state.firstBeginning = now }
+            if state.firstStart == nil { state.firstStart = now }
             if let lastEnd = state.lastEnd, state.gaps.count < 10_000 { state.gaps.append(lastEnd.duration(to: now) / .seconds(1)) }
             return state.keepsFilesInFlight
         }
         if keepsFilesInFlight {
-            beginning.yield(now)
+            startContinuation.yield(now)
             for await _ in AsyncStream(Void.self, { _ in }) {}
             try Task.checkCancellation()
         }

@@ -3,7 +3,8 @@ import SystemPackage
 import TransferCore
 import TransferKit
 
-/// One measurement of the queue. It has its own process, so memory and CPU time are only those of the queue. Prints lines of "name value".
+// Performs one measurement of the queue, and prints lines of the form "name value". Each measurement runs in its own process, so that the
+// measured memory and time do not include those of other measurements.
 let arguments = Array(CommandLine.arguments.dropFirst())
 guard arguments.count >= 3, let count = Int(arguments[2]) else {
     print("usage: queue-benchmark enqueue|tasks|fill|open|work|gap|groups|folder|accounts STORE COUNT [TASKS]")
@@ -82,7 +83,7 @@ case "open":
     report("open peak MiB", peakMiB())
     await queue?.shutdown()
 case "work":
-    // Measure with all sessions in the store.
+    // Measures operations on a store that already contains all sessions.
     let queue = try await TransferQueue(storage: .folder(store), transports: [InstantTransport.shared])
     let total = await queue.status().sessions
     var samples: [Double] = []
@@ -97,7 +98,7 @@ case "work":
         samples.append(try await time { try await queue.move(.at(from), to: .index(to)) })
     }
     reportPercentiles("move, durable", samples)
-    // In each sample, a command raises the limit by one, which activates one more session and starts its file.
+    // For each sample, raises the session limit by one, which activates one more session and starts its file.
     InstantTransport.shared.keepsFilesInFlight = true
     var startTimes = InstantTransport.shared.startTimes
     samples = []
@@ -105,9 +106,9 @@ case "work":
     try await queue.start()
     _ = await startTimes.next()
     for limit in 2...400 {
-        let asked = ContinuousClock.now
+        let start = ContinuousClock.now
         try await queue.setSessionLimit(limit)
-        if let begun = await startTimes.next() { samples.append(asked.duration(to: begun) / .seconds(1)) }
+        if let started = await startTimes.next() { samples.append(start.duration(to: started) / .seconds(1)) }
     }
     reportPercentiles("dispatch, from a free slot to the transport", samples)
     report("peak MiB", peakMiB())
@@ -120,7 +121,7 @@ case "gap":
     reportPercentiles("gap", InstantTransport.shared.gaps)
     await queue.shutdown()
 case "folder":
-    // Upload a folder with COUNT files, 1,000 in each subfolder, in one session.
+    // Uploads a folder with COUNT files, 1,000 in each subfolder, in one session.
     let tree = store.removingLastComponent().appending("queue-folder")
     let manager = FileManager.default
     try? manager.removeItem(atPath: tree.string)
@@ -137,7 +138,7 @@ case "folder":
     await queue.waitUntilIdle()
     let ended = ContinuousClock.now
     let status = try await session.status
-    guard status.state == .completed, status.statistics.filesDone == count, let first = InstantTransport.shared.firstBeginning else {
+    guard status.state == .completed, status.statistics.filesDone == count, let first = InstantTransport.shared.firstStart else {
         print("queue-benchmark: the folder did not arrive: \(status)")
         exit(1)
     }
@@ -147,10 +148,10 @@ case "folder":
     await queue.shutdown()
     try manager.removeItem(atPath: tree.string)
 case "groups":
-    // Measure each operation on all sessions of a stopped queue, in one call.
+    // Measures each operation on all sessions of a stopped queue, in one call.
     let queue = try await open()
     try await queue.enqueue(try requests(count))
-    let verbs: [(String, () async throws -> [SessionID])] = [
+    let operations: [(String, () async throws -> [SessionID])] = [
         ("hold", { try await queue.apply(.hold, to: .all) }), ("release", { try await queue.apply(.release, to: .all) }),
         ("runNext", { try await queue.apply(.runNext, to: .all) }), ("run", { try await queue.apply(.run(), to: .all) }),
         ("yield", { try await queue.apply(.yield, to: .all) }), ("cancel", { try await queue.apply(.cancel(), to: .all) }),
@@ -162,12 +163,12 @@ case "groups":
         ),
         ("remove", { try await queue.apply(.remove(), to: .all) }),
     ]
-    for (name, verb) in verbs { report("\(name) s", try await time { _ = try await verb() }) }
+    for (name, operation) in operations { report("\(name) s", try await time { _ = try await operation() }) }
     let left = await queue.status().sessions
     precondition(left == 0, "All sessions must be removed")
     await queue.shutdown()
 case "accounts":
-    // Use COUNT sessions in a tenth as many accounts, because an additional account may cost only its own row.
+    // Distributes COUNT sessions over COUNT / 10 accounts. Operations must not be slower with many accounts.
     let queue = try await open()
     let accounts = max(1, count / 10)
     for number in 0..<accounts {
@@ -186,9 +187,9 @@ case "accounts":
     report("list all of a running queue s", try await time { _ = try await queue.sessions() })
     var samples: [Double] = []
     for limit in 2...400 {
-        let asked = ContinuousClock.now
+        let start = ContinuousClock.now
         try await queue.setSessionLimit(limit)
-        if let begun = await startTimes.next() { samples.append(asked.duration(to: begun) / .seconds(1)) }
+        if let started = await startTimes.next() { samples.append(start.duration(to: started) / .seconds(1)) }
     }
     reportPercentiles("dispatch, from a free slot to the transport", samples)
     samples = []

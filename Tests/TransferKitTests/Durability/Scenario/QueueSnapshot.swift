@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// The state of a queue that an app sees and that must survive the process, without the current runs.
+/// The part of a queue's state that an app sees and that must survive the end of the process. Running sessions count as waiting.
 struct QueueSnapshot: Hashable {
     struct Session: Hashable, CustomStringConvertible {
         let name: String
@@ -14,7 +14,7 @@ struct QueueSnapshot: Hashable {
 
         var description: String { "\(name) \(state.rawValue), \(files) files" }
 
-        /// Whether this state may occur between the two: started, and with a part of its folders read.
+        /// Whether this session is in a possible state between two snapshots: it may have started, and some of its folders may be expanded.
         func isBetween(_ before: Session, _ after: Session) -> Bool {
             name == before.name && account == before.account && tags == before.tags && context == before.context
                 && [before.state, after.state, .waiting].contains(state)

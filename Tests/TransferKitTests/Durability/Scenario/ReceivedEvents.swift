@@ -8,7 +8,7 @@ import TransferKit
 final class ReceivedEvents: Sendable {
     private let reader: Task<Void, any Error>
 
-    /// Writes down each numbered event of a queue when it arrives.
+    /// Appends each numbered event of a queue to a file when it arrives.
     init(in root: FilePath, of queue: TransferQueue) throws {
         let file = try FileDescriptor.open(
             root.appending("events"), .writeOnly, options: [.create, .append], permissions: [.ownerReadWrite])
@@ -24,7 +24,7 @@ final class ReceivedEvents: Sendable {
 
     deinit { reader.cancel() }
 
-    /// The log contains all received events, and all events from the first to the last.
+    /// Checks that the change log contains all received events, and that it contains every event from the first to the last.
     static func expectInLog(_ root: FilePath, _ queue: TransferQueue, _ comment: Comment) async throws {
         // A process that was killed while it created its store received no event.
         let received = (try? String(contentsOfFile: root.appending("events").string, encoding: .utf8)) ?? ""

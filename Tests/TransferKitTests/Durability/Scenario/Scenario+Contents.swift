@@ -3,105 +3,105 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The scenarios about the items of sessions, and about their remains.
+/// Scenarios for session items, unfinished uploads left on a server, strict order, and automatic actions.
 extension Scenario {
-    // MARK: Remains on a server
+    // MARK: Unfinished uploads on a server
 
-    static let leavings = [
-        Step("save a") { try await $0.queue.save($0.account("a")) },
-        Step("limit") { try await $0.queue.setSessionLimit(9) },
-        Step("enqueue") { stage in
+    static let unfinishedUploads = [
+        Step("save account a") { try await $0.queue.save($0.account("a")) },
+        Step("set the session limit") { try await $0.queue.setSessionLimit(9) },
+        Step("enqueue sessions") { stage in
             _ = try await stage.queue.enqueue((1...7).map { try stage.upload("d\($0)") })
         },
-        Step("start") { stage in
+        Step("start the queue") { stage in
             for number in 1...7 { stage.server.close("d\(number)") }
             stage.server.refuseDiscards(true)
             try await stage.queue.start()
             for number in 1...7 { try await stage.server.reached("d\(number)") }
         },
-        Step("cancel, and the server can't remove it yet") { stage in
+        Step("cancel while the server can't remove the upload") { stage in
             try await stage.queue.cancel(Stage.id("d1"))
-            try await stage.settle()
+            try await stage.waitForStoppingRuns()
             try await stage.server.discardRefused.wait()
-            await stage.clock.sleeps(for: .seconds(10))
+            await stage.clock.waitForSleep(of: .seconds(10))
         },
-        Step("remove it later") { stage in
+        Step("remove the upload later") { stage in
             stage.server.refuseDiscards(false)
             stage.clock.advance(by: .seconds(10))
             try await stage.server.discardDone.wait()
         },
         Step("cancel and keep the sent content") { stage in
             try await stage.queue.cancel(Stage.id("d2"), keepsPartial: true)
-            try await stage.settle()
+            try await stage.waitForStoppingRuns()
         },
-        Step("retry with the kept content") { stage in
+        Step("retry, and resume from the kept content") { stage in
             stage.server.close("d2")
             try await stage.queue.retry(Stage.id("d2"))
             try await stage.server.reached("d2")
         },
-        Step("remove a running one") { try await $0.queue.remove(Stage.id("d3")) },
-        Step("cancel another and keep the sent content") { stage in
+        Step("remove a running session") { try await $0.queue.remove(Stage.id("d3")) },
+        Step("cancel another session and keep the sent content") { stage in
             try await stage.queue.cancel(Stage.id("d7"), keepsPartial: true)
-            try await stage.settle()
+            try await stage.waitForStoppingRuns()
         },
         Step("remove the session and its kept content") { stage in
             try await stage.queue.remove(Stage.id("d7"))
-            try await stage.server.gone(Stage.id("d7"))
+            try await stage.server.waitUntilGone(Stage.id("d7"))
         },
-        Step("cancel a group") { stage in
+        Step("cancel a group of sessions") { stage in
             _ = try await stage.queue.apply(.cancel(), to: .sessions([Stage.id("d2"), Stage.id("d4")]))
-            try await stage.settle()
+            try await stage.waitForStoppingRuns()
         },
-        Step("pause") { stage in
+        Step("pause a running session") { stage in
             try await stage.queue.pause(Stage.id("d5"))
-            try await stage.settle()
+            try await stage.waitForStoppingRuns()
         },
-        Step("cancel a paused one") { try await $0.queue.cancel(Stage.id("d5")) },
+        Step("cancel a paused session") { try await $0.queue.cancel(Stage.id("d5")) },
         Step("delete the account with its sessions") { try await $0.queue.deleteAccount("a", cascades: true) },
-        Step("and all is removed") { await $0.queue.waitUntilIdle() },
+        Step("wait until all unfinished uploads are removed") { await $0.queue.waitUntilIdle() },
     ]
 
     // MARK: Items
 
     static let additions = [
-        Step("save a") { try await $0.queue.save($0.account("a")) },
-        Step("limit") { try await $0.queue.setSessionLimit(2) },
-        Step("enqueue") { _ = try await $0.queue.enqueue([try $0.upload("i1"), try $0.upload("i2")]) },
-        Step("enqueue held") { _ = try await $0.queue.enqueue(try $0.upload("i3"), held: true) },
-        Step("add while it waits") { try await $0.queue.addItems([$0.item("i1-more")], to: .id(Stage.id("i1"))) },
-        Step("add several to a held one") { stage in
+        Step("save account a") { try await $0.queue.save($0.account("a")) },
+        Step("set the session limit") { try await $0.queue.setSessionLimit(2) },
+        Step("enqueue sessions") { _ = try await $0.queue.enqueue([try $0.upload("i1"), try $0.upload("i2")]) },
+        Step("enqueue a held session") { _ = try await $0.queue.enqueue(try $0.upload("i3"), held: true) },
+        Step("add an item to a waiting session") { try await $0.queue.addItems([$0.item("i1-more")], to: .id(Stage.id("i1"))) },
+        Step("add several items to a held session") { stage in
             try await stage.queue.addItems((1...5).map { try stage.item("i3-\($0)") }, to: .id(Stage.id("i3")))
         },
         Step("add a folder at the end") { try await $0.queue.addItems([$0.folder("i3-folder", 3)], to: .id(Stage.id("i3"))) },
         Step("add an item after the folder") { try await $0.queue.addItems([$0.item("i3-last")], to: .id(Stage.id("i3"))) },
-        Step("start") { stage in
+        Step("start the queue") { stage in
             for name in ["i1", "i1-more", "i2", "i2-late", "i2-later"] { stage.server.close(name) }
             try await stage.queue.start()
             for name in ["i1", "i2"] { try await stage.server.reached(name) }
         },
-        Step("add while it runs") { try await $0.queue.addItems([$0.item("i2-late")], to: .id(Stage.id("i2"))) },
-        Step("add a folder while it runs") { try await $0.queue.addItems([$0.folder("i2-folder", 2)], to: .id(Stage.id("i2"))) },
+        Step("add an item to a running session") { try await $0.queue.addItems([$0.item("i2-late")], to: .id(Stage.id("i2"))) },
+        Step("add a folder to a running session") { try await $0.queue.addItems([$0.folder("i2-folder", 2)], to: .id(Stage.id("i2"))) },
         Step("the first files complete") { stage in
             stage.server.open("i1")
             try await stage.server.reached("i1-more")
         },
-        Step("all of one complete") { stage in
+        Step("all files of a session complete") { stage in
             stage.server.open("i1-more")
             try await stage.wait(for: "i1", .completed)
         },
-        Step("read the folder that was added", isGradual: true) { stage in
+        Step("expand the added folder", isGradual: true) { stage in
             stage.server.open("i2")
             stage.server.open("i2-late")
             try await stage.wait(for: "i2", .completed)
         },
-        Step("release", isGradual: true) { stage in
+        Step("release the held session", isGradual: true) { stage in
             try await stage.queue.release(Stage.id("i3"))
             await stage.queue.waitUntilIdle()
         },
     ]
 
     static let folderReading = [
-        Step("save a") { try await $0.queue.save($0.account("a")) },
+        Step("save account a") { try await $0.queue.save($0.account("a")) },
         Step("enqueue a folder") { stage in
             _ = try await stage.queue.enqueue(try stage.request("f1", [try stage.folder("f1-tree", 12), try stage.item("f1-after")]))
         },
@@ -109,21 +109,21 @@ extension Scenario {
             let items = [try stage.item("f2-before"), try stage.folder("f2-tree", 5), try stage.folder("f2-more", 5)]
             _ = try await stage.queue.enqueue(try stage.request("f2", items))
         },
-        Step("read the first", isGradual: true) { stage in
+        Step("expand the folder of the first session", isGradual: true) { stage in
             for name in ["f1-after", "f2-before"] { stage.server.close(name) }
             try await stage.queue.start()
             try await stage.server.reached("f1-after")
         },
-        Step("complete it", isGradual: true) { stage in
+        Step("complete the first session", isGradual: true) { stage in
             stage.server.open("f1-after")
             try await stage.server.reached("f2-before")
         },
-        Step("hold the second while it runs") { stage in
+        Step("hold the second session while it runs") { stage in
             try await stage.queue.hold(Stage.id("f2"))
-            try await stage.settle()
+            try await stage.waitForStoppingRuns()
         },
-        Step("remove the first") { try await $0.queue.remove(Stage.id("f1")) },
-        Step("continue", isGradual: true) { stage in
+        Step("remove the first session") { try await $0.queue.remove(Stage.id("f1")) },
+        Step("release and complete the second session", isGradual: true) { stage in
             stage.server.open("f2-before")
             try await stage.queue.release(Stage.id("f2"))
             try await stage.wait(for: "f2", .completed)
@@ -131,17 +131,17 @@ extension Scenario {
     ]
 
     static let spooled = [
-        Step("save a") { try await $0.queue.save($0.account("a")) },
-        Step("limit") { try await $0.queue.setSessionLimit(5) },
-        Step("enqueue bytes") { stage in
+        Step("save account a") { try await $0.queue.save($0.account("a")) },
+        Step("set the session limit") { try await $0.queue.setSessionLimit(5) },
+        Step("enqueue data items") { stage in
             _ = try await stage.queue.enqueue(
                 (1...4).map { try stage.request("b\($0)", [stage.blob("b\($0)"), stage.blob("b\($0)-more")]) })
         },
-        Step("enqueue bytes with a deduplication key") { _ = try await $0.queue.enqueue($0.blobWithKey("b5")) },
-        Step("enqueue bytes with the same deduplication key") { _ = try await $0.queue.enqueue($0.blobWithKey("b6")) },
-        Step("add bytes") { try await $0.queue.addItems([$0.blob("b1-late")], to: .id(Stage.id("b1"))) },
-        Step("remove some") { try await $0.queue.remove(Stage.id("b2")) },
-        Step("start") { stage in
+        Step("enqueue a data item with a deduplication key") { _ = try await $0.queue.enqueue($0.blobWithKey("b5")) },
+        Step("enqueue a data item with the same deduplication key") { _ = try await $0.queue.enqueue($0.blobWithKey("b6")) },
+        Step("add a data item") { try await $0.queue.addItems([$0.blob("b1-late")], to: .id(Stage.id("b1"))) },
+        Step("remove a waiting session") { try await $0.queue.remove(Stage.id("b2")) },
+        Step("start the queue") { stage in
             for name in ["b1", "b1-more", "b1-late", "b3", "b3-more", "b4", "b4-more", "b5"] { stage.server.close(name) }
             try await stage.queue.start()
             for name in ["b1", "b3", "b4", "b5"] { try await stage.server.reached(name) }
@@ -150,51 +150,51 @@ extension Scenario {
             stage.server.open("b1")
             try await stage.server.reached("b1-more")
         },
-        Step("remove a running one") { try await $0.queue.remove(Stage.id("b3")) },
-        Step("cancel") { stage in
+        Step("remove a running session") { try await $0.queue.remove(Stage.id("b3")) },
+        Step("cancel a running session") { stage in
             try await stage.queue.cancel(Stage.id("b4"))
-            try await stage.settle()
+            try await stage.waitForStoppingRuns()
         },
-        Step("complete", isGradual: true) { stage in
+        Step("complete the remaining sessions", isGradual: true) { stage in
             for name in ["b1-more", "b1-late", "b5"] { stage.server.open(name) }
             await stage.queue.waitUntilIdle()
         },
     ]
 
-    static let strictly = [
-        Step("save a") { try await $0.queue.save($0.account("a")) },
-        Step("enqueue") { stage in _ = try await stage.queue.enqueue((1...6).map { try stage.upload("o\($0)") }) },
-        Step("start") { stage in
+    static let strictOrder = [
+        Step("save account a") { try await $0.queue.save($0.account("a")) },
+        Step("enqueue sessions") { stage in _ = try await stage.queue.enqueue((1...6).map { try stage.upload("o\($0)") }) },
+        Step("start the queue") { stage in
             for number in 1...6 { stage.server.close("o\(number)") }
             try await stage.queue.start()
             try await stage.server.reached("o1")
         },
-        Step("run, which displaces") { stage in
+        Step("run o4, displacing the running session o1") { stage in
             try await stage.queue.run(Stage.id("o4"))
             try await stage.server.reached("o4")
         },
-        Step("complete, and restore the displaced session") { stage in
+        Step("complete o4, and restore the displaced session o1") { stage in
             stage.server.close("o1")
             stage.server.open("o4")
             try await stage.wait(for: "o4", .completed)
             try await stage.server.reached("o1")
         },
-        Step("put another before it") { try await $0.queue.move(Stage.id("o6"), to: .front) },
-        Step("hold it, and the first goes") { stage in
+        Step("move another session before the running one") { try await $0.queue.move(Stage.id("o6"), to: .front) },
+        Step("hold the running session o1; the first session starts") { stage in
             try await stage.queue.hold(Stage.id("o1"))
             try await stage.server.reached("o6")
         },
-        Step("fail, and a held session blocks the others") { stage in
-            stage.server.open("o6", failingWith: TransferError(.permanent, .rejected, "The server refused it."))
+        Step("fail the running session; the held session o1 now blocks the others") { stage in
+            stage.server.open("o6", failingWith: TransferError(.permanent, .rejected, "The server rejected the file."))
             try await stage.wait(for: "o6", .failed)
         },
         Step("cancel the blocking session") { stage in
             try await stage.queue.cancel(Stage.id("o1"))
             try await stage.server.reached("o2")
         },
-        Step("interrupt") { _ = try await $0.queue.stopAndWait() },
-        Step("retry") { try await $0.queue.retry(Stage.id("o6")) },
-        Step("start again", isGradual: true) { stage in
+        Step("stop the queue, interrupting its runs") { _ = try await $0.queue.stopAndWait() },
+        Step("retry the failed session") { try await $0.queue.retry(Stage.id("o6")) },
+        Step("start the queue again", isGradual: true) { stage in
             for number in 1...6 { stage.server.open("o\(number)") }
             try await stage.queue.start()
             await stage.queue.waitUntilIdle()
@@ -203,50 +203,50 @@ extension Scenario {
 
     // MARK: Automatic actions of the queue
 
-    static let leftToItself = [
-        Step("save a") { try await $0.queue.save($0.account("a")) },
-        Step("enqueue") { stage in
-            // A data item's bytes are deleted once they have arrived, so a repeated run has none.
+    static let automaticActions = [
+        Step("save account a") { try await $0.queue.save($0.account("a")) },
+        Step("enqueue sessions") { stage in
+            // The queue deletes a data item's bytes once they are uploaded. So r2, which runs twice, has no data item.
             _ = try await stage.queue.enqueue(
                 (1...5).map { try stage.request("r\($0)", [stage.item("r\($0)")] + ($0 == 2 ? [] : [stage.blob("r\($0)-blob")])) })
         },
-        Step("enqueue after the first") { stage in
+        Step("enqueue a dependent of the first session") { stage in
             var request = try stage.upload("r6")
             request.dependency = .after(Stage.id("r1"))
             _ = try await stage.queue.enqueue(request, held: true)
         },
-        Step("start") { stage in
+        Step("start the queue") { stage in
             for number in 1...5 { stage.server.close("r\(number)") }
             try await stage.queue.start()
             try await stage.server.reached("r1")
         },
-        Step("complete the first") { stage in
+        Step("complete the first session") { stage in
             stage.server.open("r1")
             try await stage.wait(for: "r1", .completed)
             try await stage.server.reached("r2")
         },
-        Step("complete the second") { stage in
+        Step("complete the second session") { stage in
             stage.server.open("r2")
             try await stage.wait(for: "r2", .completed)
             try await stage.server.reached("r3")
         },
-        Step("complete the third, and the first goes") { stage in
+        Step("complete the third session, and remove the first one") { stage in
             stage.server.open("r3")
             try await stage.wait { sessions in !sessions.contains { $0.name == "r1" } }
             try await stage.server.reached("r4")
         },
-        Step("run a completed one again") { stage in
+        Step("run a completed session again") { stage in
             stage.server.close("r2")
             try await stage.queue.run(Stage.id("r2"), again: true)
             try await stage.server.reached("r2")
         },
-        Step("complete it, and the displaced one resumes") { stage in
+        Step("complete r2 again, and restore the displaced session r4") { stage in
             stage.server.close("r4")
             stage.server.open("r2")
             try await stage.wait(for: "r2", .completed)
             try await stage.server.reached("r4")
         },
-        Step("drain with a deadline, and reach it") { stage in
+        Step("drain until the deadline passes") { stage in
             let events = stage.queue.events
             try await stage.queue.stop(.drain, deadline: .seconds(10))
             stage.clock.advance(by: .seconds(10))
@@ -255,8 +255,8 @@ extension Scenario {
             for await event in events { if case .queueStopped = event.kind { break } }
         },
         Step("edit the account of an interrupted session") { try await $0.queue.save($0.account("a", hosts: ["a", "b"])) },
-        Step("release") { _ = try await $0.queue.apply(.release, to: .all) },
-        Step("start again") { stage in
+        Step("release all sessions") { _ = try await $0.queue.apply(.release, to: .all) },
+        Step("start the queue again") { stage in
             for number in 4...6 { stage.server.close("r\(number)") }
             try await stage.queue.start()
             try await stage.server.reached("r4")
@@ -265,7 +265,7 @@ extension Scenario {
 }
 
 extension Stage {
-    /// A request with a data item that equals any other such request.
+    /// Returns a request for one data item. All requests that this function returns have the same deduplication key.
     fileprivate func blobWithKey(_ name: String) throws -> SessionRequest {
         var request = try request(name, [blob(name)])
         request.deduplicationKey = "bytes"

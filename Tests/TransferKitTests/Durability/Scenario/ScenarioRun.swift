@@ -10,20 +10,20 @@ import TransferKit
     import Darwin
 #endif
 
-/// Runs a scenario to its end, to record it, or until it is killed at a step of the store.
+/// Runs a scenario to its end to record its snapshots, or kills the process at a kill point.
 enum ScenarioRun {
-    /// A scenario that ran without a kill.
+    /// The record of a scenario that ran without a kill.
     struct Reference: Sendable {
-        /// The visible state, at the start and after each step.
+        /// The visible state at the start and after each step.
         var snapshots: [QueueSnapshot]
-        /// The number of moments at which the process can be killed.
-        var moments: Int
+        /// The number of points at which the process can be killed.
+        var killPoints: Int
     }
 
     static func play(_ scenario: Scenario, in root: FilePath) async throws -> Reference {
-        let moments = Locked(0)
+        let killPoints = Locked(0)
         let stage = try await Stage(root, ordering: scenario.ordering, retention: scenario.retention) { step in
-            if isMoment(step) { moments.withLock { $0 += 1 } }
+            if isKillPoint(step) { killPoints.withLock { $0 += 1 } }
         }
         var snapshots = [QueueSnapshot.empty]
         for step in scenario.steps {
@@ -31,19 +31,19 @@ enum ScenarioRun {
             snapshots.append(try await QueueSnapshot.of(stage.queue))
         }
         await stage.queue.shutdown()
-        return Reference(snapshots: snapshots, moments: moments.withLock { $0 })
+        return Reference(snapshots: snapshots, killPoints: killPoints.withLock { $0 })
     }
 
-    /// Runs a scenario until a moment or its end, and kills this process, which must be a separate one.
-    static func die(at moment: Int, of scenario: Scenario, in root: FilePath) async throws {
-        let moments = Locked(0)
+    /// Runs a scenario up to a kill point or to its end, and then kills this process. May be called only in a child process.
+    static func die(at killPoint: Int, of scenario: Scenario, in root: FilePath) async throws {
+        let killPoints = Locked(0)
         let stage = try await Stage(root, ordering: scenario.ordering, retention: scenario.retention) { step in
-            guard isMoment(step) else { return }
-            let count = moments.withLock { count in
+            guard isKillPoint(step) else { return }
+            let count = killPoints.withLock { count in
                 count += 1
                 return count
             }
-            if count == moment { kill(getpid(), SIGKILL) }
+            if count == killPoint { kill(getpid(), SIGKILL) }
         }
         let received = try ReceivedEvents(in: root, of: stage.queue)
         defer { withExtendedLifetime(received) {} }
@@ -62,7 +62,7 @@ enum ScenarioRun {
         (try? Data(contentsOf: URL(fileURLWithPath: root.appending("journal").string)).count) ?? 0
     }
 
-    private static func isMoment(_ step: StoreStep) -> Bool {
+    private static func isKillPoint(_ step: StoreStep) -> Bool {
         switch step {
         case .before(let sql): !sql.hasPrefix("SELECT") && !sql.hasPrefix("PRAGMA")
         case .after(let sql): sql.hasPrefix("COMMIT")

@@ -25,8 +25,9 @@ final class ServerFolder: PartialDiscarding {
     }
 
     private static let chunkSize = 4_000
-    /// Opened by the first refused discard, and by the first successful one.
+    /// Opens when the server has refused a discard.
     let discardRefused = Latch()
+    /// Opens when the server has accepted a discard.
     let discardDone = Latch()
     private let state = Locked(State())
 
@@ -39,7 +40,7 @@ final class ServerFolder: PartialDiscarding {
 
     // MARK: Scripting
 
-    /// Holds attempts with a name after their first chunk until ``open(_:failingWith:)``.
+    /// Holds attempts to send the file `name` after their first chunk, until ``open(_:failingWith:)``.
     func close(_ name: String) { state.withLock { $0.gates[name] = Gate() } }
 
     /// - Parameter error: The error of the held attempt, or nil to let it continue.
@@ -51,12 +52,12 @@ final class ServerFolder: PartialDiscarding {
         }?.opening.open()
     }
 
-    /// Returns when an attempt with the name is held. Earlier attempts do not count.
+    /// Returns when an attempt to send the file `name` is held. Attempts before the last ``close(_:)`` do not count.
     func reached(_ name: String) async throws {
         try await state.withLock { $0.gates[name] }?.arrival.wait()
     }
 
-    /// Loses the files of a session. For the test, they are kept with the suffix `.lost`.
+    /// Simulates the loss of a session's unfinished uploads. They get the suffix `.lost`, so that the test can still find them.
     func lose(_ session: SessionID) throws {
         for upload in try uploads(".part") where upload.hasPrefix("\(session)") {
             let lost = String(upload.dropLast(5)) + ".lost"
@@ -65,7 +66,7 @@ final class ServerFolder: PartialDiscarding {
     }
 
     /// Returns when no unfinished upload of a session remains.
-    func gone(_ session: SessionID) async throws {
+    func waitUntilGone(_ session: SessionID) async throws {
         let departure = state.withLock { state in
             let departure = state.departures[session] ?? Latch()
             state.departures[session] = departure
@@ -76,9 +77,9 @@ final class ServerFolder: PartialDiscarding {
     }
 
     private func openFinishedDepartures() throws {
-        let left = try uploads(".part")
+        let unfinished = try uploads(".part")
         let departures = state.withLock { $0.departures }
-        for (session, departure) in departures where !left.contains(where: { $0.hasPrefix("\(session)") }) { departure.open() }
+        for (session, departure) in departures where !unfinished.contains(where: { $0.hasPrefix("\(session)") }) { departure.open() }
     }
 
     func refuseDiscards(_ refuses: Bool) { state.withLock { $0.refusesDiscards = refuses } }
@@ -90,7 +91,7 @@ final class ServerFolder: PartialDiscarding {
         Set(try FileManager.default.contentsOfDirectory(atPath: folder.string).filter { $0.hasSuffix(suffix) })
     }
 
-    /// - Parameter isLost: Whether lost files also count.
+    /// - Parameter isLost: Whether to find lost uploads, too.
     func size(of upload: String, evenIfLost isLost: Bool = false) -> Int64? {
         for suffix in isLost ? [".part", ".done", ".lost"] : [".part", ".done"] {
             guard let identity = try? SourceIdentity(ofFileAt: folder.appending(upload + suffix)) else { continue }
@@ -108,7 +109,7 @@ final class ServerFolder: PartialDiscarding {
         if let checkpoint = attempt.checkpoint {
             upload = String(decoding: checkpoint.data, as: UTF8.self)
             guard let size = size(of: upload), size >= checkpoint.confirmed else {
-                throw TransferError(.resumeLost, .uploadGone, "What was sent of \(name) is gone.")
+                throw TransferError(.resumeLost, .uploadGone, "The partial upload of \(name) is gone.")
             }
         } else {
             upload = "\(attempt.transferID)-\(UUID().uuidString.prefix(8))"

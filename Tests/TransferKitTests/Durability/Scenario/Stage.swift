@@ -12,7 +12,7 @@ final class Stage: Sendable {
     let queue: TransferQueue
 
     /// - Parameters:
-    ///   - isTimed: Whether to use the scenario's clock instead of the machine's.
+    ///   - isTimed: Whether the queue uses ``clock`` instead of the machine's clock.
     ///   - observer: Receives every step of the store.
     init(
         _ root: FilePath, ordering: QueueOrdering = .inOrder, retention: Retention = .keepAll, isTimed: Bool = true,
@@ -56,7 +56,7 @@ final class Stage: Sendable {
         return TransferItem(file, as: try RemotePath(name))
     }
 
-    /// A folder with this many small files, and as many in a subfolder.
+    /// A folder with `count` small files, and a subfolder with `count` more small files.
     func folder(_ name: String, _ count: Int) throws -> TransferItem {
         let folder = root.appending("folder-\(name)")
         let inner = folder.appending("inner")
@@ -86,12 +86,12 @@ final class Stage: Sendable {
         return SessionID(data: Data(bytes)) ?? SessionID()
     }
 
-    /// The files of data items.
+    /// The names of the spool files, which contain the bytes of data items.
     func spooled() throws -> Set<String> {
         Set((try? FileManager.default.contentsOfDirectory(atPath: root.appending("store").appending("spool").string)) ?? [])
     }
 
-    /// A queue that runs three of these sessions, each held after its first chunk.
+    /// Creates a queue with a session for each name, and starts the first three sessions. The server holds each of the three after its first chunk.
     static func running(_ names: [String], in root: FilePath) async throws -> Stage {
         let stage = try await Stage(root)
         try await stage.queue.save(stage.account("a"))
@@ -109,7 +109,7 @@ final class Stage: Sendable {
         return stage
     }
 
-    /// Returns when the condition holds for all sessions. Checks again after each event.
+    /// Returns when the condition holds for the list of all sessions. Checks the list after each event.
     func wait(until isTrue: ([SessionStatus]) -> Bool) async throws {
         var events = queue.events.makeAsyncIterator()
         while true {
@@ -119,7 +119,7 @@ final class Stage: Sendable {
     }
 
     /// Returns when no run is stopping.
-    func settle() async throws {
+    func waitForStoppingRuns() async throws {
         try await wait { sessions in !sessions.contains { $0.phase == .ending } }
     }
 

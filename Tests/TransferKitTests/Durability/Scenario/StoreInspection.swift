@@ -15,28 +15,28 @@ struct StoreInspection {
         database = try DatabaseQueue(path: folder.appending("queue.sqlite").string, configuration: configuration)
     }
 
-    /// Folders that have not been read count as one file each.
-    private static let isRead = "NOT EXISTS (SELECT 1 FROM item WHERE session = key)"
+    /// Whether all folders of a session are expanded. Other folders count as one file each.
+    private static let isExpanded = "NOT EXISTS (SELECT 1 FROM item WHERE session = key)"
 
-    /// The result of each query is an error.
+    /// Queries that find contradictions in a store. The keys describe the contradictions.
     private static let contradictions = [
-        "a session without its place": "SELECT key FROM session WHERE key NOT IN (SELECT session FROM schedule)",
-        "a place without its session": "SELECT session FROM schedule WHERE session NOT IN (SELECT key FROM session)",
-        "an identity twice": "SELECT id FROM schedule GROUP BY id HAVING count(*) > 1",
-        "a rank twice": "SELECT rank FROM schedule GROUP BY rank HAVING count(*) > 1",
-        "files that are not counted":
-            "SELECT key FROM session WHERE files != (SELECT count(*) FROM file WHERE session = key AND state != 'skipped') AND \(isRead)",
-        "bytes that are not counted":
-            "SELECT key FROM session WHERE bytes_total != (SELECT sum(size) FROM file WHERE session = key) AND \(isRead)",
-        "completed files that are not counted":
+        "a session that is not in the schedule": "SELECT key FROM session WHERE key NOT IN (SELECT session FROM schedule)",
+        "a schedule row without a session": "SELECT session FROM schedule WHERE session NOT IN (SELECT key FROM session)",
+        "a duplicate session ID": "SELECT id FROM schedule GROUP BY id HAVING count(*) > 1",
+        "a duplicate rank": "SELECT rank FROM schedule GROUP BY rank HAVING count(*) > 1",
+        "a wrong number of files":
+            "SELECT key FROM session WHERE files != (SELECT count(*) FROM file WHERE session = key AND state != 'skipped') AND \(isExpanded)",
+        "a wrong number of bytes":
+            "SELECT key FROM session WHERE bytes_total != (SELECT sum(size) FROM file WHERE session = key) AND \(isExpanded)",
+        "a wrong number of completed files":
             "SELECT key FROM session WHERE files_done != (SELECT count(*) FROM file WHERE session = key AND state = 'completed')",
-        "failed files that are not counted":
+        "a wrong number of failed files":
             "SELECT key FROM session WHERE files_failed != (SELECT count(*) FROM file WHERE session = key AND state = 'failed')",
-        "a completed session with files to do": """
+        "a completed session with unfinished files": """
         SELECT key FROM session JOIN schedule ON session = key
         WHERE state = 'completed' AND (completed_at IS NULL OR files_done != files)
         """,
-        "totals that are not those of the sessions": """
+        "totals that differ from the sums over the sessions": """
         SELECT state, sum(files), sum(done), sum(failed), sum(bytes) FROM (
             SELECT state, files, files_done AS done, files_failed AS failed, bytes_total AS bytes
             FROM session JOIN schedule ON session = key
@@ -48,15 +48,15 @@ struct StoreInspection {
             "SELECT session FROM checkpoint JOIN schedule USING (session) WHERE state = 'cancelled' AND NOT keeps_partial",
         "a checkpoint of a completed file":
             "SELECT session FROM checkpoint JOIN file USING (session, position) WHERE state = 'completed'",
-        "a checkpoint of another life of its file":
+        "a checkpoint of another generation of its file":
             "SELECT session FROM checkpoint JOIN file USING (session, position) WHERE checkpoint.generation != file.generation",
-        "a displaced session whose preemptor is gone, or let it go": """
+        "a displaced session whose preemptor is gone or no longer displaces it": """
         SELECT session FROM schedule AS displaced WHERE displaced_by IS NOT NULL AND NOT EXISTS
         (SELECT 1 FROM schedule WHERE session = displaced.displaced_by AND state IN ('waiting', 'running', 'paused'))
         """,
-        "a session that comes after one that is gone":
+        "a session that depends on a missing session":
             "SELECT session FROM schedule WHERE after_id IS NOT NULL AND after_id NOT IN (SELECT id FROM schedule)",
-        "something that is due for removal before its server wants to be asked":
+        "a removal that is due before its server accepts requests again":
             "SELECT key FROM discard WHERE next_attempt_at < left_alone_until",
     ]
 
@@ -69,7 +69,7 @@ struct StoreInspection {
         }
     }
 
-    /// The remote content of checkpoints, and the number of confirmed bytes.
+    /// The upload of each checkpoint, and the number of its confirmed bytes.
     func checkpoints() throws -> [(upload: String, confirmed: Int64)] {
         try database.read { db in
             try Row.fetchAll(db, sql: "SELECT data, confirmed FROM checkpoint").map {
@@ -78,7 +78,7 @@ struct StoreInspection {
         }
     }
 
-    /// The names of the files with unsent bytes of data items.
+    /// The names of the spool files that unsent data items refer to.
     func spooled() throws -> Set<String> {
         try database.read { db in
             Set(

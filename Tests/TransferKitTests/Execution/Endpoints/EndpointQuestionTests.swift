@@ -6,11 +6,11 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// An app chooses among the available endpoints.
+/// An app's delegate chooses among the available endpoints of a session.
 @Suite struct EndpointQuestionTests {
     private actor Chooser: TransferQueueDelegate {
         private let answer: @Sendable (SessionID, [Endpoint]) async -> Endpoint?
-        private(set) var asked: [(id: SessionID, endpoints: [Endpoint])] = []
+        private(set) var questions: [(id: SessionID, endpoints: [Endpoint])] = []
 
         init(_ answer: @escaping @Sendable (SessionID, [Endpoint]) async -> Endpoint?) {
             self.answer = answer
@@ -19,7 +19,7 @@ import TransportTesting
         func queue(_ queue: TransferQueue, didReceive event: QueueEvent) {}
 
         func queue(_ queue: TransferQueue, endpointFor session: SessionID, among endpoints: [Endpoint]) async -> Endpoint? {
-            asked.append((session, endpoints))
+            questions.append((session, endpoints))
             return await answer(session, endpoints)
         }
     }
@@ -41,23 +41,25 @@ import TransportTesting
         fixture.memory.attempts.map { $0.endpoint.address.split(separator: "/").last.map(String.init) ?? "" }
     }
 
-    private let one = SessionOptions(filesInFlight: 1)
+    private let oneFileInFlight = SessionOptions(filesInFlight: 1)
 
     @Test func responseOverridesOrderOfAccount() async throws {
         let chooser = Chooser { $1.last }
         let queue = try await open(chooser)
-        let session = try await queue.enqueue(try fixture.upload("1", "2", options: one))
+        let session = try await queue.enqueue(try fixture.upload("1", "2", options: oneFileInFlight))
         try await queue.enqueue(try fixture.upload("3", to: "b"))
         try await queue.start()
         await queue.waitUntilIdle()
         #expect(hosts == ["z", "z", "b"])
-        let asked = await chooser.asked
-        #expect(asked.map(\.id) == [session.id], "once for all files, and not where there is nothing to choose")
-        #expect(asked.first?.endpoints == ["x", "y", "z"].map { fixture.memory.endpoint(host: $0) })
+        let questions = await chooser.questions
+        #expect(
+            questions.map(\.id) == [session.id],
+            "one question for all files of the session, and none for the account with a single endpoint")
+        #expect(questions.first?.endpoints == ["x", "y", "z"].map { fixture.memory.endpoint(host: $0) })
         await queue.shutdown()
     }
 
-    @Test func queueChoosesWithoutResponse() async throws {
+    @Test func queueChoosesIfDelegateReturnsNil() async throws {
         let queue = try await open(Chooser { _, _ in nil })
         try await queue.enqueue(try fixture.upload("1"))
         try await queue.start()
@@ -66,14 +68,14 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func ignoresUnofferedResponseWithWarning() async throws {
+    @Test func ignoresUnofferedEndpointWithWarning() async throws {
         let warnings = Locked(0)
         let other = fixture.memory.endpoint(host: "elsewhere")
         let question = EndpointQuestion(logger: Logger(label: "test") { _ in CountingLog(warnings: warnings) }) { _ in other }
         let offered = ["x", "y"].map { fixture.memory.endpoint(host: $0) }
         #expect(try await question.choice(among: offered) == nil)
         #expect(try await question.choice(among: offered) == nil)
-        #expect(warnings.withLock { $0 } == 1, "once, not for each file")
+        #expect(warnings.withLock { $0 } == 1, "one warning, not one for each file")
 
         let queue = try await open(Chooser { _, _ in other })
         try await queue.enqueue(try fixture.upload("1"))
@@ -87,24 +89,24 @@ import TransportTesting
         fixture.memory.refuse(host: "y")
         let chooser = Chooser { _, endpoints in endpoints[1] }
         let queue = try await open(chooser)
-        try await queue.enqueue(try fixture.upload("1", "2", options: one))
+        try await queue.enqueue(try fixture.upload("1", "2", options: oneFileInFlight))
         try await queue.start()
         await queue.waitUntilIdle()
         #expect(hosts == ["y", "x", "x"])
         await queue.shutdown()
     }
 
-    @Test func fileWithBytesStaysAtEndpoint() async throws {
-        let isAway = Locked(false)
-        let chooser = Chooser { _, endpoints in isAway.withLock { $0 } ? endpoints.last : endpoints.first }
+    @Test func partlySentFileStaysAtEndpoint() async throws {
+        let prefersLastEndpoint = Locked(false)
+        let chooser = Chooser { _, endpoints in prefersLastEndpoint.withLock { $0 } ? endpoints.last : endpoints.first }
         let queue = try await open(chooser)
         let gate = fixture.memory.gate("1", atByte: 5_000)
-        let session = try await queue.enqueue(try fixture.upload("1", "2", options: one))
+        let session = try await queue.enqueue(try fixture.upload("1", "2", options: oneFileInFlight))
         try await queue.start()
         try await gate.reached()
         let events = queue.events
         try await queue.pause(session.id)
-        isAway.withLock { $0 = true }
+        prefersLastEndpoint.withLock { $0 = true }
         gate.open()
         _ = await events.first { if case .changed(_, .paused) = $0 { true } else { nil } }
         try await queue.resume(session.id)
@@ -114,13 +116,13 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func silentDelegateHoldsUpOnlyOneSession() async throws {
+    @Test func unresponsiveDelegateDelaysOnlyOneSession() async throws {
         let (calls, called) = AsyncStream.makeStream(of: SessionID.self)
         let slow = SessionID()
         let chooser = Chooser { id, _ in
             guard id == slow else { return nil }
             called.yield(id)
-            // Until the end of the test.
+            // Blocks until the end of the test.
             await withCheckedContinuation { (never: CheckedContinuation<Void, Never>) in Self.forgotten.withLock { $0.append(never) } }
             return nil
         }

@@ -4,19 +4,19 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A file that fails at an endpoint while another one moves there.
+/// A file fails at an endpoint that still receives the bytes of another file.
 @Suite struct EndpointStateTests {
     private let options = SessionOptions(retry: RetryPolicy(maximumDelay: .seconds(1)), filesInFlight: 2)
     private let broken = TransferError(.transient, .connectionLost, "The connection broke.")
 
-    /// The first file fails six times. Before each further attempt, a thousand bytes of the second one move.
+    /// The first file fails six times. Before each of its retries, a thousand bytes of the second file are sent.
     private func play(_ memory: MemoryTransport, _ clock: TestClock, _ begin: () async throws -> Void) async throws {
         memory.failNext(6, with: broken, for: "1")
         let gates = (0...6).map { memory.gate("2", atByte: $0 * 1_000) }
         try await begin()
         for index in 0..<6 {
             try await gates[index].reached()
-            await clock.sleeps(for: .seconds(1))
+            await clock.waitForSleep(of: .seconds(1))
             gates[index].open()
             try await gates[index + 1].reached()
             clock.advance(by: .seconds(1))
@@ -25,7 +25,7 @@ import TransportTesting
         gates[6].open()
     }
 
-    @Test func movingByteResetsFailures() async throws {
+    @Test func movedBytesResetFailures() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10_000], options: options)
         let run = Locked<Task<RunOutcome?, any Error>?>(nil)
         try await play(fixture.memory, fixture.clock) {
@@ -34,11 +34,13 @@ import TransportTesting
         }
         #expect(try await run.withLock { $0 }?.value?.isFinished == true)
         let reports = fixture.eventNames.filter { $0.hasPrefix("endpoint") }
-        #expect(reports == (0..<6).flatMap { _ in ["endpointFailed", "endpointWorks"] }, "once for each failure, not for each byte")
+        #expect(
+            reports == (0..<6).flatMap { _ in ["endpointFailed", "endpointWorks"] },
+            "the run reports that the endpoint works once for each failure, not for each byte")
         await fixture.close()
     }
 
-    @Test func byteOfAnySessionCounts() async throws {
+    @Test func bytesOfAnySessionResetFailures() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         try await queue.setSessionLimit(2)
@@ -51,8 +53,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// No byte of the file has moved yet.
-    @Test func authenticatedRequestCounts() async throws {
+    /// An authenticated request shows that the endpoint works, even if no byte of the file has moved yet.
+    @Test func authenticatedRequestResetsFailures() async throws {
         let transport = ServingTransport()
         let fixture = try await RunFixture(["1": 10], options: SessionOptions(retry: RetryPolicy(base: .zero)), transport: transport)
         let run = try await fixture.start()
@@ -64,7 +66,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// Fails once. Then its server accepts the credentials.
+    /// A transport whose first attempt fails. The second attempt reports that the server has accepted the credentials, and then waits.
     private final class ServingTransport: Transport {
         let id: TransportID = "memory"
         let served = Latch()
@@ -72,7 +74,7 @@ import TransportTesting
 
         func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
             guard attempt.number > 1 else { throw TransferError(.transient, .connectionLost, "The connection broke.") }
-            reporter.reportAnswer()
+            reporter.reportAuthenticatedResponse()
             served.open()
             try await mayEnd.wait()
             return TransferReceipt(bytes: 10)

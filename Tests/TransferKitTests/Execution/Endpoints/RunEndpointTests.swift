@@ -5,14 +5,14 @@ import TransferKit
 import TransportTesting
 
 @Suite struct RunEndpointTests {
-    private let one = SessionOptions(filesInFlight: 1)
+    private let oneFileInFlight = SessionOptions(filesInFlight: 1)
 
     private func hosts(_ fixture: RunFixture) -> [String] {
         fixture.memory.attempts.map { $0.endpoint.address.split(separator: "/").last.map(String.init) ?? "" }
     }
 
-    @Test func fileWithoutBytesMovesImmediately() async throws {
-        let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10], hosts: ["down", "up"], options: one)
+    @Test func fileWithoutSentBytesMovesToNextEndpointImmediately() async throws {
+        let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10], hosts: ["down", "up"], options: oneFileInFlight)
         fixture.memory.refuse(host: "down")
         #expect(try await fixture.run()?.isFinished == true)
         #expect(hosts(fixture) == ["down", "up", "up", "up"])
@@ -25,10 +25,10 @@ import TransportTesting
     }
 
     @Test func retriesFromFirstEndpoint() async throws {
-        let fixture = try await RunFixture(["1": 10], hosts: ["x", "y"], options: one)
+        let fixture = try await RunFixture(["1": 10], hosts: ["x", "y"], options: oneFileInFlight)
         for host in ["x", "y"] { fixture.memory.refuse(host: host) }
         let run = try await fixture.start()
-        await fixture.clock.sleeps(for: .seconds(1))
+        await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.memory.accept(host: "x")
         fixture.clock.advance(by: .seconds(40))
         #expect(try await run.value?.isFinished == true)
@@ -37,17 +37,17 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// One file finds all endpoints unreachable, and the others wait with it.
-    @Test func otherFilesWaitToo() async throws {
-        let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10, "4": 10], hosts: ["x", "y"], options: one)
+    /// One file finds all endpoints unreachable. The other files then wait without attempts of their own.
+    @Test func allFilesWaitForUnreachableEndpoints() async throws {
+        let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10, "4": 10], hosts: ["x", "y"], options: oneFileInFlight)
         for host in ["x", "y"] { fixture.memory.refuse(host: host) }
         let first = try await fixture.start()
-        await fixture.clock.sleeps(for: .seconds(1))
+        await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.clock.advance(by: .seconds(1))
         #expect(try await first.value?.delay == .seconds(2))
         #expect(hosts(fixture) == ["x", "y", "x", "y"])
         #expect(fixture.eventNames.count { $0 == "endpointChanged" } == 3)
-        // Each waiting file is tried once the first one succeeds.
+        // The other files start after the first file has succeeded.
         fixture.memory.accept(host: "y")
         fixture.clock.advance(by: .seconds(2))
         #expect(try await fixture.run()?.isFinished == true)
@@ -55,13 +55,13 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// All files use an endpoint that responds again.
+    /// When an endpoint responds again, all files use it.
     @Test func allFilesUseRespondingEndpoint() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10], hosts: ["x", "y"], options: SessionOptions(filesInFlight: 2))
         for host in ["x", "y"] { fixture.memory.refuse(host: host) }
         let gate = fixture.memory.gate("2")
         let run = try await fixture.start()
-        await fixture.clock.sleeps(for: .seconds(1))
+        await fixture.clock.waitForSleep(of: .seconds(1))
         for host in ["x", "y"] { fixture.memory.accept(host: host) }
         fixture.clock.advance(by: .seconds(1))
         try await gate.reached()
@@ -77,7 +77,7 @@ import TransportTesting
         let other = TransferError(.unreachable, .notThisProtocol, "Something else answers here.")
         fixture.memory.failNext(6, with: other)
         #expect(try await fixture.run()?.failure == other)
-        #expect(hosts(fixture) == ["x", "y", "x", "y", "x", "y"], "a round over all of them is one attempt")
+        #expect(hosts(fixture) == ["x", "y", "x", "y", "x", "y"], "trying each endpoint once counts as a single attempt")
         await fixture.close()
     }
 
@@ -85,18 +85,18 @@ import TransportTesting
         let retry = RetryPolicy(base: .seconds(2), maximumAttempts: 1, giveUpAfter: .seconds(20))
         let fixture = try await RunFixture(["1": 10, "2": 10], options: SessionOptions(retry: retry, filesInFlight: 1))
         fixture.memory.refuse(host: "a")
-        // Two files, one after another, at 0, 2, 6 and 14 s.
+        // The runs begin at 0, 2, 6 and 14 s.
         for seconds in [2, 4, 8] {
             #expect(try await fixture.run()?.delay == .seconds(seconds))
             fixture.clock.advance(by: .seconds(seconds))
         }
         #expect(try await fixture.run()?.delay == .seconds(10))
         fixture.clock.advance(by: .seconds(10))
-        #expect(try await fixture.run()?.failure?.code == .connectionRefused, "the session waited for 20 s")
+        #expect(try await fixture.run()?.failure?.code == .connectionRefused, "the session has waited for 20 s")
         await fixture.close()
     }
 
-    @Test func movesAfterAllAttemptsAtOneEndpoint() async throws {
+    @Test func fileMovesAfterAllAttemptsAtOneEndpoint() async throws {
         let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 3))
         let broken = TransferError(.transient, .serverError, "The server failed.")
         var fixture = try await RunFixture(["1": 10], hosts: ["x", "y"], options: options)
@@ -108,11 +108,11 @@ import TransportTesting
         fixture = try await RunFixture(["1": 10], hosts: ["x", "y"], options: options)
         fixture.memory.failNext(6, with: broken)
         #expect(try await fixture.run()?.failure == broken)
-        #expect(hosts(fixture) == ["x", "x", "x", "y", "y", "y"], "each endpoint once")
+        #expect(hosts(fixture) == ["x", "x", "x", "y", "y", "y"], "the file does not return to the first endpoint")
         await fixture.close()
     }
 
-    @Test func fileWithBytesMovesAfterAllAttempts() async throws {
+    @Test func partlySentFileMovesAfterAllAttempts() async throws {
         let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 2))
         let fixture = try await RunFixture(["1": 5_000], hosts: ["x", "y"], options: options)
         fixture.memory.faults.append(.cut(afterBytes: 3_000))
@@ -123,19 +123,19 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func fileWithBytesStaysForMinuteAndThreeAttempts() async throws {
-        let fixture = try await RunFixture(["1": 5_000], hosts: ["near", "away"], options: one)
+    @Test func partlySentFileStaysForMinuteAndThreeAttempts() async throws {
+        let fixture = try await RunFixture(["1": 5_000], hosts: ["near", "away"], options: oneFileInFlight)
         fixture.memory.faults.append(.cut(afterBytes: 3_500))
         let gate = fixture.memory.gate("1", atByte: 3_000)
         let first = try await fixture.start()
         try await gate.reached()
         fixture.memory.refuse(host: "near")
         gate.open()
-        // After the cut 1 s, then 1, 2, 4, 8, and 10 s five times: the tenth refusal is 65 s after the first.
-        await fixture.clock.sleeps(for: .seconds(1))
+        // The file waits 1 s after the connection broke, then 1, 2, 4 and 8 s, and then 10 s five times. The tenth refusal is 65 s after the first.
+        await fixture.clock.waitForSleep(of: .seconds(1))
         let elsewhere = fixture.memory.gate("1", atByte: 1_000)
         fixture.clock.advance(by: .seconds(1))
-        await fixture.clock.sleeps(for: .seconds(1))
+        await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.clock.advance(by: .seconds(1))
         #expect(try await first.value?.delay == .seconds(2))
         for seconds in [2, 4, 8, 10, 10, 10, 10] {
@@ -147,19 +147,19 @@ import TransportTesting
         try await elsewhere.reached()
         #expect(hosts(fixture) == Array(repeating: "near", count: 11) + ["away"])
         #expect(fixture.memory.attempts.last?.checkpoint == nil && fixture.memory.attempts.last?.startOffset == 0)
-        func kept() async throws -> Int64? {
+        func storedOffset() async throws -> Int64? {
             try await fixture.store.checkpoint(session: 1, position: 0, endpoint: "memory://near/", generation: 1)?.checkpoint.confirmed
         }
-        #expect(try await kept() == 3_000, "until it is done elsewhere")
-        #expect(fixture.live.withLock { $0 }?.statistics(at: .zero).bytesDone == 3_000, "figures never go back")
+        #expect(try await storedOffset() == 3_000, "the checkpoint is kept until the file completes elsewhere")
+        #expect(fixture.live.withLock { $0 }?.statistics(at: .zero).bytesDone == 3_000, "the statistics never decrease")
         elsewhere.open()
         #expect(try await last.value?.isFinished == true)
-        #expect(try await kept() == nil)
+        #expect(try await storedOffset() == nil)
         #expect(fixture.memory.contents(of: "1", at: "memory://away/") == (try fixture.content("1")))
         await fixture.close()
     }
 
-    @Test func triesCredentialsElsewhereOnlyIfConfigured() async throws {
+    @Test func triesNextEndpointAfterRejectedCredentialsOnlyIfConfigured() async throws {
         let refused = TransferError(.credentials, .credentialsRejected, "Not you.")
         for fallsBack in [true, false] {
             let fixture = try await RunFixture(["1": 10], hosts: ["x", "y"], configure: { $0.fallsBackOnCredentials = fallsBack })
@@ -167,21 +167,21 @@ import TransportTesting
             switch try await fixture.run() {
             case .finished(nil, _): #expect(fallsBack && hosts(fixture) == ["x", "y"])
             case .accountBlocked(refused, let account): #expect(!fallsBack && account == fixture.account.withLock { $0 })
-            default: Issue.record("neither")
+            default: Issue.record("unexpected outcome")
             }
             await fixture.close()
         }
     }
 
-    @Test func forbiddenAfterSuccessFailsOnlyFile() async throws {
+    @Test func forbiddenFileBlocksAccountOnlyBeforeFirstSuccess() async throws {
         let forbidden = TransferError(.credentials, .forbidden, "Not this.")
-        var fixture = try await RunFixture(["1": 10, "2": 10, "3": 10], options: one)
+        var fixture = try await RunFixture(["1": 10, "2": 10, "3": 10], options: oneFileInFlight)
         fixture.memory.failNext(with: forbidden, for: "2")
         #expect(try await fixture.run()?.failure?.code == .itemsFailed)
         #expect(fixture.memory.completePaths.map(\.description) == ["1", "3"])
         await fixture.close()
 
-        fixture = try await RunFixture(["1": 10, "2": 10], options: one)
+        fixture = try await RunFixture(["1": 10, "2": 10], options: oneFileInFlight)
         fixture.memory.failNext(with: forbidden)
         guard case .accountBlocked = try await fixture.run() else { throw forbidden }
         await fixture.close()
@@ -211,24 +211,25 @@ import TransportTesting
         await alone.close()
     }
 
-    @Test func movesAfterThreeInvalidResponses() async throws {
+    @Test func fileMovesAfterThreeInvalidResponses() async throws {
         let options = SessionOptions(retry: RetryPolicy(base: .zero), filesInFlight: 1)
         let fixture = try await RunFixture(["1": 10], hosts: ["x", "y"], options: options)
-        fixture.memory.failNext(3, with: TransferError(.protocolViolation, .badAnswer, "What?"))
+        fixture.memory.failNext(3, with: TransferError(.protocolViolation, .invalidResponse, "What?"))
         #expect(try await fixture.run()?.isFinished == true)
         #expect(hosts(fixture) == ["x", "x", "x", "y"])
         await fixture.close()
     }
 
-    @Test func filesThatFailTogetherCountOnce() async throws {
+    @Test func simultaneousFailuresCountOnce() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10])
         let gates = ["1", "2", "3"].map { fixture.memory.gate($0) }
         for name in ["1", "2", "3"] { fixture.memory.faults.append(.cut(afterBytes: 0), for: name) }
         let run = try await fixture.start()
         for gate in gates { try await gate.reached() }
-        // Each file has an upload without bytes: a transport may save the location before the server has authenticated it.
+        // Each file has an upload of 0 bytes. Such uploads exist because a transport may save an upload's location before the server has
+        // authenticated the client.
         for gate in gates { gate.open() }
-        await fixture.clock.sleeps(for: .seconds(1))
+        await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.clock.advance(by: .seconds(1))
         #expect(try await run.value?.isFinished == true)
         #expect(fixture.eventNames.count { $0 == "endpointFailed" } == 1)
@@ -237,7 +238,7 @@ import TransportTesting
         let refusing = RefusingTransport(count: 3)
         let down = try await RunFixture(["1": 10, "2": 10, "3": 10], transport: refusing)
         let together = try await down.start()
-        await down.clock.sleeps(for: .seconds(1))
+        await down.clock.waitForSleep(of: .seconds(1))
         await refusing.allRefused()
         down.cancelRun()
         _ = try await together.value
@@ -245,7 +246,7 @@ import TransportTesting
         await down.close()
     }
 
-    @Test func endsWithoutAvailableEndpoint() async throws {
+    @Test func runEndsWithoutAvailableEndpoint() async throws {
         let fixture = try await RunFixture(["1": 10], hosts: ["x", "y"])
         for host in ["x", "y"] { fixture.unavailable.withLock { $0[fixture.endpoint(host)] = .zero } }
         guard case .endpointsUnavailable = try await fixture.run() else { throw CancellationError() }
@@ -256,15 +257,15 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func fileWithBytesWaitsForBusyHost() async throws {
-        let fixture = try await RunFixture(["1": 5_000, "2": 10], hosts: ["x", "y"], options: one)
+    @Test func partlySentFileWaitsForBusyHost() async throws {
+        let fixture = try await RunFixture(["1": 5_000, "2": 10], hosts: ["x", "y"], options: oneFileInFlight)
         fixture.memory.faults.append(.cut(afterBytes: 3_000))
         let first = try await fixture.start()
-        await fixture.clock.sleeps(for: .seconds(1))
+        await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.unavailable.withLock { $0[fixture.endpoint("x")] = .seconds(601) }
         fixture.clock.advance(by: .seconds(1))
         #expect(try await first.value?.delay == .seconds(600))
-        #expect(hosts(fixture) == ["x", "y"], "the other file went elsewhere")
+        #expect(hosts(fixture) == ["x", "y"], "the other file used the next endpoint")
         fixture.clock.advance(by: .seconds(600))
         fixture.unavailable.withLock { $0 = [:] }
         #expect(try await fixture.run()?.isFinished == true)
@@ -273,11 +274,11 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func fileLeavesBlockedEndpointEventually() async throws {
-        let fixture = try await RunFixture(["1": 5_000], hosts: ["x", "y"], options: one)
+    @Test func partlySentFileEventuallyLeavesUnavailableEndpoint() async throws {
+        let fixture = try await RunFixture(["1": 5_000], hosts: ["x", "y"], options: oneFileInFlight)
         fixture.memory.faults.append(.cut(afterBytes: 3_000))
         let first = try await fixture.start()
-        await fixture.clock.sleeps(for: .seconds(1))
+        await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.unavailable.withLock { $0[fixture.endpoint("x")] = .zero }
         fixture.clock.advance(by: .seconds(1))
         #expect(try await first.value?.delay == .seconds(60))
@@ -297,7 +298,7 @@ import TransportTesting
     }
 }
 
-/// Refuses this many attempts together, once all of them have begun.
+/// A transport that fails `count` attempts at the same time, once all of them have started.
 private final class RefusingTransport: Transport {
     let id: TransportID = "memory"
     private let missing: Locked<Int>

@@ -3,17 +3,17 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Unreachable endpoints whose attempts take long to fail.
+/// Unreachable endpoints whose attempts take a long time to fail.
 @Suite struct SlowOutageTests {
-    /// When the second endpoint fails, the time since the failure of the first one exceeds the time for which files avoid an endpoint.
-    @Test func oneFileDecidesForAll() async throws {
+    /// After a failure, files avoid the endpoint for some time. By the time the second endpoint fails, this time has passed for the first one.
+    @Test func oneFileTriesEndpointsForAllFiles() async throws {
         let transport = SlowlyUnreachable()
         let fixture = try await RunFixture(
             ["1": 10, "2": 10, "3": 10], hosts: ["x", "y"], options: SessionOptions(filesInFlight: 1), transport: transport)
         transport.clock.withLock { $0 = fixture.clock }
         let run = try await fixture.start()
         while fixture.clock.engineClock.now() < .seconds(62) { await Task.yield() }
-        await fixture.clock.sleeps(for: .seconds(1))
+        await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.clock.advance(by: .seconds(1))
         #expect(try await run.value?.delay == .seconds(2))
         #expect(transport.paths.withLock { $0 } == ["1", "1", "1", "1"])
@@ -21,7 +21,7 @@ import TransferKit
     }
 }
 
-/// Each attempt takes 31 s, and fails.
+/// A transport whose attempts fail after 31 s.
 private final class SlowlyUnreachable: Transport {
     let id: TransportID = "memory"
     let clock = Locked<TestClock?>(nil)

@@ -15,7 +15,7 @@ import TransferKit
             history.failed(.broken, at: endpoint, uptime: .seconds(attempt))
             rows.append(history.failures)
         }
-        // Each third attempt completes a MiB.
+        // Every third attempt completes one MiB, which resets the failures.
         #expect(rows == [1, 2, 1, 2, 3, 1, 2, 3, 1])
     }
 
@@ -23,7 +23,7 @@ import TransferKit
         var history = FileHistory()
         history.progressed(to: 2 << 20, of: nil, at: endpoint, from: 0)
         history.failed(.broken, at: endpoint, uptime: .zero)
-        // The server lost a part of it: the same bytes are not progress.
+        // The server lost a part of the upload. Sending the same bytes again is not progress.
         history.progressed(to: 2 << 20, of: nil, at: endpoint, from: 0)
         history.failed(.broken, at: endpoint, uptime: .zero)
         history.progressed(to: step, of: nil, at: other, from: 0)
@@ -35,7 +35,7 @@ import TransferKit
         #expect(history.failures == 0)
     }
 
-    /// Each upload gets as far as the first one, which is progress on its own.
+    /// Each restarted upload gets only as far as the first one. Its bytes count as progress, but they do not permit more than five restarts.
     @Test func limitsRestarts() {
         var history = FileHistory()
         var restarts = 0
@@ -47,7 +47,7 @@ import TransferKit
         }
         #expect(restarts == 5)
         #expect(!history.mayRestart)
-        // Further than ever.
+        // This upload gets further than all earlier ones.
         history.progressed(to: 4 << 20, of: nil, at: endpoint, from: 2 << 20)
         #expect(history.mayRestart)
     }
@@ -60,19 +60,19 @@ import TransferKit
         history.failed(error ?? unavailable, at: endpoint, uptime: .zero, liveness: series)
     }
 
-    @Test func countsOutageAsFailureOnlyIfOthersAreServed() {
+    @Test func countsOutageAsFailureOnlyIfOtherFilesAreServed() {
         var history = FileHistory()
         fail(&history, answers: 4)
         #expect(history.failures == 0)
         fail(&history, answers: 5)
-        #expect(history.failures == 1, "another file was served since")
+        #expect(history.failures == 1, "the server has since served another file")
         for _ in 0..<20 { fail(&history, answers: 5) }
         #expect(history.failures == 1)
         fail(&history, answers: 6, isShared: true)
         #expect(history.failures == 1)
     }
 
-    /// The responses that a file received itself do not show whether the server serves others.
+    /// The responses to a file's own requests do not show whether the server serves other files.
     @Test(arguments: [true, false]) func responsesToSameFileDoNotCount(isBroken: Bool) {
         var history = FileHistory()
         fail(&history, answers: 0)
@@ -96,7 +96,7 @@ import TransferKit
         #expect(!history.isCostly)
     }
 
-    @Test func responseInAttemptExcludesOutage() {
+    @Test func answeredAttemptIsNotOutage() {
         var history = FileHistory()
         for _ in 0..<3 {
             history.began()

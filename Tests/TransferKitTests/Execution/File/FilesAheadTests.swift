@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Files that are prepared while others wait for their responses.
+/// Files that are prepared while earlier files wait for the server's responses.
 @Suite struct FilesAheadTests {
     private let turns = RequestTurns()
 
@@ -21,25 +21,25 @@ import TransferKit
         let fixture = try await RunFixture([:], transport: transport)
         try await enqueue(200, in: fixture)
         let run = try await fixture.start()
-        await transport.wait { $0.saving == 12 && $0.asking == 6 }
-        // They wait rather than hang.
+        await transport.wait { $0.prepared == 12 && $0.activeRequests == 6 }
+        // The six prepared files that have no request yet count as waiting, not as stalled.
         let live = try #require(fixture.live.withLock { $0 })
         while live.activeFiles.count(where: \.awaitsSource) < 6 { await Task.yield() }
         #expect(live.activeFiles.count == 12)
         transport.open()
         #expect(try await run.value?.isFinished == true)
         #expect(transport.seen.peak == 6)
-        #expect(transport.seen.asked.sorted() == Array(0..<200))
+        #expect(transport.seen.requested.sorted() == Array(0..<200))
         await fixture.close()
     }
 
-    /// The number of the app applies to all phases.
-    @Test func numberOfAppPermitsAllRequests() async throws {
+    /// If the app sets `filesInFlight`, this number limits both the prepared files and the requests.
+    @Test func filesInFlightReplacesRequestLimit() async throws {
         let transport = PreparingTransport()
         let fixture = try await RunFixture([:], options: SessionOptions(filesInFlight: 9), transport: transport)
         try await enqueue(20, in: fixture)
         let run = try await fixture.start()
-        await transport.wait { $0.asking == 9 }
+        await transport.wait { $0.activeRequests == 9 }
         transport.open()
         #expect(try await run.value?.isFinished == true)
         #expect(transport.seen.peak == 9)
@@ -51,18 +51,18 @@ import TransferKit
         let fixture = try await RunFixture([:], transport: transport)
         try await enqueue(20, in: fixture)
         let run = try await fixture.start()
-        await transport.wait { $0.saving == 12 && $0.asking == 6 }
+        await transport.wait { $0.prepared == 12 && $0.activeRequests == 6 }
         fixture.cancelRun()
         _ = try await run.value
-        #expect(transport.seen.asking == 0)
-        #expect(transport.seen.saving == 12)
+        #expect(transport.seen.activeRequests == 0)
+        #expect(transport.seen.prepared == 12)
         await fixture.close()
     }
 
-    @Test func firstWaitingFileIsNext() async throws {
+    @Test func waitingFilesTakeTurnsInOrder() async throws {
         turns.setLimit(1)
         try await turns.wait(for: 0)
-        // A file with a turn never waits.
+        // A file that already has its turn does not wait again.
         try await turns.wait(for: 0)
         let order = Locked<[Int64]>([])
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -72,23 +72,23 @@ import TransferKit
                     order.withLock { $0.append(position) }
                     turns.end(position)
                 }
-                while !turns.isKept(position) { await Task.yield() }
+                while !turns.isWaitingForTurn(position) { await Task.yield() }
             }
-            // Ending the turn of a file without one has no effect.
+            // Ending a turn has no effect if the file has no turn.
             turns.end(7)
-            #expect(turns.isKept(1))
+            #expect(turns.isWaitingForTurn(1))
             turns.end(0)
             try await group.waitForAll()
         }
         #expect(order.withLock { $0 } == [1, 2, 3])
-        #expect(!turns.isKept(1))
+        #expect(!turns.isWaitingForTurn(1))
     }
 
     @Test func higherLimitPermitsMoreFiles() async throws {
         turns.setLimit(1)
         try await turns.wait(for: 0)
         let other = Task { try await turns.wait(for: 1) }
-        while !turns.isKept(1) { await Task.yield() }
+        while !turns.isWaitingForTurn(1) { await Task.yield() }
         turns.setLimit(2)
         try await other.value
     }
@@ -97,22 +97,22 @@ import TransferKit
         turns.setLimit(1)
         try await turns.wait(for: 0)
         let other = Task { try await turns.wait(for: 1) }
-        while !turns.isKept(1) { await Task.yield() }
+        while !turns.isWaitingForTurn(1) { await Task.yield() }
         other.cancel()
         await #expect(throws: CancellationError.self) { try await other.value }
-        #expect(!turns.isKept(1))
+        #expect(!turns.isWaitingForTurn(1))
         turns.end(0)
         try await turns.wait(for: 2)
     }
 }
 
-/// Saves a checkpoint of each file before its request. No response arrives before ``open()``.
+/// A transport that saves a checkpoint of each file before the file's request. No response arrives before ``open()``.
 private final class PreparingTransport: Transport {
     struct Seen: Sendable {
-        var saving = 0
-        var asking = 0
+        var prepared = 0
+        var activeRequests = 0
         var peak = 0
-        var asked: [Int] = []
+        var requested: [Int] = []
         var isOpen = false
     }
 
@@ -129,14 +129,14 @@ private final class PreparingTransport: Transport {
     }
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
-        state.withLock { $0.saving += 1 }
-        try await reporter.save(Checkpoint(data: Data("asked".utf8), confirmed: 0))
+        state.withLock { $0.prepared += 1 }
+        try await reporter.save(Checkpoint(data: Data("saved".utf8), confirmed: 0))
         state.withLock { seen in
-            seen.asking += 1
-            seen.peak = max(seen.peak, seen.asking)
-            seen.asked.append(Int(attempt.remotePath.description) ?? -1)
+            seen.activeRequests += 1
+            seen.peak = max(seen.peak, seen.activeRequests)
+            seen.requested.append(Int(attempt.remotePath.description) ?? -1)
         }
-        defer { state.withLock { $0.asking -= 1 } }
+        defer { state.withLock { $0.activeRequests -= 1 } }
         while !seen.isOpen {
             try Task.checkCancellation()
             await Task.yield()

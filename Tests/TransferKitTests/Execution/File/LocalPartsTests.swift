@@ -36,7 +36,7 @@ import TransportTesting
         #expect(await parts.remove([parts.checkpoint(of: ".a.part", below: folder.path.appending("gone"))]).isEmpty)
     }
 
-    /// The download folder has two subfolders.
+    /// The part files are in two subfolders of the download folder.
     @Test func syncsEachFolder() async throws {
         let syncs = Locked(0)
         let parts = parts { _ in
@@ -54,7 +54,7 @@ import TransportTesting
         #expect(syncs.withLock { $0 } == 2 && !names.contains(where: exists))
     }
 
-    /// Otherwise each attempt on a hanging share would use another thread.
+    /// A folder may hang, for example on a network share. Then only one removal at a time may block a thread for this folder.
     @Test func hangingFolderUsesOneThread() async throws {
         let (entered, exit, hangs) = (Latch(), DispatchSemaphore(value: 0), Locked(true))
         let parts = parts { _ in
@@ -83,7 +83,7 @@ import TransportTesting
         #expect(!exists(".b.part"))
     }
 
-    /// A folder can't be removed as a file.
+    /// One of the part files can't be removed, because it is a folder.
     @Test func unremovablePartFileDoesNotAffectOthers() async throws {
         let parts = parts { _ in 0 }
         for name in [".a.part", ".c.part"] { _ = try folder.file(name, size: 1) }
@@ -93,7 +93,7 @@ import TransportTesting
         #expect(!exists(".a.part") && exists(".b.part") && !exists(".c.part"))
     }
 
-    /// A power loss may restore their names, so the store must remember them.
+    /// If the folder can't be synced, a power loss may restore the removed files, so the store must remember them.
     @Test func unsyncedRemovalDoesNotCount() async throws {
         let parts = parts { _ in
             errno = EIO

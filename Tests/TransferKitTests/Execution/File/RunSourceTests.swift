@@ -6,11 +6,11 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Files that have changed since a part of them was sent.
+/// Files that change after a part of their content was sent.
 @Suite struct RunSourceTests {
     private let size = Int(FileWindow.smallSize) * 2
 
-    /// Sends a part of a file, changes it while the session waits, and resumes.
+    /// Sends a part of a file, changes the file while the session waits for its retry, and then resumes.
     private func run(
         size: Int, cut: Int64, onSourceChange: SessionOptions.SourceChangePolicy = .fail, _ change: (RunFixture, FilePath) throws -> Void
     ) async throws -> (RunFixture, RunOutcome?) {
@@ -18,7 +18,7 @@ import TransportTesting
         let fixture = try await RunFixture(["1": size], options: SessionOptions(onSourceChange: onSourceChange), memory: memory)
         memory.faults.append(.cut(afterBytes: cut))
         let run = try await fixture.start()
-        await fixture.clock.sleeps(for: .seconds(1))
+        await fixture.clock.waitForSleep(of: .seconds(1))
         try change(fixture, fixture.folder.path.appending("1"))
         fixture.clock.advance(by: .seconds(1))
         return (fixture, try await run.value)
@@ -62,7 +62,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func detectsOtherContentOfSameSizeAndTime() async throws {
+    @Test func detectsDifferentContentWithSameSizeAndTime() async throws {
         let (fixture, outcome) = try await runExact(size: size, cut: Int64(size) / 4 * 3 + 1) { $0[$0.startIndex + 100] ^= 1 }
         #expect(outcome?.failure?.failureClass == .sourceChanged)
         #expect(fixture.memory.contents(of: "1") == nil)
@@ -78,8 +78,8 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// Like ``run(size:cut:onSourceChange:_:)``, with a replacement of the same size and time. The file gets a time that the replacement
-    /// can have exactly.
+    /// Like ``run(size:cut:onSourceChange:_:)``, but replaces the file with one of the same size and modification time. The original gets a
+    /// time in whole seconds, so that the replacement can have exactly the same one.
     private func runExact(size: Int, cut: Int64, chunk: Int = 1 << 18, _ edit: (inout Data) -> Void) async throws -> (
         RunFixture, RunOutcome?
     ) {
@@ -90,7 +90,7 @@ import TransportTesting
         try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: path)
         memory.faults.append(.cut(afterBytes: cut))
         let run = try await fixture.start()
-        await fixture.clock.sleeps(for: .seconds(1))
+        await fixture.clock.waitForSleep(of: .seconds(1))
         var content = try Data(contentsOf: URL(fileURLWithPath: path))
         edit(&content)
         try content.write(to: URL(fileURLWithPath: path + ".new"))

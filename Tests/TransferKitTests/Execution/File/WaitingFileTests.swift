@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Files whose next attempt is due later, while their run continues.
+/// Files that wait for their next attempt while their run continues.
 @Suite struct WaitingFileTests {
     private let busy = TransferError(.transient, .serverError, "The server is busy.", retryAfter: .seconds(30))
 
@@ -14,24 +14,24 @@ import TransportTesting
         let gate = fixture.memory.gate("2")
         let run = try await fixture.start()
         try await gate.reached()
-        await fixture.clock.sleeps(for: .seconds(30))
+        await fixture.clock.waitForSleep(of: .seconds(30))
         fixture.unavailable.withLock { $0[fixture.endpoint("a")] = .zero }
         fixture.clock.advance(by: .seconds(30))
         for _ in 0..<3 {
-            await fixture.clock.sleeps(for: .seconds(1))
+            await fixture.clock.waitForSleep(of: .seconds(1))
             #expect(fixture.memory.attempts.count == 2)
             fixture.clock.advance(by: .seconds(1))
         }
-        await fixture.clock.sleeps(for: .seconds(1))
+        await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.unavailable.withLock { $0 = [:] }
         fixture.clock.advance(by: .seconds(1))
-        #expect(try await fixture.memory.attemptsStarted(3).map(\.path.description) == ["1", "2", "1"], "the other one still runs")
+        #expect(try await fixture.memory.attemptsStarted(3).map(\.path.description) == ["1", "2", "1"], "the other file still runs")
         gate.open()
         #expect(try await run.value?.isFinished == true)
         await fixture.close()
     }
 
-    @Test func earlierRunWaitsForSameTime() async throws {
+    @Test func nextRunKeepsRetryTime() async throws {
         let fixture = try await RunFixture(["1": 10])
         fixture.memory.failNext(with: busy)
         #expect(try await fixture.run()?.delay == .seconds(30))
@@ -43,26 +43,26 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// The first file waits for a long time after a failure, and the second one moves.
-    private func halfWaiting(_ fixture: QueueFixture, _ queue: TransferQueue) async throws -> (TransferSession, MemoryGate) {
+    /// Starts a session whose first file fails and waits 100 s for its retry. The second file waits at its gate.
+    private func startWithFirstFileWaiting(_ fixture: QueueFixture, _ queue: TransferQueue) async throws -> (TransferSession, MemoryGate) {
         let options = SessionOptions(retry: RetryPolicy(base: .seconds(100)), filesInFlight: 2)
         fixture.memory.failNext(with: TransferError(.transient, .serverError, "Not now."), for: "1")
         let gate = fixture.memory.gate("2")
         let session = try await queue.enqueue(try fixture.upload("1", "2", options: options))
         try await queue.start()
         try await gate.reached()
-        await fixture.clock.sleeps(for: .seconds(100))
+        await fixture.clock.waitForSleep(of: .seconds(100))
         return (session, gate)
     }
 
     @Test func automaticRestartKeepsWait() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
-        let (session, gate) = try await halfWaiting(fixture, queue)
+        let (session, gate) = try await startWithFirstFileWaiting(fixture, queue)
         try await queue.setNetworkCondition(.unavailable)
         try await queue.setNetworkCondition(.unconstrained)
         try await fixture.memory.attemptsStarted(3)
-        await fixture.clock.sleeps(for: .seconds(100))
+        await fixture.clock.waitForSleep(of: .seconds(100))
         gate.open()
         await queue.waitUntilIdle(scheduled: false)
         guard case .retry = try await session.status.why else { throw busy }
@@ -76,7 +76,7 @@ import TransportTesting
     @Test func resumeEndsWait() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
-        let (session, gate) = try await halfWaiting(fixture, queue)
+        let (session, gate) = try await startWithFirstFileWaiting(fixture, queue)
         try await session.pause()
         try await session.resume()
         gate.open()
@@ -88,7 +88,7 @@ import TransportTesting
     @Test func runNowEndsWait() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
-        let (session, gate) = try await halfWaiting(fixture, queue)
+        let (session, gate) = try await startWithFirstFileWaiting(fixture, queue)
         gate.open()
         await queue.waitUntilIdle(scheduled: false)
         try await session.run()
@@ -100,7 +100,7 @@ import TransportTesting
     @Test func fileWaitsForHost() async throws {
         let fixture = try await RunFixture(["1": 10])
         fixture.memory.failNext(with: busy)
-        // The back-off of the host is computed after the failure of the attempt.
+        // Time passes between the failure of the attempt and the computation of the host's back-off.
         fixture.whenReported.withLock {
             $0 = { [clock = fixture.clock] in if case .hostBusy = $0 { clock.advance(by: .seconds(5)) } }
         }
@@ -108,14 +108,14 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// Reports when a run looks for a transport, which it does before each file.
+    /// A memory transport that calls `limitRead` when a run reads its limit of small files. A run does so before each file.
     private struct WatchedTransport: Transport {
         let id = TransportID(rawValue: "memory")
         let memory: MemoryTransport
-        let looked: @Sendable () -> Void
+        let limitRead: @Sendable () -> Void
 
         var smallFilesInFlight: Int {
-            looked()
+            limitRead()
             return memory.smallFilesInFlight
         }
 
@@ -126,7 +126,8 @@ import TransportTesting
         func shutdown() async {}
     }
 
-    /// The store already knows the part file of the first one, so its second attempt is ready immediately.
+    /// The store already knows the part file of the first file. So the file's second attempt needs no preparation, and starts while the third
+    /// file's preparation is delayed.
     @Test(.timeLimit(.minutes(1))) func startsDueFileDuringPreparation() async throws {
         let count = Locked(0)
         let (looks, look) = AsyncStream.makeStream(of: Int.self)
@@ -156,7 +157,7 @@ import TransportTesting
         for await _ in prepared { break }
         let before = count.withLock { $0 }
         gate.open()
-        await fixture.clock.sleeps(for: .seconds(30))
+        await fixture.clock.waitForSleep(of: .seconds(30))
         fixture.clock.advance(by: .seconds(30))
         for await count in looks where count > before { break }
         answer.finish()

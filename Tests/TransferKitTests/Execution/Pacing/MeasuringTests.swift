@@ -3,7 +3,7 @@ import Testing
 import TransferKit
 
 @Suite struct RateMeterTests {
-    @Test func findsSteadyRate() throws {
+    @Test func measuresSteadyRate() throws {
         var meter = RateMeter()
         #expect(meter.rate == nil)
         for tick in 0..<100 { meter.sample(bytes: Int64(tick) * 100, at: .milliseconds(100 * tick)) }
@@ -24,12 +24,12 @@ import TransferKit
         StallWatch(file, stallTimeout: .seconds(60), responseTimeout: .seconds(300), at: .zero)
     }
 
-    private func hangs(_ watch: inout StallWatch, _ file: ActiveFile, _ uptime: Duration) -> Bool {
+    private func stalls(_ watch: inout StallWatch, _ file: ActiveFile, _ uptime: Duration) -> Bool {
         watch.sample(file, at: uptime)
     }
 
-    /// Until then it waits for this process, whose store may be slow.
-    @Test func attemptBeforeStartDoesNotHang() {
+    /// Until its start, an attempt waits for this process, for example for a slow store, but not for the server.
+    @Test func attemptBeforeStartDoesNotStall() {
         let file = ActiveFile(position: 0, size: 10, start: 0)
         let ends = Locked(0)
         var watch = StallWatch(file, stallTimeout: .seconds(60), responseTimeout: .seconds(300), at: .zero)
@@ -42,95 +42,95 @@ import TransferKit
         #expect(file.isStalled && ends.withLock { $0 } == 1)
     }
 
-    @Test func fileWithoutProgressHangs() {
+    @Test func fileWithoutProgressStalls() {
         let file = ActiveFile(position: 0, size: 100, start: 0)
         var watch = watch(file)
-        #expect(!hangs(&watch, file, .seconds(59)))
-        #expect(hangs(&watch, file, .seconds(60)))
+        #expect(!stalls(&watch, file, .seconds(59)))
+        #expect(stalls(&watch, file, .seconds(60)))
     }
 
-    @Test func slowFileDoesNotHang() {
+    @Test func slowFileDoesNotStall() {
         let file = ActiveFile(position: 0, size: 100, start: 0)
         var watch = watch(file)
         for minute in 1...10 {
             file.report(sent: Int64(minute), confirmed: 0)
-            #expect(!hangs(&watch, file, .seconds(59 * minute)))
+            #expect(!stalls(&watch, file, .seconds(59 * minute)))
         }
-        #expect(hangs(&watch, file, .seconds(59 * 10 + 60)))
+        #expect(stalls(&watch, file, .seconds(59 * 10 + 60)))
     }
 
-    /// Also after the last byte of a request with a part of the file, until bytes move again.
+    /// The longer response timeout also applies after a request with only a part of the file. The shorter one applies again once bytes move.
     @Test(arguments: [true, false]) func awaitedResponseMayTakeLonger(moves: Bool) {
         let file = ActiveFile(position: 0, size: 100, start: 0)
         var watch = watch(file)
         file.report(sent: 50, confirmed: 0)
-        file.awaitsAnswer()
-        #expect(!hangs(&watch, file, .seconds(1)))
-        #expect(!hangs(&watch, file, .seconds(300)))
+        file.noteAwaitedResponse()
+        #expect(!stalls(&watch, file, .seconds(1)))
+        #expect(!stalls(&watch, file, .seconds(300)))
         if moves { file.report(sent: 51, confirmed: 50) }
-        #expect(hangs(&watch, file, .seconds(301)) == !moves)
-        if moves { #expect(!hangs(&watch, file, .seconds(302)) && hangs(&watch, file, .seconds(361))) }
+        #expect(stalls(&watch, file, .seconds(301)) == !moves)
+        if moves { #expect(!stalls(&watch, file, .seconds(302)) && stalls(&watch, file, .seconds(361))) }
     }
 
     @Test func responseToLastByteMayTakeLonger() {
         let file = ActiveFile(position: 0, size: 2 << 20, start: 0)
         var watch = watch(file)
         file.report(sent: 2 << 20, confirmed: 0)
-        #expect(!hangs(&watch, file, .seconds(1)))
-        #expect(!hangs(&watch, file, .seconds(300)))
-        #expect(hangs(&watch, file, .seconds(301)))
+        #expect(!stalls(&watch, file, .seconds(1)))
+        #expect(!stalls(&watch, file, .seconds(300)))
+        #expect(stalls(&watch, file, .seconds(301)))
     }
 
-    /// An empty file has no bytes for the server to process.
+    /// A server needs no extra time to process a small or empty file.
     @Test(arguments: [0, 1 << 20]) func responseToSmallFileMayNotTakeLonger(size: Int64) {
         let file = ActiveFile(position: 0, size: size, start: 0)
         var watch = watch(file)
         file.report(sent: size, confirmed: 0)
-        #expect(!hangs(&watch, file, .seconds(1)))
-        #expect(!hangs(&watch, file, .seconds(59)))
-        #expect(hangs(&watch, file, .seconds(61)))
+        #expect(!stalls(&watch, file, .seconds(1)))
+        #expect(!stalls(&watch, file, .seconds(59)))
+        #expect(stalls(&watch, file, .seconds(61)))
     }
 
-    /// Until all bytes are sent again, the server is not expected to respond.
-    @Test(arguments: [true, false]) func repeatedContentAfterLastByteMustMove(isAllSent: Bool) {
+    /// If content is sent again, the longer response timeout applies only once all bytes have been sent again.
+    @Test(arguments: [true, false]) func contentSentAgainMustMove(isAllSent: Bool) {
         let file = ActiveFile(position: 0, size: 2 << 20, start: 0)
         var watch = watch(file)
         file.report(sent: 2 << 20, confirmed: 0)
-        #expect(!hangs(&watch, file, .seconds(100)))
-        file.isActive()
-        #expect(!hangs(&watch, file, .seconds(101)))
-        if isAllSent { file.awaitsAnswer() }
-        #expect(hangs(&watch, file, .seconds(162)) == !isAllSent)
+        #expect(!stalls(&watch, file, .seconds(100)))
+        file.noteWork()
+        #expect(!stalls(&watch, file, .seconds(101)))
+        if isAllSent { file.noteAwaitedResponse() }
+        #expect(stalls(&watch, file, .seconds(162)) == !isAllSent)
     }
 
-    @Test func rateLimitedFileDoesNotHang() {
+    @Test func rateLimitedFileDoesNotStall() {
         let file = ActiveFile(position: 0, size: 100, start: 0)
         var watch = watch(file)
         for minute in 1...10 {
-            file.heldBack()
-            #expect(!hangs(&watch, file, .seconds(60 * minute)))
+            file.noteRateLimit()
+            #expect(!stalls(&watch, file, .seconds(60 * minute)))
         }
-        #expect(hangs(&watch, file, .seconds(660)))
+        #expect(stalls(&watch, file, .seconds(660)))
     }
 
-    @Test func activeFileDoesNotHang() {
+    @Test func activeFileDoesNotStall() {
         let file = ActiveFile(position: 0, size: 100, start: 0)
         var watch = watch(file)
         for minute in 1...10 {
-            file.isActive()
-            #expect(!hangs(&watch, file, .seconds(60 * minute)))
+            file.noteWork()
+            #expect(!stalls(&watch, file, .seconds(60 * minute)))
         }
-        #expect(hangs(&watch, file, .seconds(660)))
+        #expect(stalls(&watch, file, .seconds(660)))
     }
 
-    @Test func repeatedBytesAreProgress() {
+    @Test func bytesSentAgainAreProgress() {
         let file = ActiveFile(position: 0, size: 100, start: 0, floor: 50)
         var watch = watch(file)
         file.report(sent: 10, confirmed: 0)
-        #expect(!hangs(&watch, file, .seconds(60)))
+        #expect(!stalls(&watch, file, .seconds(60)))
     }
 
-    @Test func numbersNeverDecrease() {
+    @Test func byteCountsNeverDecrease() {
         let file = ActiveFile(position: 0, size: 100, start: 10)
         #expect(file.sent == 10 && file.confirmed == 10)
         file.report(sent: 50, confirmed: 20)

@@ -9,16 +9,17 @@ struct PacedTraffic {
     struct File {
         var session: SessionKey = 1
         var account: AccountKey = 1
-        /// The number of bytes of each request to the pacer.
+        /// The number of bytes that the transport asks the pacer for at a time.
         var read = 65_536
         /// The rate of the network in bytes per second.
         var network = 4_294_967_296.0
-        /// The maximum delay in milliseconds after the time that the pacer set.
+        /// How late the transport asks again, at most, after the delay that the pacer returned; in milliseconds.
         var lateness = 3.0
-        /// For a transport that asks again after this many seconds, whatever the pacer returned.
+        /// The number of seconds after which the transport asks again, even if the pacer returned another delay; nil to respect the pacer's delay.
         var impatience: Double?
     }
 
+    /// A summary of the pacer's answers to one file.
     struct Answers: Equatable {
         var granted = 0
         var refused = 0
@@ -32,10 +33,10 @@ struct PacedTraffic {
     let pacer: Pacer
     private let clock = Locked(Duration.zero)
     private let files: [File]
-    private var nextAsk: [Double]
+    private var nextRequest: [Double]
     private(set) var now = 0.0
     private(set) var answers: [Answers]
-    /// The bytes of each file, by hundredths of a second.
+    /// For each file, the number of bytes that the pacer granted in each hundredth of a second.
     private(set) var ledger: [[Int]]
     private var random = UInt64(1)
 
@@ -43,34 +44,34 @@ struct PacedTraffic {
         self.files = files
         let clock = clock
         pacer = Pacer(clock: EngineClock(now: { clock.withLock { $0 } }, date: { .distantPast }, sleep: { _ in }))
-        nextAsk = files.indices.map { Double($0) * 1e-6 }
+        nextRequest = files.indices.map { Double($0) * 1e-6 }
         answers = files.map { _ in Answers() }
         ledger = files.map { _ in [] }
     }
 
-    /// No file requests bytes for this many seconds.
+    /// Advances the time by a number of seconds in which no file requests bytes.
     mutating func idle(seconds: Double) {
-        for file in files.indices { nextAsk[file] += seconds }
+        for file in files.indices { nextRequest[file] += seconds }
         run(until: now + seconds)
     }
 
     mutating func run(until end: Double) {
-        while let file = files.indices.min(by: { nextAsk[$0] < nextAsk[$1] }), nextAsk[file] < end {
-            move(to: nextAsk[file])
-            ask(file)
+        while let file = files.indices.min(by: { nextRequest[$0] < nextRequest[$1] }), nextRequest[file] < end {
+            move(to: nextRequest[file])
+            requestBytes(file)
         }
         move(to: end)
     }
 
-    private mutating func ask(_ file: Int) {
+    private mutating func requestBytes(_ file: Int) {
         let settings = files[file]
         let allowance = pacer.allowance(upTo: settings.read, session: settings.session, account: settings.account)
         guard allowance.bytes > 0 else {
             answers[file].refused += 1
             answers[file].longestWait = max(answers[file].longestWait, allowance.retryAfter)
-            if let impatience = settings.impatience { return nextAsk[file] = now + impatience }
-            // Like libcurl: whole milliseconds, and some more.
-            nextAsk[file] = now + ((allowance.retryAfter.inSeconds * 1_000).rounded(.up) + settings.lateness * fraction()) / 1_000
+            if let impatience = settings.impatience { return nextRequest[file] = now + impatience }
+            // Like libcurl, waits for whole milliseconds, and slightly longer.
+            nextRequest[file] = now + ((allowance.retryAfter.inSeconds * 1_000).rounded(.up) + settings.lateness * fraction()) / 1_000
             return
         }
         answers[file].granted += 1
@@ -78,7 +79,7 @@ struct PacedTraffic {
         let slot = Int(now * Double(Self.resolution))
         if ledger[file].count <= slot { ledger[file] += Array(repeating: 0, count: slot + 1 - ledger[file].count) }
         ledger[file][slot] += allowance.bytes
-        nextAsk[file] = now + Double(allowance.bytes) / settings.network
+        nextRequest[file] = now + Double(allowance.bytes) / settings.network
     }
 
     private mutating func move(to time: Double) {
@@ -93,7 +94,7 @@ struct PacedTraffic {
 }
 
 extension PacedTraffic {
-    /// The bytes of all files in a span of time.
+    /// The number of bytes granted to the counted files between two times, which are in seconds.
     func bytes(of isCounted: (File) -> Bool = { _ in true }, from start: Double, to end: Double) -> Int {
         let slots = Int(start * Double(Self.resolution))..<Int(end * Double(Self.resolution))
         return files.indices.filter { isCounted(files[$0]) }.reduce(0) { sum, file in
@@ -101,7 +102,7 @@ extension PacedTraffic {
         }
     }
 
-    /// The minimum and the maximum in any ten seconds, relative to the permitted bytes.
+    /// The smallest and the largest number of bytes in any ten seconds, relative to the permitted number.
     func extremes(rate: Int64, from start: Double = 0, of isCounted: (File) -> Bool = { _ in true }) -> ClosedRange<Double> {
         let window = 10 * Self.resolution
         let first = Int(start * Double(Self.resolution))

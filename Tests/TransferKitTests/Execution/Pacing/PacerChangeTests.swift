@@ -3,13 +3,13 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Limits change while transfers run.
+/// Limits that change while transfers run.
 @Suite struct PacerChangeTests {
     private func traffic() -> PacedTraffic {
         PacedTraffic([.init(session: 1), .init(session: 1), .init(session: 2, read: 16_384)])
     }
 
-    private func part(_ traffic: PacedTraffic, of rate: Int64, from start: Double, to end: Double) -> Double {
+    private func fractionOfRate(_ traffic: PacedTraffic, of rate: Int64, from start: Double, to end: Double) -> Double {
         Double(traffic.bytes(from: start, to: end)) / (Double(rate) * (end - start))
     }
 
@@ -20,21 +20,21 @@ import TransferKit
         traffic.run(until: 10)
         traffic.pacer.setQueueRate(fast)
         traffic.run(until: 21)
-        #expect((0.95...1.05).contains(part(traffic, of: fast, from: 11, to: 21)))
-        #expect(part(traffic, of: fast, from: 10, to: 20) <= 1.05)
-        #expect(part(traffic, of: fast, from: 10.5, to: 11.5) >= 0.8)
+        #expect((0.95...1.05).contains(fractionOfRate(traffic, of: fast, from: 11, to: 21)))
+        #expect(fractionOfRate(traffic, of: fast, from: 10, to: 20) <= 1.05)
+        #expect(fractionOfRate(traffic, of: fast, from: 10.5, to: 11.5) >= 0.8)
     }
 
     @Test(arguments: [(1_000_000, 1_024), (50_000_000, 100_000)] as [(Int64, Int64)])
-    func loweredLimitKeepsNoBurst(fast: Int64, slow: Int64) {
+    func loweredLimitPermitsNoBurst(fast: Int64, slow: Int64) {
         var traffic = traffic()
         traffic.pacer.setQueueRate(fast)
         traffic.run(until: 10)
         traffic.idle(seconds: 1)
         traffic.pacer.setQueueRate(slow)
         traffic.run(until: 22)
-        #expect((0.95...1.05).contains(part(traffic, of: slow, from: 11, to: 21)))
-        #expect((0.95...1.05).contains(part(traffic, of: slow, from: 12, to: 22)))
+        #expect((0.95...1.05).contains(fractionOfRate(traffic, of: slow, from: 11, to: 21)))
+        #expect((0.95...1.05).contains(fractionOfRate(traffic, of: slow, from: 12, to: 22)))
     }
 
     @Test func appliesNewAndRemovedLimitsImmediately() {
@@ -44,12 +44,12 @@ import TransferKit
         traffic.run(until: 12)
         traffic.pacer.setRate(nil, session: 1)
         traffic.run(until: 15)
-        #expect(abs(part(traffic, of: 20_000_000, from: 0, to: 2) - 1) < 0.02)
-        #expect((0.95...1.05).contains(part(traffic, of: 10_000, from: 2, to: 12)))
-        #expect(abs(part(traffic, of: 20_000_000, from: 12.6, to: 15) - 1) < 0.05)
+        #expect(abs(fractionOfRate(traffic, of: 20_000_000, from: 0, to: 2) - 1) < 0.02)
+        #expect((0.95...1.05).contains(fractionOfRate(traffic, of: 10_000, from: 2, to: 12)))
+        #expect(abs(fractionOfRate(traffic, of: 20_000_000, from: 12.6, to: 15) - 1) < 0.05)
     }
 
-    @Test func repeatedLimitGainsNothing() {
+    @Test func settingLimitAgainPermitsNoExtraBytes() {
         var traffic = traffic()
         traffic.pacer.setQueueRate(100_000)
         for tick in 1...200 {
@@ -64,7 +64,7 @@ import TransferKit
         #expect(extremes.lowerBound >= 0.95 && extremes.upperBound <= 1.05, "\(extremes)")
     }
 
-    @Test func brieflyLiftedLimitFillsNoBucket() {
+    @Test func brieflyLiftedLimitPermitsNoBytes() {
         let traffic = traffic()
         for _ in 0..<1_000 {
             traffic.pacer.setRate(1_000, account: 1)
@@ -82,10 +82,10 @@ import TransferKit
         #expect(traffic.bytes(from: 2, to: 12) == 0)
         traffic.pacer.setQueueRate(10_000)
         traffic.run(until: 23)
-        #expect((0.95...1.05).contains(part(traffic, of: 10_000, from: 13, to: 23)))
+        #expect((0.95...1.05).contains(fractionOfRate(traffic, of: 10_000, from: 13, to: 23)))
     }
 
-    /// The order in which limits are removed must not affect the others.
+    /// The order in which limits are removed must not affect the remaining ones.
     @Test func eachLimitStaysWithItsOwner() {
         let pacer = PacedTraffic([]).pacer
         for session in 1...5 as ClosedRange<SessionKey> { pacer.setRate(1, session: session) }

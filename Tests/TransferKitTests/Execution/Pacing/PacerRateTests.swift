@@ -90,7 +90,7 @@ import TransferKit
     }
 
     @Test(arguments: [1 << 10, 1 << 20] as [Int64])
-    func accumulatesNoBurstWhileIdle(rate: Int64) {
+    func permitsNoBurstAfterIdleTime(rate: Int64) {
         var traffic = PacedTraffic(Layout(sessions: 2, filesEach: 3, read: 65_536).files)
         traffic.pacer.setQueueRate(rate)
         traffic.run(until: 5)
@@ -99,7 +99,7 @@ import TransferKit
         #expect(traffic.extremes(rate: rate).upperBound <= 1.05)
     }
 
-    @Test func lateTransportsLoseNothing() {
+    @Test func lateTransportsGetFullRate() {
         let late = PacedTraffic.File(lateness: 80)
         var traffic = PacedTraffic([late, late, late])
         traffic.pacer.setQueueRate(50_000)
@@ -108,7 +108,7 @@ import TransferKit
     }
 
     @Test(arguments: [1, 3, 60] as [Int64])
-    func movesFewBytesPerSecond(rate: Int64) {
+    func holdsRatesOfFewBytesPerSecond(rate: Int64) {
         var traffic = PacedTraffic(Layout(sessions: 3, filesEach: 2, read: 16_384).files)
         traffic.pacer.setQueueRate(rate)
         traffic.run(until: 110)
@@ -117,7 +117,7 @@ import TransferKit
         #expect((1...3).allSatisfy { session in traffic.bytes(of: { $0.session == session }, from: 10, to: 110) > Int(rate) * 25 })
     }
 
-    @Test func wakesNoTransportWithoutBytes() {
+    @Test func grantsFullReadsAndRefusesRarely() {
         var traffic = PacedTraffic(Layout(sessions: 3, filesEach: 2, read: 65_536).files)
         traffic.pacer.setQueueRate(100 << 20)
         traffic.run(until: 10)

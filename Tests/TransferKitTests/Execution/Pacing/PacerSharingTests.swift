@@ -4,7 +4,7 @@ import TransferKit
 
 /// No session starves, and no bandwidth is wasted.
 @Suite struct PacerSharingTests {
-    private func part(_ traffic: PacedTraffic, _ session: SessionKey) -> Double {
+    private func share(_ traffic: PacedTraffic, _ session: SessionKey) -> Double {
         Double(traffic.bytes(of: { $0.session == session }, from: 2, to: traffic.now)) / Double(traffic.bytes(from: 2, to: traffic.now))
     }
 
@@ -15,7 +15,7 @@ import TransferKit
         traffic.pacer.setQueueRate(rate)
         traffic.run(until: 12)
         for session in [1, 2, 3] as [SessionKey] {
-            #expect(abs(part(traffic, session) - 1.0 / 3) < 0.03, "\(session): \(part(traffic, session))")
+            #expect(abs(share(traffic, session) - 1.0 / 3) < 0.03, "\(session): \(share(traffic, session))")
         }
     }
 
@@ -41,8 +41,8 @@ import TransferKit
         traffic.pacer.setQueueRate(rate)
         traffic.run(until: 42)
         #expect(traffic.extremes(rate: rate).lowerBound >= 0.95)
-        #expect(abs(part(traffic, 2) - 0.45) < 0.06, "\(part(traffic, 2))")
-        #expect(abs(part(traffic, 3) - 0.45) < 0.06, "\(part(traffic, 3))")
+        #expect(abs(share(traffic, 2) - 0.45) < 0.06, "\(share(traffic, 2))")
+        #expect(abs(share(traffic, 3) - 0.45) < 0.06, "\(share(traffic, 3))")
     }
 
     @Test func limitOfSessionLeavesRestToOthers() {
@@ -50,9 +50,9 @@ import TransferKit
         traffic.pacer.setQueueRate(1_000_000)
         traffic.pacer.setRate(100_000, session: 1)
         traffic.run(until: 22)
-        #expect(abs(part(traffic, 1) - 0.1) < 0.01)
-        #expect(abs(part(traffic, 2) - 0.45) < 0.03)
-        #expect(abs(part(traffic, 3) - 0.45) < 0.03)
+        #expect(abs(share(traffic, 1) - 0.1) < 0.01)
+        #expect(abs(share(traffic, 2) - 0.45) < 0.03)
+        #expect(abs(share(traffic, 3) - 0.45) < 0.03)
     }
 
     @Test func endedSessionReleasesShareImmediately() {

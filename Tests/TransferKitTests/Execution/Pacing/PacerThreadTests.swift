@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 
 @Suite struct PacerThreadTests {
-    /// Runs a job on this many concurrent threads, and returns when all have ended.
+    /// Runs a job on `count` concurrent threads, and returns when all have ended.
     private func onThreads(_ count: Int, _ job: @escaping @Sendable (Int) -> Void) async {
         let running = Locked(count)
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
@@ -29,7 +29,7 @@ import TransferKit
         pacer.setQueueRate(3_000_000)
         pacer.setRate(1_000_000, account: 1)
         pacer.setRate(500_000, session: 1)
-        // The time advances once all threads were refused, so that none misses its share while it waits for a processor.
+        // The time advances only when the pacer has refused all threads, so that no thread misses its share while it waits for a processor.
         let threads = 8
         await onThreads(threads) { thread in
             let session = SessionKey(1 + thread % 4)
@@ -54,8 +54,8 @@ import TransferKit
         }
         let rates = [3_000_000, 1_000_000, 500_000]
         for (moved, rate) in zip(moved.withLock(\.self), rates) {
-            let part = Double(moved) / Double(rate * 10)
-            #expect(part <= 1.05 && part >= 0.95, "\(rate): \(part)")
+            let fraction = Double(moved) / Double(rate * 10)
+            #expect(fraction <= 1.05 && fraction >= 0.95, "\(rate): \(fraction)")
         }
     }
 
@@ -74,7 +74,7 @@ import TransferKit
                 time.withLock { $0 += .microseconds(200) }
             }
         }
-        // 6 × 3,000 × 200 µs, and the capacity of an idle bucket.
+        // The time advances by 6 × 3,000 × 200 µs = 3.6 s. An idle bucket permits up to 205,000 bytes more.
         #expect(moved.withLock(\.self) <= 1_000_000 * 36 / 10 + 205_000)
     }
 }

@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The options of a session arrive at its transport.
+/// A session's options are passed to its transport.
 @Suite struct AttemptOptionTests {
     private let attempts = Locked<[FileAttempt]>([])
 
@@ -24,7 +24,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func laterFilesUseChange() async throws {
+    @Test func laterFilesUseChangedOptions() async throws {
         var options = SessionOptions(
             metadata: ["a": "b"], filesInFlight: 1, verification: Verification.none, creation: .separate,
             headers: ["X-Tier": "cold"], chunkSize: 5, parallel: 3, settings: ["upload": "form"])

@@ -16,7 +16,7 @@ import TransferKit
     }
 
     @Test(arguments: [(1, 1), (20, 20), (1_000, 64), (0, 1)])
-    func permitsSmallFilesOfTransport(_ wanted: Int, _ expected: Int) {
+    func transportDeterminesNumberOfSmallFiles(_ wanted: Int, _ expected: Int) {
         var window = FileWindow(smallFiles: wanted)
         var count = 0
         while window.admits(size: FileWindow.smallSize, limit: nil) {
@@ -33,7 +33,7 @@ import TransferKit
     }
 
     @Test(arguments: [(1, 1), (2, 2), (64, 64), (1_000, 64), (0, 1)])
-    func appliesNumberOfAppToAllSizes(_ limit: Int, _ expected: Int) {
+    func limitOfAppAppliesToAllSizes(_ limit: Int, _ expected: Int) {
         var window = FileWindow()
         var count = 0
         while window.admits(size: large, limit: limit) {

@@ -22,7 +22,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func permitsSmallFilesOfTransport() async throws {
+    @Test func transportDeterminesNumberOfSmallFiles() async throws {
         let transport = InstantTransport(smallFilesInFlight: 20, meeting: 20)
         let fixture = try await RunFixture([:], transport: transport)
         try await enqueue(600, in: fixture)
@@ -31,7 +31,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// If the server records each file, the next file starts only when the completion of the previous one is stored.
+    /// If the transport reports that the server records each file, the next file starts only once the completion of the previous file is stored.
     @Test func storesRecordedFileFirst() async throws {
         let transport = RecordedTransport()
         let fixture = try await RunFixture([:], options: SessionOptions(filesInFlight: 1), transport: transport)
@@ -42,7 +42,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// Replaces the fixture's session with one of many small files.
+    /// Replaces the fixture's session with a session of `count` small files.
     private func enqueue(_ count: Int, in fixture: RunFixture) async throws {
         let path = try fixture.folder.file("x", size: 10)
         let items = (0..<count).map { ItemDraft(source: Data(path.string.utf8), destination: Data("\($0)".utf8), size: 10) }
@@ -50,7 +50,7 @@ import TransportTesting
         try await fixture.store.commit([.deleteSession(1), .session(1, rank: 0, draft)])
     }
 
-    @Test func permitsFilesOfApp() async throws {
+    @Test func appDeterminesNumberOfFiles() async throws {
         let fixture = try await RunFixture(["1": 9, "2": 9, "3": 9, "4": 9], options: SessionOptions(filesInFlight: 3))
         let gates = ["1", "2", "3", "4"].map { fixture.memory.gate($0) }
         let run = try await fixture.start()
@@ -101,7 +101,7 @@ import TransportTesting
         let stubborn = UninterruptibleTransport()
         let fixture = try await RunFixture(["1": 10], transport: stubborn)
         let run = try await fixture.start()
-        await stubborn.begun()
+        await stubborn.waitUntilBegun()
         fixture.cancelRun()
         stubborn.finish()
         #expect(try await run.value?.isFinished == true)
@@ -118,7 +118,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func longWaitLetsOthersPassAndEndsRun() async throws {
+    @Test func longWaitLetsOtherFilesPassAndEndsRun() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10], options: SessionOptions(filesInFlight: 1))
         fixture.memory.failNext(with: busy, for: "1")
         let outcome = try await fixture.run()
@@ -134,13 +134,13 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func dueFileGoesFirst() async throws {
+    @Test func dueFileStartsFirst() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10], options: SessionOptions(filesInFlight: 1))
         fixture.memory.failNext(with: busy, for: "1")
         let gate = fixture.memory.gate("2")
         let run = try await fixture.start()
         try await gate.reached()
-        await fixture.clock.sleeps(for: .seconds(30))
+        await fixture.clock.waitForSleep(of: .seconds(30))
         fixture.clock.advance(by: .seconds(30))
         gate.open()
         #expect(try await run.value?.isFinished == true)
@@ -148,7 +148,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func runEndsForShortestWait() async throws {
+    @Test func runEndsWithShortestWait() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10], options: SessionOptions(filesInFlight: 1))
         fixture.memory.failNext(with: busy, for: "1")
         fixture.memory.failNext(with: TransferError(.transient, .serverError, "Busy.", retryAfter: .seconds(9)), for: "2")
@@ -167,8 +167,9 @@ import TransportTesting
         let gate = fixture.memory.gate("2")
         let run = try await fixture.start()
         try await gate.reached()
-        await fixture.clock.sleeps(for: .seconds(1))
-        #expect(fixture.memory.attempts.map(\.path.description) == ["1", "2"], "the third has no place")
+        await fixture.clock.waitForSleep(of: .seconds(1))
+        #expect(
+            fixture.memory.attempts.map(\.path.description) == ["1", "2"], "the first file keeps its slot, so the third file can't start")
         gate.open()
         try await fixture.memory.attemptsStarted(3)
         fixture.clock.advance(by: .seconds(1))
@@ -191,7 +192,8 @@ import TransportTesting
         let fixture = try await RunFixture([:], transport: transport)
         try await enqueue(640, in: fixture)
         #expect(try await fixture.run()?.isFinished == true)
-        // Ten full groups, a first one that the connection flushed, and the rest at the end. The clock stands still.
+        // Ten full groups, a first group that is committed with the report of the connection, and the rest at the end make 12 transactions. The
+        // clock stands still, so no group is committed because of its age.
         #expect(fixture.commits <= 12)
         #expect(try await fixture.store.sessions([1]).first?.status.statistics.filesDone == 640)
         await fixture.close()
@@ -200,7 +202,7 @@ import TransportTesting
     private struct Unexpected: Error {}
 }
 
-/// Uses no checkpoints and no time.
+/// A transport that completes each file immediately, without checkpoints.
 private final class InstantTransport: Transport {
     let id: TransportID = "memory"
     let smallFilesInFlight: Int
@@ -242,7 +244,7 @@ private final class InstantTransport: Transport {
     func shutdown() async {}
 }
 
-/// Records the number of completed files in the store at the start of each attempt.
+/// A transport that reports each file as recorded by the server. For each attempt, it remembers how many files the store counts as completed.
 private final class RecordedTransport: Transport {
     let id: TransportID = "memory"
     let store = Locked<QueueStore?>(nil)

@@ -7,7 +7,8 @@ import TransportTesting
 
 /// Runs that do not end when they are stopped.
 @Suite struct HungRunTests {
-    /// Hangs in each attempt for certain files until it is released, despite cancellation. Other files go to a memory transport.
+    /// A transport whose attempts hang for certain files until ``release()``, even if the attempts are cancelled. A memory transport sends all
+    /// other files.
     private final class HangingTransport: Transport {
         let id: TransportID = "memory"
         let memory: MemoryTransport
@@ -40,8 +41,8 @@ import TransportTesting
             }
         }
 
-        /// Returns when this many attempts hang.
-        func hangs(_ count: Int = 1) async {
+        /// Returns when `count` more attempts hang.
+        func waitForHangingAttempts(_ count: Int = 1) async {
             var left = count
             for await _ in begun.stream {
                 left -= 1
@@ -73,9 +74,9 @@ import TransportTesting
         let hung = try await queue.enqueue(try fixture.upload("1"))
         let other = try await queue.enqueue(try fixture.upload("2"))
         try await queue.start()
-        await transport.hangs()
+        await transport.waitForHangingAttempts()
         let stop = Task { try await queue.stopAndWait() }
-        await fixture.clock.sleeps(for: .seconds(30))
+        await fixture.clock.waitForSleep(of: .seconds(30))
         fixture.clock.advance(by: .seconds(30))
         #expect(try await stop.value == .interrupted)
         #expect(log.errors.withLock { $0 }.contains { $0.contains("has not ended within") })
@@ -84,7 +85,7 @@ import TransportTesting
         #expect(try await other.value.state == .completed)
         #expect(try await hung.status.why == .lastRunNotEnded)
         try await hung.run()
-        #expect(try await hung.status.why == .lastRunNotEnded, "a user can't run it either")
+        #expect(try await hung.status.why == .lastRunNotEnded, "even a user's call can't start it")
 
         transport.release()
         #expect(try await hung.value.state == .completed)
@@ -100,18 +101,18 @@ import TransportTesting
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
         let session = try await queue.enqueue(try fixture.upload("1"))
         try await queue.start()
-        await transport.hangs()
+        await transport.waitForHangingAttempts()
         let shutdown = Task { await queue.shutdown() }
-        await fixture.clock.sleeps(for: .seconds(30))
+        await fixture.clock.waitForSleep(of: .seconds(30))
         fixture.clock.advance(by: .seconds(30))
         if hangsInShutdown {
-            await transport.hangs()
-            await fixture.clock.sleeps(for: .seconds(30))
+            await transport.waitForHangingAttempts()
+            await fixture.clock.waitForSleep(of: .seconds(30))
             fixture.clock.advance(by: .seconds(30))
         }
         await shutdown.value
 
-        // The next owner finds the session unchanged.
+        // The queue that opens the folder next finds the session unfinished.
         let next = try await fixture.open()
         try await next.start()
         #expect(try await next.status(of: session.id).state != .completed)
@@ -123,7 +124,7 @@ import TransportTesting
         await next.shutdown()
     }
 
-    /// A session that was reset after its run was abandoned begins as if it were new.
+    /// A session's run is abandoned, and the session is then cancelled and retried. The abandoned run's failures do not delay the new run.
     @Test func forgetsFailuresOfAbandonedRun() async throws {
         let fixture = try QueueFixture()
         let transport = HangingTransport(fixture.memory) { $0 == "2" }
@@ -134,10 +135,10 @@ import TransportTesting
         let session = try await queue.enqueue(
             try fixture.upload("1", "2", options: SessionOptions(retry: retry, filesInFlight: 2)))
         try await queue.start()
-        await transport.hangs()
+        await transport.waitForHangingAttempts()
         while try await session.status.error == nil { await Task.yield() }
         let stop = Task { try await queue.stopAndWait() }
-        await fixture.clock.sleeps(for: .seconds(30))
+        await fixture.clock.waitForSleep(of: .seconds(30))
         fixture.clock.advance(by: .seconds(30))
         #expect(try await stop.value == .interrupted)
         try await queue.cancel(session.id)
@@ -147,7 +148,7 @@ import TransportTesting
         var status = try await session.status
         while status.state != .completed {
             if case .retry = status.why {
-                Issue.record("The session waits as the abandoned run did.")
+                Issue.record("The session still waits for the retry of the abandoned run.")
                 break
             }
             await Task.yield()
@@ -166,9 +167,9 @@ import TransportTesting
         for index in 0..<16 { hung.append(try await queue.enqueue(try fixture.upload("\(index)"))) }
         let last = try await queue.enqueue(try fixture.upload("last"))
         try await queue.start()
-        await transport.hangs(16)
+        await transport.waitForHangingAttempts(16)
         let stop = Task { try await queue.stopAndWait() }
-        await fixture.clock.sleeps(for: .seconds(30), count: 16)
+        await fixture.clock.waitForSleep(of: .seconds(30), count: 16)
         fixture.clock.advance(by: .seconds(30))
         #expect(try await stop.value == .interrupted)
         try await queue.start()
@@ -187,9 +188,9 @@ import TransportTesting
         let hung = try await queue.enqueue(try fixture.upload("1"))
         let other = try await queue.enqueue(try fixture.upload("2"))
         try await queue.start()
-        await transport.hangs()
+        await transport.waitForHangingAttempts()
         try await queue.remove(hung.id)
-        await fixture.clock.sleeps(for: .seconds(30))
+        await fixture.clock.waitForSleep(of: .seconds(30))
         fixture.clock.advance(by: .seconds(30))
         #expect(try await other.value.state == .completed)
         transport.release()

@@ -5,7 +5,7 @@ import TransferKit
 import TransportTesting
 
 @Suite struct RunFigureTests {
-    /// A generator with a seed, for repeatable numbers.
+    /// A random number generator with a seed, so that a failing test can be repeated.
     private struct SeededGenerator: RandomNumberGenerator {
         var state: UInt64
 
@@ -20,7 +20,7 @@ import TransportTesting
     }
 
     @Test(arguments: 1...8)
-    func figuresNeverDecrease(_ seed: UInt64) async throws {
+    func statisticsNeverDecrease(_ seed: UInt64) async throws {
         var generator = SeededGenerator(state: seed)
         let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 1_000))
         let fixture = try await RunFixture(
@@ -52,7 +52,7 @@ import TransportTesting
         let statistics = live.statistics(at: .seconds(2))
         #expect(statistics.filesDone == 8 && statistics.bytesDone == 66_778 && statistics.bytesSent == 66_778)
         #expect(statistics.secondsElapsed == 2)
-        // Bytes that are sent twice count twice.
+        // In the average rate, bytes that are sent twice count twice.
         #expect(statistics.averageRate ?? 0 >= 33_389)
         for name in 0..<8 { #expect(fixture.memory.contents(of: "\(name)") == (try fixture.content("\(name)"))) }
         await fixture.close()
@@ -69,7 +69,7 @@ import TransportTesting
         let fixture = try await RunFixture(["1": 10_000])
         fixture.memory.failNext(5, with: TransferError(.transient, .connectionLost, "It broke."))
         let run = try await fixture.start()
-        await fixture.clock.sleeps(for: .seconds(1))
+        await fixture.clock.waitForSleep(of: .seconds(1))
         let live = try #require(fixture.live.withLock { $0 })
         live.update(SessionOptions(retry: RetryPolicy(maximumAttempts: 2)))
         fixture.clock.advance(by: .seconds(1))
@@ -80,18 +80,18 @@ import TransportTesting
 
     @Test func rateLimitsDetermineSizeOfReads() async throws {
         let fixture = try await RunFixture(["1": 1_000])
-        let asked = Locked(0)
+        let requests = Locked(0)
         fixture.allowance.withLock { allowance in
             allowance = { limit in
-                let count = asked.withLock { asked in
-                    asked += 1
-                    return asked
+                let count = requests.withLock { requests in
+                    requests += 1
+                    return requests
                 }
                 return count.isMultiple(of: 2) ? Allowance(bytes: min(limit, 100)) : Allowance(bytes: 0, retryAfter: .zero)
             }
         }
         #expect(try await fixture.run()?.isFinished == true)
-        #expect(asked.withLock { $0 } == 20)
+        #expect(requests.withLock { $0 } == 20)
         await fixture.close()
     }
 }

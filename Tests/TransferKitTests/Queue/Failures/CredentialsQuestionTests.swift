@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The requests to a delegate for new credentials, and their frequency.
+/// How often the queue asks a delegate for new credentials, and how soon it uses the answer.
 @Suite struct CredentialsQuestionTests {
     private let fixture: QueueFixture
 
@@ -11,7 +11,7 @@ import TransportTesting
         fixture = try QueueFixture(memory: MemoryTransport(acceptedSecret: "good"))
     }
 
-    /// The number of answered requests.
+    /// A delegate that counts the requests for credentials, and returns the same answer to each.
     private actor Answers: TransferQueueDelegate {
         private(set) var count = 0
         private let answer: CredentialsAnswer
@@ -28,7 +28,7 @@ import TransportTesting
         }
     }
 
-    /// If a delegate always returns rejected credentials, it causes fewer and fewer requests to the server.
+    /// If the server rejects the delegate's credentials again and again, the delay before the next request doubles each time.
     @Test func delaysUseOfRejectedCredentials() async throws {
         let delegate = Answers(.retry)
         let queue = try await fixture.open(delegate: delegate)
@@ -36,7 +36,7 @@ import TransportTesting
         try await queue.enqueue(try fixture.upload("1"))
         try await queue.start()
         for (questions, delay) in [(2, Duration.seconds(1)), (3, .seconds(2)), (4, .seconds(4))] {
-            await fixture.clock.sleeps(for: delay)
+            await fixture.clock.waitForSleep(of: delay)
             #expect(await delegate.count == questions)
             #expect(fixture.memory.attempts.count == questions)
             #expect(await queue.account("a")?.blockingError != nil)
@@ -45,7 +45,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A new process finds the account blocked, and has not called its delegate yet.
+    /// A new process finds the account blocked. Its delegate has not been asked yet, so the queue asks this delegate once.
     @Test func nextProcessAsksOnce() async throws {
         var delegate = Answers(.later)
         var queue = try await fixture.open(delegate: delegate)

@@ -7,9 +7,9 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Nothing starts while the disk of the store is nearly full.
+/// No session starts while the disk of the store is nearly full.
 @Suite struct DiskFloorTests {
-    @Test func startsNothingBelowFloorAndContinuesRuns() throws {
+    @Test func startsNoSessionBelowFloorButContinuesRuns() throws {
         var queue = try Rehearsal(limit: 2)
         try queue.add("A")
         try queue.disk(free: 999)
@@ -17,14 +17,14 @@ import TransportTesting
         #expect(queue.line == "A=running B=waiting")
         #expect(queue.why("B") == .diskBelowFloor(free: 999, floor: 1_000))
         try queue.call(.run(), "B")
-        #expect(queue.line == "A=running B=waiting", "no session makes room for one that can't start")
+        #expect(queue.line == "A=running B=waiting", "no session is stopped in favor of one that can't start")
         try queue.end("A")
         #expect(queue.isIdle)
         try queue.disk(free: 1_000)
         #expect(queue.line == "A=completed B=running")
     }
 
-    @Test func pausedSessionWaits() throws {
+    @Test func resumedSessionWaitsForSpace() throws {
         var queue = try Rehearsal()
         try queue.add("A")
         try queue.call(.pause, "A")
@@ -57,21 +57,21 @@ import TransportTesting
         return queue
     }
 
-    @Test func continuesOnceThereIsSpace() async throws {
+    @Test func startsOnceThereIsSpace() async throws {
         let fixture = try QueueFixture()
         let free = Locked<Int64?>(10)
         let queue = try await open(fixture) { free.withLock { $0 } }
         let session = try await queue.enqueue(try fixture.upload("1"))
         try await queue.start()
         #expect(try await session.status.why == .diskBelowFloor(free: 10, floor: 1_000))
-        await fixture.clock.sleeps(for: .seconds(30))
+        await fixture.clock.waitForSleep(of: .seconds(30))
         free.withLock { $0 = 1_000 }
         fixture.clock.advance(by: .seconds(30))
         #expect(try await session.value.state == .completed)
         await queue.shutdown()
     }
 
-    @Test(arguments: [(Int64(0), Int64?(0)), (1_000, nil)]) func startsWithoutFloorOrKnownSpace(floor: Int64, free: Int64?)
+    @Test(arguments: [(Int64(0), Int64?(0)), (1_000, nil)]) func startsIfFloorIsZeroOrSpaceIsUnknown(floor: Int64, free: Int64?)
         async throws
     {
         let fixture = try QueueFixture()

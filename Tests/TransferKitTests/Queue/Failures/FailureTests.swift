@@ -21,7 +21,7 @@ import TransportTesting
         let first = try await queue.enqueue(try fixture.upload("1"))
         try await queue.enqueue(try fixture.upload("2"))
         try await queue.start()
-        await fixture.clock.sleeps(for: .seconds(1))
+        await fixture.clock.waitForSleep(of: .seconds(1))
         #expect(try await first.status.state == .running)
         fixture.clock.advance(by: .seconds(1))
         await queue.waitUntilIdle()
@@ -30,7 +30,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func longDelayLetsOthersPass() async throws {
+    @Test func longDelayLetsOtherSessionsRun() async throws {
         let queue = try await fixture.openWithAccounts()
         memory.faults.append(.fail(TransferError(.transient, .serverError, "The server is busy.", retryAfter: .seconds(30))))
         let first = try await queue.enqueue(try fixture.upload("1"))
@@ -43,10 +43,10 @@ import TransportTesting
         guard case .retry = try await first.status.why else { throw broken }
         #expect(try await first.status.error?.code == .serverError)
         let status = await queue.status()
-        #expect(status.scheduled == 2 && !status.isIdle, "the third one waits for the host")
+        #expect(status.scheduled == 2 && !status.isIdle, "the third session waits for the host")
         #expect(status.nextDue == Date(timeIntervalSince1970: 1_000_030))
         await queue.waitUntilIdle(scheduled: false)
-        await fixture.clock.sleeps(for: .seconds(30))
+        await fixture.clock.waitForSleep(of: .seconds(30))
         fixture.clock.advance(by: .seconds(30))
         #expect(try await first.value.state == .completed)
         #expect(try await third.value.state == .completed)
@@ -63,7 +63,7 @@ import TransportTesting
         try await queue.start()
         await queue.waitUntilIdle(scheduled: false)
         for (index, session) in [(1, sessions[1]), (2, sessions[2]), (0, sessions[0])] {
-            await fixture.clock.sleeps(for: .seconds(10))
+            await fixture.clock.waitForSleep(of: .seconds(10))
             fixture.clock.advance(by: .seconds(10))
             #expect(try await session.value.index == index)
         }
@@ -72,8 +72,8 @@ import TransportTesting
     }
 
     @Test func limitsAttemptsIfOffsetDecreases() async throws {
-        let stubborn = ForgetfulTransport()
-        let queue = try await fixture.open(transports: [stubborn])
+        let forgetful = ForgetfulTransport()
+        let queue = try await fixture.open(transports: [forgetful])
         try await queue.save(Account("a", endpoints: [Endpoint(transport: "forgetful", address: "forgetful://host/")]))
         let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 4))
         let session = try await queue.enqueue(try fixture.upload("1", options: options))
@@ -87,7 +87,7 @@ import TransportTesting
         memory.failNext(with: broken, for: "1")
         let session = try await queue.enqueue(try fixture.upload("1", "2", options: SessionOptions(filesInFlight: 1)))
         try await queue.start()
-        await fixture.clock.sleeps(for: .seconds(1))
+        await fixture.clock.waitForSleep(of: .seconds(1))
         try await queue.save(Account("a", endpoints: [memory.endpoint(host: "moved")]))
         fixture.clock.advance(by: .seconds(1))
         _ = try await session.value
@@ -119,7 +119,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func endsAndRepeatsHangingAttempt() async throws {
+    @Test func retriesHangingAttempt() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = memory.gate("1", atByte: 5_000)
         let options = SessionOptions(retry: RetryPolicy(base: .zero), stallTimeout: .seconds(60), responseTimeout: .seconds(300))
@@ -128,9 +128,9 @@ import TransportTesting
         try await queue.start()
         try await gate.reached()
         let stall = Task { await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } } }
-        // The monitor samples ten times a second; the first sample starts the watch.
+        // The monitor samples ten times a second. The stall timeout starts with the first sample.
         for _ in 0..<602 {
-            await fixture.clock.sleeps(for: .milliseconds(100))
+            await fixture.clock.waitForSleep(of: .milliseconds(100))
             fixture.clock.advance(by: .milliseconds(100))
         }
         #expect(await stall.value?.code == .stalled)
@@ -140,7 +140,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The server's delay applies to automatic retries, and not to those of a user.
+    /// The delay that the server asks for applies to automatic retries, but not to retries by a user.
     @Test(arguments: [false, true]) func retryByUserIgnoresBusyServer(_ unblocks: Bool) async throws {
         let queue = try await fixture.openWithAccounts()
         memory.failNext(with: TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)), for: "1")
@@ -151,14 +151,14 @@ import TransportTesting
         #expect(memory.attempts.count == 1)
         if unblocks { try await queue.unblockAccount("a") } else { try await second.run() }
         #expect(try await second.value.state == .completed)
-        // An unblocked account's sessions don't wait for their retries, either.
+        // Unblocking the account also ends the delays of its sessions, so the first session needs no further call.
         if !unblocks { try await first.run() }
         #expect(try await first.value.state == .completed)
         await queue.shutdown()
     }
 
-    /// The machine was suspended: the server could not respond during that time.
-    @Test func suspensionIsNotStall() async throws {
+    /// The machine was suspended for an hour, so the server could not respond during that time.
+    @Test func suspensionDoesNotCountAsStall() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = memory.gate("1", atByte: 5_000)
         let options = SessionOptions(retry: RetryPolicy(base: .zero), stallTimeout: .seconds(60), responseTimeout: .seconds(300))
@@ -166,17 +166,17 @@ import TransportTesting
         try await queue.start()
         try await gate.reached()
         for duration in [Duration.seconds(1), .seconds(3_600), .seconds(1)] {
-            await fixture.clock.sleeps(for: .milliseconds(100))
+            await fixture.clock.waitForSleep(of: .milliseconds(100))
             fixture.clock.advance(by: duration)
         }
-        await fixture.clock.sleeps(for: .milliseconds(100))
+        await fixture.clock.waitForSleep(of: .milliseconds(100))
         gate.open()
         #expect(try await session.value.state == .completed)
         #expect(memory.attempts.map(\.startOffset) == [0])
         await queue.shutdown()
     }
 
-    @Test func sendsLostBytesAgainOnce() async throws {
+    @Test func sendsBytesLostByServerAgain() async throws {
         let queue = try await fixture.openWithAccounts()
         memory.faults.append(.cut(afterBytes: 5_000))
         memory.faults.append(.forget)
@@ -195,7 +195,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func limitsRestartsAfterLoss() async throws {
+    @Test func limitsRestartsAfterLostUploads() async throws {
         let queue = try await fixture.openWithAccounts()
         let gone = TransferError(.resumeLost, .uploadGone, "It is gone.")
         memory.failNext(2, with: gone)
@@ -205,12 +205,12 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func neverMixesChangedFile() async throws {
+    @Test func neverMixesContentsOfChangedFile() async throws {
         let queue = try await fixture.openWithAccounts()
         memory.faults.append(.cut(afterBytes: 5_000))
         let session = try await queue.enqueue(try fixture.upload("1"))
         try await queue.start()
-        await fixture.clock.sleeps(for: .seconds(1))
+        await fixture.clock.waitForSleep(of: .seconds(1))
         _ = try fixture.folder.file("1", Data(repeating: 9, count: 10_001))
         fixture.clock.advance(by: .seconds(1))
         let error = try await #require(throws: TransferError.self) { try await session.value }
@@ -220,7 +220,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func vanishedFileFailsAlone() async throws {
+    @Test func failsOnlyVanishedFile() async throws {
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(try fixture.upload("1", "2", "3"))
         try FileManager.default.removeItem(atPath: fixture.folder.path.appending("2").string)
@@ -234,7 +234,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func firstFailureMayEndSession() async throws {
+    @Test func firstFailedItemEndsSessionIfConfigured() async throws {
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(
             try fixture.upload("1", "2", "3", options: SessionOptions(onItemFailure: .failSession, filesInFlight: 1)))
@@ -245,7 +245,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func rejectedCredentialsBlockOnlyAccount() async throws {
+    @Test func rejectedCredentialsBlockOnlyTheirAccount() async throws {
         let queue = try await fixture.openWithAccounts()
         let refused = TransferError(.credentials, .credentialsRejected, "The server refused the token.")
         memory.failNext(with: refused)
@@ -273,7 +273,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func fullServerFailsOnlySession() async throws {
+    @Test func fullServerFailsOnlyOneSession() async throws {
         let queue = try await fixture.openWithAccounts()
         memory.failNext(with: TransferError(.remoteFull, .remoteFull, "The server is full."))
         let first = try await queue.enqueue(try fixture.upload("1", "2", options: SessionOptions(filesInFlight: 1)))
@@ -287,7 +287,7 @@ import TransportTesting
     }
 }
 
-/// First confirms half of a file, and then always reports a tenth.
+/// A transport that confirms half of a file in the first attempt, and only a tenth of the file in all later attempts.
 private final class ForgetfulTransport: Transport {
     let id: TransportID = "forgetful"
     private let attempts = Locked(0)

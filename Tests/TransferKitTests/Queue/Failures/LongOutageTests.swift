@@ -4,10 +4,10 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A server whose outage lasts longer than the attempts of a file.
+/// Server outages that last longer than all attempts that a file is permitted.
 @Suite struct LongOutageTests {
     private let fixture: QueueFixture
-    /// The first delay exceeds the time for which a slot is kept, so that no run is active between two attempts.
+    /// The first delay exceeds the time for which a waiting session keeps its slot, so that no run is active between two attempts.
     private let options = SessionOptions(retry: RetryPolicy(base: .seconds(2)))
 
     init() throws {
@@ -16,7 +16,7 @@ import TransportTesting
 
     private var now: Duration { fixture.clock.engineClock.now() }
 
-    /// Advances the time from one due moment to the next, until nothing is due.
+    /// Advances the clock from one due time to the next, until `end` or until nothing is due.
     private func pass(until end: Duration, _ queue: TransferQueue) async {
         while now < end {
             await queue.waitUntilIdle(scheduled: false)
@@ -27,8 +27,8 @@ import TransportTesting
         await queue.waitUntilIdle(scheduled: false)
     }
 
-    /// The errors of attempts: no process listens, a proxy responds for a stopped server, or a server accepts connections and never
-    /// responds.
+    /// The errors of attempts during an outage: no process listens (nil), a proxy responds for a stopped server, or a server accepts
+    /// connections and never responds.
     static let outages: [TransferError?] = [
         nil, TransferError(.transient, .serverUnavailable, "502"), TransferError(.unreachable, .stalled, "Nothing moved."),
     ]
@@ -41,7 +41,7 @@ import TransportTesting
         return queue
     }
 
-    @Test(arguments: outages) func tenHoursFailNoSession(_ error: TransferError?) async throws {
+    @Test(arguments: outages) func outageOfTenHoursFailsNoSession(_ error: TransferError?) async throws {
         let queue = try await open(sessions: 3, failing: error)
         await pass(until: .seconds(36_000), queue)
         #expect(try await queue.sessions().map(\.state) == [.waiting, .waiting, .waiting])
@@ -51,21 +51,21 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test(arguments: outages) func allStartWithinFifteenSecondsAfterOutage(_ error: TransferError?) async throws {
+    @Test(arguments: outages) func allSessionsStartWithinFifteenSecondsAfterOutage(_ error: TransferError?) async throws {
         let queue = try await open(sessions: 8, failing: error)
         try await queue.setSessionLimit(3)
         await pass(until: .seconds(1_800), queue)
         fixture.memory.accept(host: "a")
-        let begun = fixture.memory.attempts.count
+        let attemptsBefore = fixture.memory.attempts.count
         await pass(until: now + .seconds(15), queue)
         #expect(try await queue.sessions().allSatisfy { $0.state == .completed })
-        #expect(fixture.memory.attempts.count == begun + 8)
+        #expect(fixture.memory.attempts.count == attemptsBefore + 8)
         await queue.shutdown()
     }
 
     private let unavailable = TransferError(.transient, .serverUnavailable, "503")
 
-    /// The server refuses one file, and serves each of the others that arrive from time to time.
+    /// The server refuses one file, but accepts all others. A new file is enqueued every 400 seconds.
     @Test func failsOnlyRefusedFile() async throws {
         let queue = try await fixture.openWithAccounts()
         fixture.memory.failNext(10_000, with: unavailable, for: "bad")
@@ -82,7 +82,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Earlier responses to other files do not show the current state of the server.
+    /// Only the refused file is left. It would fail only if the server currently served other files. The server's earlier responses do not prove
+    /// this, so the file waits.
     @Test func singleFileWaitsForServer() async throws {
         let queue = try await fixture.openWithAccounts()
         fixture.memory.failNext(10_000, with: unavailable, for: "bad")
@@ -94,12 +95,13 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The proxy requires a delay that is longer than the interval of probes.
+    /// The proxy asks for a delay that is longer than the interval between probes.
     @Test func respectsDelayOfServerInOutage() async throws {
         let busy = TransferError(.transient, .serverUnavailable, "503", retryAfter: .seconds(120))
         let queue = try await open(sessions: 3, failing: busy)
         await pass(until: .seconds(3_600), queue)
         #expect(try await queue.sessions().map(\.state) == [.waiting, .waiting, .waiting])
+        // For each of the three sessions: one attempt at the start, and one after each of the 30 delays of 120 s.
         #expect(fixture.memory.attempts.count <= 31 * 3)
         await queue.shutdown()
     }

@@ -12,7 +12,7 @@ import TransportTesting
         return queue
     }
 
-    @Test func startsNothingWithoutNetwork() throws {
+    @Test func startsNoSessionWithoutNetwork() throws {
         var queue = try Rehearsal()
         try queue.perform(.setNetwork(.unavailable))
         try queue.add("A B")
@@ -20,12 +20,12 @@ import TransportTesting
         #expect(queue.why("A") == .networkConstraint(.unavailable))
         #expect(queue.isIdle, "the app reports when the network is back")
         try queue.call(.run(), "B")
-        #expect(queue.why("B") == .networkConstraint(.unavailable), "run() does not override it")
+        #expect(queue.why("B") == .networkConstraint(.unavailable), "run() does not override the network condition")
         try queue.perform(.setNetwork(.expensive))
         #expect(queue.line == "A=waiting B=running")
     }
 
-    @Test func letsPermittedSessionsPass() throws {
+    @Test func startsOnlyPermittedSessions() throws {
         var queue = try Rehearsal()
         try queue.perform(.setNetwork(.expensive))
         try queue.addFrugal("A")
@@ -51,7 +51,7 @@ import TransportTesting
         try queue.end("A")
         try queue.perform(.setNetwork(.unconstrained))
         try queue.end("B")
-        #expect(queue.line == "D=running A=completed B=completed C=waiting", "D was moved to the front since")
+        #expect(queue.line == "D=running A=completed B=completed C=waiting", "D is now at the front")
     }
 
     @Test func appliesChangedOptionImmediately() throws {

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Single changes that the store always rejects. Their session leaves the queue, and all others continue.
+/// The store always rejects changes to a certain session. The queue quarantines this session, and all others continue.
 @Suite struct RefusedChangeTests {
     private let fixture: QueueFixture
     private let names = ["1", "2", "3", "4"]
@@ -15,7 +15,7 @@ import TransportTesting
         fixture = try QueueFixture()
     }
 
-    /// Makes the store permanently reject changes, from outside the queue.
+    /// Adds a trigger to the store without the queue's knowledge. The trigger rejects certain changes.
     private func refuse(_ what: String, _ name: String = "refusal") async throws {
         let database = try DatabaseQueue(path: fixture.folder.path.appending("store").appending("queue.sqlite").string)
         try await database.write { try $0.execute(sql: "CREATE TRIGGER \(name) BEFORE \(what) BEGIN SELECT raise(ABORT, 'bad row'); END") }
@@ -29,9 +29,9 @@ import TransportTesting
 
     private func expectOthersCompleted(_ queue: TransferQueue, _ sessions: [TransferSession]) async throws {
         await queue.waitUntilIdle()
-        let left = try await queue.sessions()
-        #expect(left.map(\.id) == [sessions[0].id, sessions[2].id, sessions[3].id])
-        #expect(left.allSatisfy { $0.state == .completed })
+        let remaining = try await queue.sessions()
+        #expect(remaining.map(\.id) == [sessions[0].id, sessions[2].id, sessions[3].id])
+        #expect(remaining.allSatisfy { $0.state == .completed })
         let quarantined = try await queue.quarantined()
         #expect(quarantined.count == 1)
         #expect(quarantined.first?.reason.contains("\(sessions[1].id)") == true)
@@ -42,11 +42,11 @@ import TransportTesting
         "UPDATE ON session WHEN old.key = 2", "UPDATE ON file WHEN old.session = 2", "INSERT ON checkpoint WHEN new.session = 2",
         "UPDATE ON schedule WHEN old.session = 2",
     ])
-    func rejectedReportDoesNotAffectOthers(_ what: String) async throws {
+    func rejectedReportDoesNotAffectOtherSessions(_ what: String) async throws {
         let queue = try await fixture.openWithAccounts()
         let sessions = try await enqueueAll(queue, limit: 2)
         let events = queue.events
-        // The quarantine itself is a change of the session's rows.
+        // The quarantine itself updates the session's row, so the trigger must permit this update.
         try await refuse(what.contains("ON session") ? what + " AND new.account <> 0" : what)
         try await queue.start()
         let reported: String? = await events.first { if case .quarantined(let text) = $0 { text } else { nil } }
@@ -56,7 +56,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Other stored changes in between do not make it a failure of single sessions.
+    /// After 64 quarantined sessions, the queue reports that the store fails, even if the store has accepted other changes in between.
     @Test func blamesStoreIfAllSessionsAreRejected() async throws {
         let queue = try await fixture.openWithAccounts()
         try await queue.enqueue(try (1...70).map { try fixture.upload("\($0)") })
@@ -66,7 +66,7 @@ import TransportTesting
         let reported: String? = await events.first { kind in
             switch kind {
             case .storageFailed(let error): error.message
-            case .queueBecameIdle: "all are set aside"
+            case .queueBecameIdle: "all sessions are quarantined"
             default: nil
             }
         }
@@ -76,7 +76,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func keepsUnquarantinableSession() async throws {
+    @Test func keepsSessionThatCannotBeQuarantined() async throws {
         var queue = try await fixture.openWithAccounts()
         let sessions = try await enqueueAll(queue)
         try await refuse("UPDATE ON session WHEN old.key = 2")
@@ -111,11 +111,11 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func rejectsCallForOneSession() async throws {
+    @Test func callFailsOnlyForUnchangeableSession() async throws {
         let queue = try await fixture.openWithAccounts()
         let sessions = try await enqueueAll(queue)
         try await refuse("UPDATE ON schedule WHEN old.session = 2")
-        // Usually all changes are in one transaction.
+        // The queue usually stores the changes of these concurrent calls in one transaction.
         let others = [sessions[0].id, sessions[2].id].map { id in Task { try await queue.hold(id) } }
         let error = try await #require(throws: QueueError.self) { try await queue.hold(sessions[1].id) }
         for other in others { try await other.value }
@@ -125,7 +125,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func continuesCallForOtherSessions() async throws {
+    @Test func groupCallChangesOtherSessions() async throws {
         let queue = try await fixture.openWithAccounts()
         let sessions = try await enqueueAll(queue)
         try await refuse("UPDATE ON schedule WHEN old.session = 2")
@@ -135,7 +135,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func rejectsOneEnqueueing() async throws {
+    @Test func rejectsOnlyUnstorableRequest() async throws {
         let queue = try await fixture.openWithAccounts()
         try await refuse("INSERT ON session WHEN new.name = 'bad'")
         var bad = try fixture.upload("1")
@@ -149,7 +149,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func unwritableChangeLogIsGap() async throws {
+    @Test func reportsGapIfChangeLogIsUnwritable() async throws {
         let queue = try await fixture.openWithAccounts()
         let known = queue.revision
         try await refuse("INSERT ON event")
@@ -160,13 +160,13 @@ import TransportTesting
         #expect(completed == handle.id)
         let past: QueueEvent.Kind? = await queue.events(since: known).first { $0 }
         guard case .gap = past else {
-            Issue.record("a gap is not reported: \(past.debugDescription)")
+            Issue.record("The queue reports no gap: \(past.debugDescription)")
             return
         }
         await queue.shutdown()
     }
 
-    @Test func rejectedTotalsDoNotAffectOthers() async throws {
+    @Test func rejectedTotalsDoNotAffectSessions() async throws {
         let queue = try await fixture.openWithAccounts()
         for change in ["INSERT", "UPDATE"] { try await refuse("\(change) ON total", "refusal\(change)") }
         try await queue.enqueue(try fixture.upload("1"))

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A store that temporarily accepts no changes, as on a full disk.
+/// The store temporarily rejects all changes, as on a full disk.
 @Suite struct StoreFailureTests {
     private let fixture: QueueFixture
     private let session: SessionRequest
@@ -17,7 +17,7 @@ import TransportTesting
         session = try fixture.upload("1")
     }
 
-    /// Makes the store unavailable, or available again: another connection holds the lock that each change needs.
+    /// Makes another connection take the lock that each change needs (true), or release this lock (false).
     private func refuseChanges(_ refuses: Bool) async throws {
         if refuses {
             var configuration = Configuration()
@@ -80,7 +80,7 @@ import TransportTesting
         let status = await queue.status()
         #expect(status.running + status.waiting == 1 && status.completed == 0)
         try await refuseChanges(false)
-        await fixture.clock.sleeps(for: .seconds(1))
+        await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.clock.advance(by: .seconds(1))
         #expect(try await handle.value.statistics.filesDone == 1)
         await queue.waitUntilIdle()
@@ -98,13 +98,13 @@ import TransportTesting
         try await refuseChanges(true)
         first.open()
         try await second.reached()
-        // The maximum delay of a small file's report.
-        await fixture.clock.sleeps(for: .milliseconds(20))
+        // The queue delays the report of a small file by at most 20 ms.
+        await fixture.clock.waitForSleep(of: .milliseconds(20))
         fixture.clock.advance(by: .milliseconds(20))
         _ = await events.first { if case .storageFailed(let error) = $0 { error } else { nil } }
         #expect(try await handle.status.state == .running)
         for _ in 0..<10 {
-            await fixture.clock.sleeps(for: .seconds(1))
+            await fixture.clock.waitForSleep(of: .seconds(1))
             fixture.clock.advance(by: .seconds(1))
         }
         while try await handle.status.state == .running { await Task.yield() }
@@ -118,7 +118,7 @@ import TransportTesting
         #expect(all.running == 0 && all.waiting == 1)
         try await refuseChanges(false)
         second.open()
-        await fixture.clock.sleeps(for: .seconds(1))
+        await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.clock.advance(by: .seconds(1))
         #expect(try await handle.value.statistics.filesDone == 2)
         #expect(fixture.memory.contents(of: "1") == (try fixture.content("1")))
@@ -126,7 +126,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A transport that saves nothing before a file is complete.
+    /// A transport that saves no checkpoints.
     private final class InstantTransport: Transport {
         let id: TransportID = "memory"
         let begun = Latch()
@@ -143,7 +143,7 @@ import TransportTesting
         func shutdown() async {}
     }
 
-    /// A kill would lose all reports, and the received files would be sent again.
+    /// If the process were killed, all reports that wait for the store would be lost, and their files would be sent again.
     @Test func limitsReportsWaitingForStore() async throws {
         let transport = InstantTransport()
         let queue = try await fixture.open(transports: [transport])
@@ -157,7 +157,7 @@ import TransportTesting
         while try await handle.status.state == .running { await Task.yield() }
         #expect((900...1_200).contains(transport.attempts.withLock { $0 }))
         try await refuseChanges(false)
-        await fixture.clock.sleeps(for: .seconds(1))
+        await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.clock.advance(by: .seconds(1))
         #expect(try await handle.value.statistics.filesDone == 3_000)
         // Only the files in flight were sent again.
@@ -173,11 +173,11 @@ import TransportTesting
         try await queue.start()
         await queue.waitUntilIdle(scheduled: false)
         try await refuseChanges(true)
-        await fixture.clock.sleeps(for: .seconds(30))
+        await fixture.clock.waitForSleep(of: .seconds(30))
         fixture.clock.advance(by: .seconds(30))
         _ = await events.first { if case .storageFailed(let error) = $0 { error } else { nil } }
         try await refuseChanges(false)
-        await fixture.clock.sleeps(for: .seconds(1))
+        await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.clock.advance(by: .seconds(1))
         #expect(try await handle.value.state == .completed)
         await queue.shutdown()

@@ -18,7 +18,7 @@ import TransportTesting
             try fixture.upload("1", "2", "3"), try fixture.upload("4", size: 0, to: "b"), try fixture.upload("5", "6", size: 2_345),
         ]
         let sessions = try await queue.enqueue(requests)
-        #expect(memory.attempts.isEmpty, "nothing starts before start()")
+        #expect(memory.attempts.isEmpty, "no session starts before start()")
         try await queue.start()
         await queue.waitUntilIdle()
 
@@ -128,7 +128,7 @@ import TransportTesting
     @Test func rejectsDuplicateTransportID() async throws {
         let error = try await #require(throws: QueueError.self) { try await fixture.open(transports: [memory, MemoryTransport()]) }
         #expect(error.code == .duplicateTransport)
-        // The folder is not left locked.
+        // The queue opens, so the failed call has unlocked the folder.
         try await fixture.open().shutdown()
     }
 

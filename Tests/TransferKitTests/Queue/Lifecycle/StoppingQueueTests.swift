@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The results of stopping a queue.
+/// The return values of calls that stop a queue.
 @Suite struct StoppingQueueTests {
     private let fixture: QueueFixture
     private let queue: TransferQueue
@@ -24,7 +24,7 @@ import TransportTesting
     @Test func drainInterruptsAtDeadline() async throws {
         let gate = try await startWithOneRunning()
         let stop = Task { try await queue.stopAndWait(.drain, deadline: .seconds(7)) }
-        await fixture.clock.sleeps(for: .seconds(7))
+        await fixture.clock.waitForSleep(of: .seconds(7))
         fixture.clock.advance(by: .seconds(7))
         #expect(try await stop.value == .interrupted)
         #expect(try await queue.sessions()[0].state == .waiting)
@@ -35,27 +35,27 @@ import TransportTesting
     @Test func drainWaitsForRuns() async throws {
         let gate = try await startWithOneRunning()
         let stop = Task { try await queue.stopAndWait(.drain, deadline: .seconds(7)) }
-        await fixture.clock.sleeps(for: .seconds(7))
+        await fixture.clock.waitForSleep(of: .seconds(7))
         gate.open()
         #expect(try await stop.value == .drained)
         #expect(try await queue.sessions()[0].state == .completed)
         await queue.shutdown()
     }
 
-    @Test func interruptionWithoutRunsInterruptsNothing() async throws {
+    @Test func stopWithoutRunsReportsDrained() async throws {
         try await queue.start()
         #expect(try await queue.stopAndWait() == .drained)
         let gate = try await startWithOneRunning()
         #expect(try await queue.stopAndWait() == .interrupted)
         gate.open()
-        #expect(try await queue.stopAndWait() == .drained, "it is stopped already")
+        #expect(try await queue.stopAndWait() == .drained, "the queue has already stopped")
         await queue.shutdown()
     }
 
     @Test func startCancelsDrain() async throws {
         let gate = try await startWithOneRunning()
         let stop = Task { try await queue.stopAndWait(.drain, deadline: .seconds(7)) }
-        await fixture.clock.sleeps(for: .seconds(7))
+        await fixture.clock.waitForSleep(of: .seconds(7))
         try await queue.start()
         #expect(try await stop.value == .restarted)
         gate.open()

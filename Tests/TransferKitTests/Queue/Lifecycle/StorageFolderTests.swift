@@ -11,7 +11,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// A queue trusts its storage folder only if no other user can change it, and opens no link in it.
+/// A queue trusts its storage folder only if no other user can change the folder. The queue follows no links in the folder.
 @Suite struct StorageFolderTests {
     private let fixture: QueueFixture
     private let store: FilePath
@@ -58,7 +58,7 @@ import TransferKit
         #expect(try await refusal() == nil)
     }
 
-    /// A hard link has the kind and the owner of its file.
+    /// A hard link has the same type and owner as its file, so only the number of links reveals it.
     @Test func rejectsHardLinkedLock() async throws {
         let victim = try fixture.folder.file("victim", size: 10)
         let before = try fixture.content("victim")
@@ -79,7 +79,7 @@ import TransferKit
         #expect(message.contains("spool"), "\(message)")
     }
 
-    /// No value in a store leads out of the spool.
+    /// The queue does not delete files outside the spool, even if the store contains malicious file names.
     @Test(arguments: ["../../victim", "/etc/passwd", "..", ".", "", "a/b"]) func keepsFilesOutsideSpool(name: String) async throws {
         let victim = try fixture.folder.file("victim", size: 10)
         let queue = try await fixture.open()
@@ -108,7 +108,7 @@ import TransferKit
         try Self.make(parent, mode: mode)
         let message = try await refusal(parent.appending("queue"))
         #expect((message == nil) == isTrusted, "\(message ?? "")")
-        // Also through a link from elsewhere, and with a link in the folder.
+        // A link outside the parent folder that leads to the queue's folder, and a link inside the parent folder, are treated in the same way.
         let link = fixture.folder.path.appending("link")
         try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: parent.appending("queue").string)
         #expect((try await refusal(link) == nil) == isTrusted)
@@ -124,17 +124,17 @@ import TransferKit
         try Self.make(parent.appending("queue"))
         #expect(unsafe chown(parent.string, 65_534, 65_534) == 0)
         #expect(try await refusal(parent.appending("queue"))?.contains("parent") == true)
-        // The other user could change the link at any time.
+        // The owner of a link could change its target at any time.
         let mine = fixture.folder.path.appending("mine")
         try Self.make(mine)
         let link = fixture.folder.path.appending("link")
         try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: mine.string)
         #expect(try await refusal(link) == nil)
         #expect(unsafe lchown(link.string, 65_534, 65_534) == 0)
-        #expect(try await refusal(link)?.contains("link of another user") == true)
+        #expect(try await refusal(link)?.contains("link owned by another user") == true)
     }
 
-    /// A group with the number of its user belongs to that user alone.
+    /// The queue accepts write access for a group whose ID equals the user's ID: it is the user's private group.
     @Test(.enabled(if: geteuid() == 0, "Only root can give a folder to another group")) func checksGroupOfFolder() async throws {
         try Self.make(store, mode: 0o770)
         #expect(try await refusal() == nil)

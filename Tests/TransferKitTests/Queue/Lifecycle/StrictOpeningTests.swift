@@ -3,14 +3,14 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A queue with the default ordering that is reopened as a strict one.
+/// A queue with the default ordering that is reopened with strict ordering.
 @Suite struct StrictOpeningTests {
-    /// The queue was shut down in an orderly way, so only the checkpoint shows that the session has begun.
+    /// After an orderly shutdown, a checkpoint is the only evidence that a session had started.
     @Test func continuesSessionWithCheckpointWhileFirstWaitsForSpace() async throws {
         let fixture = try QueueFixture()
         var queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("2", atByte: 4_000)
-        let begun = try await queue.enqueue(try fixture.upload("2")).id
+        let startedSession = try await queue.enqueue(try fixture.upload("2")).id
         try await queue.start()
         try await gate.reached()
         await queue.shutdown()
@@ -22,16 +22,16 @@ import TransportTesting
         fixture.memory.failNext(with: TransferError(.noSpace, .diskFull, "Full."))
         try await queue.start()
         while try await first.status.error == nil { await Task.yield() }
-        try #require(try await queue.status(of: begun).state != .waiting)
+        try #require(try await queue.status(of: startedSession).state != .waiting)
         #expect(try await last.status.why == .strictOrder(behind: first.id))
-        #expect(try await queue.session(begun).value.state == .completed)
-        await fixture.clock.sleeps(for: .seconds(30))
+        #expect(try await queue.session(startedSession).value.state == .completed)
+        await fixture.clock.waitForSleep(of: .seconds(30))
         fixture.clock.advance(by: .seconds(30))
         #expect(try await last.value.state == .completed)
         await queue.shutdown()
     }
 
-    @Test func rejectsOrderThatNeverEnds() async throws {
+    @Test func rejectsImpossibleOrder() async throws {
         let fixture = try QueueFixture()
         var queue = try await fixture.openWithAccounts()
         let first = try await queue.enqueue(try fixture.upload("1"))

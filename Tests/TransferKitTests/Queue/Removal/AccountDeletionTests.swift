@@ -4,7 +4,7 @@ import TransferKit
 import TransportTesting
 
 @Suite struct AccountDeletionTests {
-    /// A session of another account would wait forever for a removed one.
+    /// An account can't be deleted while sessions of other accounts depend on sessions of this account. The dependent sessions would wait forever.
     @Test func keepsSessionsWithDependents() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
@@ -21,7 +21,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func removesRateOfDeletedAccount() async throws {
+    @Test func removesRateLimitOfDeletedAccount() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.open()
         for round in 1...3 {

@@ -5,7 +5,8 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The outbox worker while the store fails, the date changes, or a caller waits for it.
+/// The outbox lists the unfinished uploads that the queue must remove from servers. These tests cover the task that processes the
+/// outbox while the store fails, the date changes, or a caller waits for the task.
 @Suite(.timeLimit(.minutes(5))) struct DiscardOutboxTests {
     private let fixture: QueueFixture
     private let transport: StubbornTransport
@@ -15,7 +16,7 @@ import TransportTesting
         transport = StubbornTransport(fixture.memory)
     }
 
-    /// Cancels sessions at a host, each with one partial upload.
+    /// Starts sessions at a host. Cancels them once each has a partial upload.
     private func cancel(_ names: [String], at host: String, in queue: TransferQueue) async throws {
         try await queue.setSessionLimit(names.count)
         try await queue.save(Account(host, endpoints: [fixture.memory.endpoint(host: host)]))
@@ -35,7 +36,7 @@ import TransportTesting
         return try await DatabaseQueue(path: path, configuration: configuration).write(body)
     }
 
-    @Test func triesRemovalsOfEarlierProcessesDuringWork() async throws {
+    @Test func triesRemovalsOfEarlierProcessWhileNewOnesHang() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
         var queue = try await fixture.open(transports: [transport])
         try await cancel(["1"], at: "a", in: queue)
@@ -48,15 +49,15 @@ import TransportTesting
         try await cancel(["2"], at: "b", in: queue)
         try await hung.wait()
         async let idle: Void = queue.waitUntilIdle()
-        await fixture.clock.sleeps(for: .seconds(30))
+        await fixture.clock.waitForSleep(of: .seconds(30))
         transport.release()
         await idle
-        #expect(transport.asked == 3)
+        #expect(transport.requestCount == 3)
         #expect(try await queue.statistics().removalsDue == 0)
         await queue.shutdown()
     }
 
-    /// Without one of its indexes, SQLite refuses each statement that reads the outbox.
+    /// The queue's statements name the index of the outbox, so SQLite rejects these statements while the index is missing.
     @Test func retriesAfterReadFailure() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: false)
         let queue = try await fixture.open(transports: [transport])
@@ -71,7 +72,7 @@ import TransportTesting
         let sql = try #require(index)
         try await changeStore { try $0.execute(sql: sql) }
         transport.acceptRequests()
-        await fixture.clock.sleeps(for: .seconds(10))
+        await fixture.clock.waitForSleep(of: .seconds(10))
         fixture.clock.advance(by: .seconds(10))
         while fixture.memory.partialCount > 0 { await Task.yield() }
         await queue.waitUntilIdle()
@@ -79,7 +80,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// As on a machine that boots with a wrong date, and then corrects it.
+    /// The machine boots with a wrong date, and then corrects it.
     @Test(arguments: [nil, Duration.seconds(3_000)])
     func wrongDateAtOpeningKeepsRemovals(retryAfter: Duration?) async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: retryAfter))
@@ -88,7 +89,7 @@ import TransportTesting
         fixture.clock.setDate(by: -10 * 365 * 24 * 3_600)
         try await cancel(["1", "2"], at: "a", in: queue)
         await queue.waitUntilIdle()
-        #expect(transport.asked == (retryAfter == nil ? 2 : 1))
+        #expect(transport.requestCount == (retryAfter == nil ? 2 : 1))
         #expect(try await queue.statistics().removalsDue == 2)
         await queue.shutdown()
     }

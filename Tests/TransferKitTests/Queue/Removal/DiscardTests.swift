@@ -7,7 +7,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Failing removals of unfinished uploads.
+/// Failed, hanging and postponed removals of unfinished uploads.
 @Suite struct DiscardTests {
     private let fixture: QueueFixture
     private let transport: StubbornTransport
@@ -19,7 +19,7 @@ import TransportTesting
 
     /// Opens a queue with a cancelled session for each host, each with a partial upload.
     ///
-    /// - Parameter hung: Opened when the discard at the first host hangs.
+    /// - Parameter hung: A latch that opens when the discard at the first host hangs.
     private func cancelled(_ hosts: [String], where hung: Latch) async throws -> TransferQueue {
         let queue = try await fixture.open(transports: [transport])
         try await queue.setSessionLimit(hosts.count)
@@ -31,38 +31,39 @@ import TransportTesting
             try await queue.start()
             try await gate.reached()
         }
-        // The first discard begins before the others exist, because runs end in any order.
+        // Cancel the first session alone, so that its discard begins before the other discards exist. If all sessions were cancelled together, their
+        // runs would end in an unpredictable order.
         try await sessions.removeFirst().cancel()
         try await hung.wait()
         try await queue.apply(.cancel(), to: .sessions(sessions.map(\.id)))
         return queue
     }
 
-    private func due(_ queue: TransferQueue) async throws -> Int {
+    private func pendingRemovals(_ queue: TransferQueue) async throws -> Int {
         let store = try StoreInspection(fixture.folder.path.appending("store"))
         return try store.count("discard") ?? -1
     }
 
-    /// Advances the time repeatedly, because a sleeper may have read the clock just before.
-    private func advanceUntilNoneIsDue(_ queue: TransferQueue) async throws {
-        while try await due(queue) > 0 {
+    /// Advances the time repeatedly, because a task may have read the clock just before the time advanced.
+    private func advanceUntilNoRemovalIsPending(_ queue: TransferQueue) async throws {
+        while try await pendingRemovals(queue) > 0 {
             fixture.clock.advance(by: .seconds(10))
             await queue.waitUntilIdle()
         }
     }
 
-    @Test func hangingHostDelaysNoOther() async throws {
+    @Test func hangingHostDoesNotDelayOthers() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
         let queue = try await cancelled(["a", "b", "c"], where: hung)
         #expect(fixture.memory.partialCount == 3)
-        await fixture.clock.sleeps(for: .seconds(120))
+        await fixture.clock.waitForSleep(of: .seconds(120))
         fixture.clock.advance(by: .seconds(120))
         await queue.waitUntilIdle()
         #expect(fixture.memory.partialCount == 1)
-        #expect(try await due(queue) == 1)
+        #expect(try await pendingRemovals(queue) == 1)
         transport.acceptRequests()
         // The first delay is at most ten seconds.
-        try await advanceUntilNoneIsDue(queue)
+        try await advanceUntilNoRemovalIsPending(queue)
         #expect(fixture.memory.partialCount == 0)
         await queue.shutdown()
     }
@@ -71,7 +72,7 @@ import TransportTesting
         let hung = transport.hang(at: "a", ignoresCancellation: true)
         let queue = try await cancelled(["a", "b", "c"], where: hung)
         while fixture.memory.partialCount > 1 { await Task.yield() }
-        await fixture.clock.sleeps(for: .seconds(120))
+        await fixture.clock.waitForSleep(of: .seconds(120))
         fixture.clock.advance(by: .seconds(120))
         await queue.waitUntilDiscarded()
         await queue.shutdown()
@@ -82,8 +83,8 @@ import TransportTesting
         let queue = try await cancelled(["a"], where: hung)
         fixture.clock.advance(by: .seconds(8 * 24 * 3_600))
         await queue.waitUntilIdle()
-        #expect(try await due(queue) == 0)
-        #expect(fixture.memory.partialCount == 1, "the server must remove it without a request")
+        #expect(try await pendingRemovals(queue) == 0)
+        #expect(fixture.memory.partialCount == 1, "only the server itself can still remove the upload")
         await queue.shutdown()
     }
 
@@ -91,16 +92,16 @@ import TransportTesting
         let hung = transport.hang(at: "a", ignoresCancellation: true)
         let queue = try await cancelled(["a"], where: hung)
         let end = Task { await queue.shutdown() }
-        await fixture.clock.sleeps(for: .seconds(5))
+        await fixture.clock.waitForSleep(of: .seconds(5))
         fixture.clock.advance(by: .seconds(5))
         await end.value
-        #expect(try await due(queue) == 1)
+        #expect(try await pendingRemovals(queue) == 1)
     }
 }
 
-/// Hosts that ask to back off, and queues that do so.
+/// Hosts that ask the queue to back off, and the queue's own delays.
 extension DiscardTests {
-    /// Opens a queue with cancelled sessions at one host, more than the worker handles at a time.
+    /// Opens a queue with `count` cancelled sessions at one host, each with a partial upload.
     private func cancelled(at host: String, _ count: Int, logger: Logger? = nil) async throws -> TransferQueue {
         let queue = try await fixture.open(transports: [transport], logger: logger)
         try await queue.setSessionLimit(count)
@@ -118,11 +119,11 @@ extension DiscardTests {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
         let queue = try await cancelled(at: "a", 40)
         try await hung.wait()
-        await fixture.clock.sleeps(for: .seconds(120))
+        await fixture.clock.waitForSleep(of: .seconds(120))
         fixture.clock.advance(by: .seconds(120))
         await queue.waitUntilIdle()
-        #expect(transport.asked == 1)
-        #expect(try await due(queue) == 40)
+        #expect(transport.requestCount == 1)
+        #expect(try await pendingRemovals(queue) == 40)
         await queue.shutdown()
     }
 
@@ -130,112 +131,112 @@ extension DiscardTests {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
         let queue = try await cancelled(at: "a", 40)
         await queue.waitUntilIdle()
-        #expect(transport.asked == 1)
+        #expect(transport.requestCount == 1)
         transport.acceptRequests()
         fixture.clock.advance(by: .seconds(2_990))
         await queue.waitUntilIdle()
-        #expect(transport.asked == 1)
+        #expect(transport.requestCount == 1)
         fixture.clock.advance(by: .seconds(3_600))
-        try await advanceUntilNoneIsDue(queue)
+        try await advanceUntilNoRemovalIsPending(queue)
         #expect(fixture.memory.partialCount == 0)
         await queue.shutdown()
     }
 
-    /// All expired removals end with the first response, and are not postponed forever.
+    /// The host always asks for a delay. After a week, its next response ends all expired removals, so they are not postponed forever.
     @Test func givesUpIfHostPostponesForWeek() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
         let queue = try await cancelled(at: "a", 40)
         await queue.waitUntilIdle()
         fixture.clock.advance(by: .seconds(8 * 24 * 3_600))
-        while try await due(queue) > 0 { await queue.waitUntilIdle() }
-        #expect(transport.asked == 2)
+        while try await pendingRemovals(queue) > 0 { await queue.waitUntilIdle() }
+        #expect(transport.requestCount == 2)
         await queue.shutdown()
     }
 
-    /// A machine without a battery starts in 1970, and gets the correct date later.
+    /// A machine without a battery for its clock boots in 1970, and gets the correct date later.
     @Test func changedDateKeepsRemovals() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
         var queue = try await cancelled(at: "a", 2)
         await queue.waitUntilIdle()
         fixture.clock.setDate(by: 50.0 * 365 * 24 * 3_600)
         fixture.clock.advance(by: .seconds(3_600))
-        while transport.asked < 4 { await queue.waitUntilIdle() }
-        #expect(try await due(queue) == 2)
+        while transport.requestCount < 4 { await queue.waitUntilIdle() }
+        #expect(try await pendingRemovals(queue) == 2)
         await queue.shutdown()
 
-        // A process with that date postponed it, and the next one, with another date, tries it.
+        // The process with the later date postponed the removals. The next process has the earlier date again, and still tries the removals.
         fixture.clock.setDate(by: -50.0 * 365 * 24 * 3_600)
         transport.acceptRequests()
         queue = try await fixture.open(transports: [transport])
         try await queue.start()
         await queue.waitUntilIdle()
-        #expect(try await due(queue) == 0 && fixture.memory.partialCount == 0)
+        #expect(try await pendingRemovals(queue) == 0 && fixture.memory.partialCount == 0)
         await queue.shutdown()
     }
 
-    /// The queue does not ask again. It logs a warning, unless the server reports that it supports no removal.
+    /// The queue requests each removal only once. It logs a warning for each upload, unless the server reports that it does not support removals.
     @Test(arguments: [(TransferError.Code.credentialsRejected, 3), (.unsupported, 0)])
     func warnsAboutAbandonedUploads(code: TransferError.Code, warned: Int) async throws {
         let warnings = Locked(0)
         transport.refuse(at: "a", TransferError(.unsupported, code, "No."))
         let queue = try await cancelled(at: "a", 3, logger: Logger(label: "test") { _ in CountingLog(warnings: warnings) })
         await queue.waitUntilIdle()
-        try await advanceUntilNoneIsDue(queue)
-        #expect(transport.asked == 3)
+        try await advanceUntilNoRemovalIsPending(queue)
+        #expect(transport.requestCount == 3)
         #expect(warnings.withLock { $0 } == warned)
         await queue.shutdown()
     }
 
-    /// A queue tries the postponed removals of an earlier process once before it is idle, whenever they are due.
+    /// A queue tries the postponed removals of an earlier process once before it becomes idle, even if they are not due yet.
     @Test func nextProcessTriesPostponedRemovals() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
         var queue = try await cancelled(at: "a", 70)
         await queue.waitUntilIdle()
-        #expect(transport.asked == 70)
+        #expect(transport.requestCount == 70)
         #expect(try await queue.statistics().removalsDue == 70)
         await queue.waitUntilIdle()
-        #expect(transport.asked == 70, "those have had their try")
+        #expect(transport.requestCount == 70, "the queue has already tried these removals")
         await queue.shutdown()
-        for (asked, left) in [(140, 70), (210, 0)] {
+        for (requestCount, left) in [(140, 70), (210, 0)] {
             if left == 0 { transport.acceptRequests() }
             queue = try await fixture.open(transports: [transport])
             await queue.waitUntilDiscarded()
             try await queue.start()
             await queue.waitUntilIdle()
-            #expect(transport.asked == asked)
+            #expect(transport.requestCount == requestCount)
             #expect(try await queue.statistics().removalsDue == left)
             await queue.shutdown()
         }
         #expect(fixture.memory.partialCount == 0)
     }
 
-    /// The server's delay also applies after a restart and to all removals, but no longer than required.
+    /// The delay that a server asks for applies to all removals there, even after a restart. The queue waits no longer than that.
     @Test func nextProcessRespectsDelayOfServer() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
         var queue = try await cancelled(at: "a", 3)
         await queue.waitUntilIdle()
-        #expect(transport.asked == 1)
+        #expect(transport.requestCount == 1)
         await queue.shutdown()
         transport.acceptRequests()
-        for (passed, asked, left) in [(2_990, 1, 3), (20, 4, 0)] {
+        for (passed, requestCount, left) in [(2_990, 1, 3), (20, 4, 0)] {
             fixture.clock.advance(by: .seconds(passed))
             queue = try await fixture.open(transports: [transport])
             await queue.waitUntilDiscarded()
             try await queue.start()
             await queue.waitUntilIdle()
-            #expect(transport.asked == asked)
+            #expect(transport.requestCount == requestCount)
             #expect(try await queue.statistics().removalsDue == left)
             await queue.shutdown()
         }
         #expect(fixture.memory.partialCount == 0)
     }
 
-    /// The delay concerns the host, and not only the removal whose response contained it.
+    /// The delay applies to the host, not only to the removal whose response contained it.
     @Test(arguments: [true, false]) func laterRemovalsRespectDelay(restarts: Bool) async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
         var queue = try await cancelled(at: "a", 1)
         await queue.waitUntilIdle()
-        #expect(transport.asked == 1)
+        #expect(transport.requestCount == 1)
         transport.acceptRequests()
         if restarts {
             await queue.shutdown()
@@ -247,42 +248,42 @@ extension DiscardTests {
         try await gate.reached()
         try await session.cancel()
         await queue.waitUntilIdle()
-        #expect(transport.asked == 1)
+        #expect(transport.requestCount == 1)
         #expect(try await queue.statistics().removalsDue == 2)
         fixture.clock.advance(by: .seconds(3_600))
-        try await advanceUntilNoneIsDue(queue)
+        try await advanceUntilNoRemovalIsPending(queue)
         #expect(fixture.memory.partialCount == 0)
         await queue.shutdown()
     }
 
-    /// After a restart, a short delay of a server is not extended to the longer one of the worker.
+    /// After a restart, the queue does not replace a server's short delay with its own longer one.
     @Test func shortDelayOfServerStaysShort() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(2)))
         var queue = try await cancelled(at: "a", 1)
         await queue.waitUntilIdle()
-        for (passed, asked) in [(1, 1), (2, 2)] {
+        for (passed, requestCount) in [(1, 1), (2, 2)] {
             await queue.shutdown()
             fixture.clock.advance(by: .seconds(passed))
             queue = try await fixture.open(transports: [transport])
             try await queue.start()
             await queue.waitUntilIdle()
-            #expect(transport.asked == asked)
+            #expect(transport.requestCount == requestCount)
         }
         await queue.shutdown()
     }
 
-    @Test func doesNotWaitLongerForHangingServer() async throws {
+    @Test func waitUntilIdleReturnsDespiteHangingServer() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
         let queue = try await cancelled(at: "a", 2)
         try await hung.wait()
         async let idle: Void = queue.waitUntilIdle()
-        await fixture.clock.sleeps(for: .seconds(30))
+        await fixture.clock.waitForSleep(of: .seconds(30))
         #expect(try await queue.statistics().removalsDue == 2)
         fixture.clock.advance(by: .seconds(30))
         await idle
-        #expect(transport.asked == 1)
+        #expect(transport.requestCount == 1)
         let end = Task { await queue.shutdown() }
-        await fixture.clock.sleeps(for: .seconds(5))
+        await fixture.clock.waitForSleep(of: .seconds(5))
         fixture.clock.advance(by: .seconds(5))
         await end.value
     }
@@ -291,10 +292,10 @@ extension DiscardTests {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
         let queue = try await cancelled(["a", "b", "c"], where: hung)
         try await queue.stopAndWait()
-        await fixture.clock.sleeps(for: .seconds(120))
+        await fixture.clock.waitForSleep(of: .seconds(120))
         fixture.clock.advance(by: .seconds(120))
         await queue.waitUntilDiscarded()
-        #expect(transport.asked == 1)
+        #expect(transport.requestCount == 1)
         #expect(fixture.memory.partialCount == 3)
         await queue.shutdown()
     }

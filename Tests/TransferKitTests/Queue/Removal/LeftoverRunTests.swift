@@ -6,10 +6,10 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Runs of removed sessions that have not ended yet.
+/// Sessions that are removed while their runs have not ended yet.
 @Suite struct LeftoverRunTests {
-    /// The store refuses to change the rows of a removed session, whose run still frees its slot.
-    @Test func freesSlotWhenStoreRefusesEnd() async throws {
+    /// The run of a removed session frees its slot, even if the store refuses to change the session's rows.
+    @Test func freesSlotEvenIfStoreRejectsEndOfRun() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("1", atByte: 4_000)
@@ -35,7 +35,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func queueIsNotIdleDuringRun() async throws {
+    @Test func queueIsNotIdleDuringRunOfRemovedSession() async throws {
         let fixture = try QueueFixture()
         let stubborn = UninterruptibleTransport()
         let queue = try await fixture.open(transports: [stubborn])
@@ -45,22 +45,22 @@ import TransportTesting
         later.notBefore = Date(timeIntervalSince1970: 2_000_000)
         try await queue.enqueue(later)
         try await queue.start()
-        await stubborn.begun()
+        await stubborn.waitUntilBegun()
         try await queue.remove(session.id)
         #expect(await queue.status().running == 0)
         #expect(await queue.hasLiveRuns)
-        let atRest = Task {
+        let isIdleAfterWait = Task {
             await queue.waitUntilIdle(scheduled: false)
             return await !queue.hasLiveRuns
         }
         let cancelled = Task { await queue.waitUntilIdle(scheduled: false) }
-        // Gives a call that wrongly does not wait enough time to return.
+        // Gives `waitUntilIdle` enough time to return, in case it wrongly does not wait.
         for _ in 0..<50 { _ = await queue.status() }
         cancelled.cancel()
         await cancelled.value
         #expect(await queue.hasLiveRuns)
         stubborn.finish()
-        #expect(await atRest.value)
+        #expect(await isIdleAfterWait.value)
         await queue.shutdown()
     }
 }

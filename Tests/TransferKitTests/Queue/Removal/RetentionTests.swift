@@ -18,8 +18,8 @@ import TransportTesting
         return queue
     }
 
-    /// Opens a queue that keeps sessions for an hour, and completes one.
-    private func completing(_ name: String) async throws -> TransferQueue {
+    /// Opens a queue that keeps completed sessions for an hour, and uploads one file.
+    private func openAndUpload(_ name: String) async throws -> TransferQueue {
         let queue = try await open(.age(.seconds(3_600)))
         try await queue.enqueue(try fixture.upload(name))
         try await queue.start()
@@ -51,7 +51,7 @@ import TransportTesting
 
     @Test func keepsFailedAndCancelledSessions() async throws {
         let queue = try await open(.count(0))
-        fixture.memory.failNext(with: TransferError(.permanent, .badAnswer, "No."), for: "1")
+        fixture.memory.failNext(with: TransferError(.permanent, .invalidResponse, "No."), for: "1")
         let failed = try await queue.enqueue(try fixture.upload("1"))
         let cancelled = try await queue.enqueue(try fixture.upload("2"))
         try await queue.enqueue(try fixture.upload("3"))
@@ -77,15 +77,15 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A machine without a battery starts in 1970 and gets the correct date later, or starts in the far future.
+    /// A machine without a battery for its clock boots in 1970 or in the far future, and gets the correct date later.
     @Test(arguments: [-50.0, 50.0]) func wrongDateRemovesNothing(_ years: Double) async throws {
         let year = 365.0 * 24 * 3_600
         fixture.clock.setDate(by: 60 * year)
-        var queue = try await completing("before")
+        var queue = try await openAndUpload("before")
         await queue.shutdown()
 
         fixture.clock.setDate(by: years * year)
-        queue = try await completing("wrong")
+        queue = try await openAndUpload("wrong")
         #expect(try await names(queue) == ["before", "wrong"])
         fixture.clock.setDate(by: -years * year)
         try await queue.enqueue(try fixture.upload("right"))
@@ -103,7 +103,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A dependency may have been removed before the dependent session can start.
+    /// A completed session may be removed before the session that depends on it can start.
     @Test func startsDependentsOfRemovedSessions() async throws {
         let queue = try await open(.count(0))
         let first = try await queue.enqueue(try fixture.upload("1"))
@@ -120,16 +120,16 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The clock of a virtual machine may be years ahead, even for several openings, and be corrected later.
+    /// The clock of a virtual machine is years ahead while the queue is opened twice. Later, the clock is corrected.
     @Test(arguments: [1.0, 5.0, 9.0]) func fastClockRemovesNothing(_ years: Double) async throws {
         let year = 365.0 * 24 * 3_600
         fixture.clock.setDate(by: 50 * year)
-        var queue = try await completing("before")
+        var queue = try await openAndUpload("before")
         await queue.shutdown()
 
         fixture.clock.setDate(by: years * year)
         for name in ["ahead", "again"] {
-            queue = try await completing(name)
+            queue = try await openAndUpload(name)
             fixture.clock.advance(by: .seconds(60))
             await queue.shutdown()
         }
@@ -138,7 +138,7 @@ import TransportTesting
         try await queue.start()
         await queue.waitUntilIdle()
         #expect(try await names(queue) == ["before", "ahead", "again"])
-        // Their age depends on the real time.
+        // A session's age depends on the elapsed time, not on the date.
         fixture.clock.advance(by: .seconds(3_601 - 120))
         for await event in queue.events { if case .removed = event.kind { break } }
         #expect(try await names(queue) == ["again"])
@@ -147,7 +147,7 @@ import TransportTesting
 
     /// If a machine is switched off for a day, its sessions age by a day.
     @Test func countsTimeBetweenProcesses() async throws {
-        var queue = try await completing("1")
+        var queue = try await openAndUpload("1")
         await queue.shutdown()
         fixture.clock.advance(by: .seconds(24 * 3_600))
         queue = try await open(.age(.seconds(3_600)))

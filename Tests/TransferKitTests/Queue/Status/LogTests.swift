@@ -14,12 +14,12 @@ import TransportTesting
         fixture = try QueueFixture()
     }
 
-    /// The messages with this prefix at level info and above.
+    /// The messages at level info and above that begin with `start`.
     private func messages(_ start: String) -> [(level: Logger.Level, text: String, metadata: [String: String])] {
         log.messages.withLock { $0.filter { $0.level >= .info && $0.text.hasPrefix(start) } }
     }
 
-    @Test func logsLifeOfSession() async throws {
+    @Test func logsStartAndEndOfSessions() async throws {
         fixture.memory.failNext(with: TransferError(.permanent, .unsupported, "No."), for: "2")
         let queue = try await fixture.open(logger: Logger(label: "test") { _ in log })
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))

@@ -33,7 +33,7 @@ import TransportTesting
         #expect(list == self.list())
     }
 
-    @Test func noticesMissingEvents() {
+    @Test func detectsMissingEvents() {
         var list = list()
         #expect(list.apply(.gap(from: 1, to: 2)) == .outdated)
         #expect(list.apply(.willChangeQueue(orderRevision: 9)) == .outdated)
@@ -47,7 +47,7 @@ import TransportTesting
         let queue = try await fixture.openWithAccounts()
         let first = try await queue.enqueue(fixture.upload("0"))
         let events = queue.events
-        // Read after the second change, so the list ignores its event.
+        // The list starts with the order after the second enqueueing, so it ignores the event of that change.
         let second = try await queue.enqueue(fixture.upload("1"))
         var list = QueueList(await queue.order())
         #expect(list.order.sessions == [first.id, second.id])

@@ -9,7 +9,7 @@ import TransferKit
         (SessionStatistics(files: 4, filesDone: 1), 0.25),
         (SessionStatistics(files: 1, bytesTotal: 400, bytesDone: 100, filesUnsized: 1), nil),
         (SessionStatistics(), nil),
-    ]) func fractionIsOfAllBytes(statistics: SessionStatistics, fraction: Double?) {
+    ]) func computesFractionCompleted(statistics: SessionStatistics, fraction: Double?) {
         #expect(statistics.fractionCompleted == fraction)
     }
 

@@ -3,9 +3,9 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Indices in an order that is not current any longer.
+/// Calls with an index that refers to an outdated order.
 @Suite struct StaleOrderTests {
-    @Test func enqueuesAtIndexOfReadOrder() async throws {
+    @Test func enqueuesAtIndexOnlyIfOrderIsCurrent() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let request = try fixture.upload("1")
@@ -22,7 +22,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func movesToIndexOfReadOrder() async throws {
+    @Test func movesToIndexOnlyIfOrderIsCurrent() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let ids = try await queue.enqueue(["1", "2", "3"].map { try fixture.upload($0) }).map(\.id)

@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The figures of sessions and of the whole queue, across restarts.
+/// Statistics of sessions and of the whole queue, across restarts.
 @Suite struct StatisticsTests {
     private let fixture: QueueFixture
 
@@ -74,7 +74,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A server that confirms a request only at its end: the sent bytes remain in the figures of the session and of the queue.
+    /// Some servers confirm bytes only at the end of a request. The statistics of the session and of the queue still include the unconfirmed bytes.
     @Test(arguments: [false, true]) func keepsSentBytesWhilePausedOrHeld(_ isHeld: Bool) async throws {
         let fixture = try QueueFixture(memory: MemoryTransport(chunkSize: 1_000, chunksPerCheckpoint: 4))
         let queue = try await fixture.openWithAccounts()

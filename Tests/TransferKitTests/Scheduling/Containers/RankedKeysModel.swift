@@ -1,7 +1,7 @@
 import Testing
 import TransferKit
 
-/// Ranked keys next to a plain array that gets the same operations.
+/// Ranked keys, and a plain array with the same operations to compare them with.
 struct RankedKeysModel {
     private(set) var keys = RankedKeys()
     private(set) var order: [SessionKey] = []
@@ -80,7 +80,7 @@ struct RankedKeysModel {
         try #require(Array(keys.keys(in: order.count..<order.count)).isEmpty, context)
     }
 
-    /// A key whose rank lies between those of its neighbors. Renumbers all keys if their ranks are too close.
+    /// Returns a new key whose rank lies between the ranks of its neighbors. Renumbers all keys if the ranks are too close.
     private mutating func newKey(at index: Int) -> SessionKey {
         lastKey += 1
         if index > 0, index < order.count, rank(order[index]) - rank(order[index - 1]) < 2 {

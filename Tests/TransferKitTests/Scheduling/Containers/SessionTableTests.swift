@@ -66,7 +66,7 @@ import TransferKit
     }
 
     @Test(arguments: [0, 1, 7, 1_000])
-    func loadsAllSessionsAtOnce(size: Int) throws {
+    func loadsAllSessionsInOneStep(size: Int) throws {
         var table = SessionTable<Element>()
         let elements = (0..<size).map { Element(key: SessionKey($0) * 10) }
         table.reserveLoading(size)
@@ -85,7 +85,7 @@ import TransferKit
         let sameIDs = [3, 250, 499].map { Element(key: SessionKey(1_000 + $0), id: elements[$0].id) }
         for element in elements + sameIDs + [Element(key: 7)] { table.load(element) }
         #expect(Set(table.finishLoading()) == [7, 1_003, 1_250, 1_499])
-        try check(table, Dictionary(uniqueKeysWithValues: elements.map { ($0.key, $0) }), absent: [], "the earlier ones stay")
+        try check(table, Dictionary(uniqueKeysWithValues: elements.map { ($0.key, $0) }), absent: [], "the first elements stay")
     }
 
     @Test func comparesContent() {
@@ -102,7 +102,7 @@ import TransferKit
         #expect(reversed != table)
         reversed.remove(5)
         reversed.insert(Element(key: 5))
-        #expect(reversed != table, "another ID")
+        #expect(reversed != table, "the ID differs")
     }
 
     @Test func copiesAreIndependent() throws {
@@ -117,7 +117,7 @@ import TransferKit
     private func check(
         _ table: SessionTable<Element>, _ reference: [SessionKey: Element], absent: [Element], _ context: Comment
     ) throws {
-        try #require(Dictionary(table.map { ($0.key, $0) }) { _, _ in throw Doubled() } == reference, context)
+        try #require(Dictionary(table.map { ($0.key, $0) }) { _, _ in throw Duplicate() } == reference, context)
         try #require(table.count == reference.count, context)
         for element in reference.values {
             try #require(table[element.key] == element, context)
@@ -131,5 +131,5 @@ import TransferKit
         }
     }
 
-    private struct Doubled: Error {}
+    private struct Duplicate: Error {}
 }

@@ -2,7 +2,7 @@ import Testing
 import TransferKit
 
 @Suite struct SlotIndexTests {
-    /// An identity whose hash many others share, so that searches collide and wrap around the end.
+    /// An identity whose hash equals that of many other identities, so that searches collide and wrap around the end of the index.
     struct Crowded: SlotIdentity {
         var number: Int
 
@@ -16,7 +16,7 @@ import TransferKit
         var elements: ContiguousArray<Crowded> = []
         var unused = Array(0..<100)
         for step in 0..<1_000 {
-            // Grows first, then shrinks, and so on.
+            // Every 100 steps, alternates between growing and shrinking.
             let grows = Int.random(in: 0..<4, using: &random) != 0
             if (step / 100).isMultiple(of: 2) == grows, !unused.isEmpty {
                 elements.append(Crowded(number: unused.remove(at: Int.random(in: unused.indices, using: &random))))

@@ -1,15 +1,15 @@
 import TransferKit
 
-/// What must hold for a scheduler after each step, independent of the reference.
+/// Conditions that must hold for a scheduler after each step, whatever the reference predicts.
 enum Invariants {
-    /// The invariant that does not hold, or nil.
+    /// Returns the first invariant that does not hold; nil if all hold.
     static func broken(before: Observation, after: Observation, outcome: Outcome, event: ModelEvent, limits: SlotLimits) -> String? {
         let ids = after.sessions.map(\.id)
-        guard Set(ids).count == ids.count else { return "a session is doubled" }
+        guard Set(ids).count == ids.count else { return "a session occurs twice" }
         let old = Dictionary(uniqueKeysWithValues: before.sessions.map { ($0.id, $0) })
         for id in outcome.started {
             guard let session = old[id] else { continue }
-            if session.target == .paused || session.target == .held || session.target.isEnded, !event.isByPerson {
+            if session.target == .paused || session.target == .held || session.target.isEnded, !event.isUserCall {
                 return "\(id.testName) was \(session.target) and started without a call"
             }
         }
@@ -23,26 +23,26 @@ enum Invariants {
             if isActivated, slots > limit { return "an activation above the limit of \(account)" }
             if after.runs(of: account) > max(limit, before.runs(of: account)) { return "a run above the limit of \(account)" }
         }
-        if after.mode == "stopped", after.sessions.contains(where: \.hasRun) { return "stopped, and something runs" }
+        if after.mode == "stopped", after.sessions.contains(where: \.hasRun) { return "stopped, but a session runs" }
         if after.mode == "running", after.sessions.contains(where: { $0.state == .waiting && $0.why == nil }) {
             return "a session waits without a reason"
         }
-        if after.isIdle, after.sessions.contains(where: \.hasRun) { return "idle, and something runs" }
+        if after.isIdle, after.sessions.contains(where: \.hasRun) { return "idle, but a session runs" }
         return nil
     }
 }
 
 extension Observation {
-    /// How many runs are in progress, for one account or for all.
+    /// The number of runs in progress, for one account or for all.
     fileprivate func runs(of account: String?) -> Int {
         account.map { runs[$0] ?? 0 } ?? runs.values.reduce(0, +)
     }
 
-    /// How many slots are in use, including those of removed sessions.
+    /// The number of slots in use, including those of removed sessions.
     fileprivate var slots: Int { runs(of: nil) + sessions.count { $0.holdsSlot && !$0.hasRun } }
 }
 
-/// The limits of a queue, and which sessions count toward which limit.
+/// The limits of a queue, and the account of each session.
 struct SlotLimits {
     var queue: Int
     var accounts: [String: Int]
@@ -53,7 +53,7 @@ struct SlotLimits {
 
 extension ModelEvent {
     /// Whether this is a call that may start a paused, held or ended session.
-    var isByPerson: Bool {
+    var isUserCall: Bool {
         if case .command(.perform) = self { true } else { false }
     }
 }

@@ -1,14 +1,14 @@
 import Foundation
 import TransferKit
 
-/// Thrown where the scheduler and the reference differ, or an invariant is broken.
+/// Thrown if the scheduler and the reference differ, or if an invariant is broken.
 struct Disagreement: Error, CustomStringConvertible {
     var step: Int
     var what: String
     var description: String { "step \(step): \(what)" }
 }
 
-/// A scheduler and the reference, which get the same inputs and are compared after each step.
+/// A scheduler and a reference, which receive the same inputs and are compared after each step.
 struct ModelRun {
     private(set) var scheduler: ModelledScheduler
     private(set) var reference: ReferenceQueue
@@ -24,18 +24,18 @@ struct ModelRun {
         shown = scheduler.observation(at: now)
     }
 
-    /// Plays a recorded sequence; throws where the two differ.
+    /// Plays a recorded sequence. Throws at the first step after which the scheduler and the reference differ.
     static func play(_ sequence: ModelSequence) throws(Disagreement) {
         var run = ModelRun(sequence.settings)
         for step in sequence.steps { try run.play(step) }
-        try run.settle()
+        try run.runToEnd()
     }
 
     mutating func play(_ step: ModelStep) throws(Disagreement) {
         number += 1
         try advance(.seconds(step.wait))
         switch step.kind {
-        case .event(let event): try take(event)
+        case .event(let event): try handle(event)
         case .clock(let seconds): try setClock(by: seconds)
         case .restart:
             scheduler.restart()
@@ -48,9 +48,9 @@ struct ModelRun {
         }
     }
 
-    /// Handles an event on both sides.
+    /// Passes an event to the scheduler and to the reference, and compares them.
     @discardableResult
-    mutating func take(_ event: ModelEvent) throws(Disagreement) -> Outcome {
+    mutating func handle(_ event: ModelEvent) throws(Disagreement) -> Outcome {
         let outcome = scheduler.step(event, at: now)
         let expected = reference.step(event, at: now)
         if let what = outcome.difference(from: expected) { throw disagreement("\(event): \(what)") }
@@ -58,48 +58,49 @@ struct ModelRun {
         let after = scheduler.observation(at: now)
         try compare(after, after: event)
         shown = after
-        if let what = scheduler.brokenRemotely { throw disagreement("\(event): \(what)") }
+        if let what = scheduler.remoteError { throw disagreement("\(event): \(what)") }
         if let what = Invariants.broken(before: before, after: after, outcome: outcome, event: event, limits: scheduler.limits) {
             throw disagreement("\(event): \(what)")
         }
-        if let what = grammar.take(scheduler.lastEvents, after) { throw disagreement("\(event): events: \(what)") }
+        if let what = grammar.check(scheduler.lastEvents, after) { throw disagreement("\(event): events: \(what)") }
         return outcome
     }
 
-    /// The date may jump, so anything that depends on it must be checked again within a minute.
+    /// Sets the date forward or back. The date may jump at any time, so while anything depends on the date, the scheduler must wake at least
+    /// once a minute.
     private mutating func setClock(by seconds: Int) throws(Disagreement) {
         if reference.dependsOnDate {
             guard let due = scheduler.nextDue(after: now), due <= now.uptime + .seconds(60) else {
-                throw disagreement("it would not notice within a minute that the clock was set")
+                throw disagreement("the scheduler would not notice within a minute that the clock was set")
             }
         }
         now = DualInstant(uptime: now.uptime, date: now.date + Double(seconds))
-        try take(.tick)
+        try handle(.tick)
     }
 
-    /// Advances the time, and wakes the scheduler at the times it asks for. Nothing may become due earlier.
+    /// Advances the time, and wakes the scheduler whenever it asked to be woken. Nothing may become due earlier.
     private mutating func advance(_ duration: Duration) throws(Disagreement) {
         let later = now + duration
         var wakings = 0
         while let due = scheduler.nextDue(after: now), due <= later.uptime {
             wakings = due > now.uptime ? 0 : wakings + 1
-            guard wakings < 3 else { throw disagreement("it wants to be woken at \(due), again and again") }
+            guard wakings < 3 else { throw disagreement("the scheduler asks again and again to be woken at \(due)") }
             if due > now.uptime { try sleep(until: now + (due - now.uptime), .milliseconds(5)) }
-            try take(.tick)
+            try handle(.tick)
         }
         try sleep(until: later, .zero)
     }
 
-    /// Nothing may become due until shortly before the end.
-    private mutating func sleep(until later: DualInstant, _ short: Duration) throws(Disagreement) {
+    /// Advances the time to `later` without waking the scheduler. Nothing may become due earlier than `margin` before `later`.
+    private mutating func sleep(until later: DualInstant, _ margin: Duration) throws(Disagreement) {
         var unattended = reference
-        let outcome = unattended.step(.tick, at: DualInstant(uptime: later.uptime - short, date: later.date + (.zero - short).inSeconds))
+        let outcome = unattended.step(.tick, at: DualInstant(uptime: later.uptime - margin, date: later.date + (.zero - margin).inSeconds))
         var shown = unattended.observation(at: later, withReasons: false)
         let expected = reference.observation(at: now, withReasons: false)
-        // Time also changes isIdle: a session that could start automatically may no longer be able to.
+        // The passing time alone may change isIdle: a session that could start automatically may no longer be able to.
         shown.isIdle = expected.isIdle
         guard outcome.started.isEmpty, outcome.stopRequested.isEmpty, shown == expected else {
-            throw disagreement("it sleeps, and misses what is due by \(later.uptime): \(shown.line)")
+            throw disagreement("the scheduler sleeps, and misses a change that is due by \(later.uptime): \(shown.line)")
         }
         now = later
     }
@@ -115,22 +116,23 @@ struct ModelRun {
 }
 
 extension ModelRun {
-    /// Issues every command that helps, completes all runs and advances the time. No session may then wait without a reason.
-    mutating func settle() throws(Disagreement) {
+    /// Issues every command that helps sessions to continue, completes all runs and advances the time. Afterwards, no session may wait without
+    /// a reason.
+    mutating func runToEnd() throws(Disagreement) {
         number += 1
         for name in reference.accounts.map(\.account.name) {
-            try take(.command(.saveAccount(.memory(name))))
+            try handle(.command(.saveAccount(.memory(name))))
         }
-        try take(.command(.start))
-        try take(.command(.setNetwork(.unconstrained)))
-        try take(.disk(free: .max))
-        // However far the clock was set back.
+        try handle(.command(.start))
+        try handle(.command(.setNetwork(.unconstrained)))
+        try handle(.disk(free: .max))
+        // This jump is larger than the sum of all steps that set the clock back.
         try setClock(by: 100_000)
         for _ in 0..<(40 + 4 * reference.sessions.count) {
-            try take(.command(.perform(.release, .group(.all))))
-            try take(.command(.perform(.resume, .group(.all))))
+            try handle(.command(.perform(.release, .group(.all))))
+            try handle(.command(.perform(.resume, .group(.all))))
             for id in reference.leftovers.map(\.id) + reference.sessions.filter({ $0.run != nil }).map(\.id) {
-                try take(.report(id, runsAgo: 0, .ended(.finished(failure: nil, itemsSeen: 1))))
+                try handle(.report(id, runsAgo: 0, .ended(.finished(failure: nil, itemsSeen: 1))))
             }
             if let due = scheduler.nextDue(after: now) {
                 try advance(due - now.uptime)

@@ -1,26 +1,26 @@
 import TransferCore
 import TransferKit
 
-/// The inputs of a queue under test: like ``Input``, but a run is named by its session, so that a sequence stays meaningful when parts of
-/// it are removed.
+/// An input of the queue under test. Unlike an ``Input``, it identifies a run by its session, so that a sequence remains valid if steps
+/// are removed.
 enum ModelEvent: Codable, Sendable {
     case command(Command)
-    /// The session's last run, or an earlier one.
+    /// A report of the session's last run, or of the run that began `runsAgo` runs earlier.
     case report(SessionID, runsAgo: Int, RunEvent.Content)
-    /// This many bytes are available on the disk.
+    /// From now on, `free` bytes are available on the disk.
     case disk(free: Int64)
     case tick
 }
 
-/// Something that happens to a queue under test, some seconds after the previous step.
+/// A step of a test, `wait` seconds after the previous one.
 struct ModelStep: Codable, Sendable {
     enum Kind: Codable, Sendable {
         case event(ModelEvent)
-        /// Sets the date forward or back by this many seconds; the uptime is not affected.
+        /// Sets the date forward by a number of seconds, or back if the number is negative. The uptime does not change.
         case clock(Int)
         /// The process is killed, and another one opens the store.
         case restart
-        /// The store refuses the changes from these steps, as if they had never happened.
+        /// The store rejects the changes that the given events cause, so the scheduler must undo these changes.
         case undo([ModelEvent])
     }
 

@@ -1,6 +1,6 @@
 import TransferKit
 
-/// A scheduler with everything that its owner does for it: it stores changes, and knows the runs.
+/// A scheduler, and a simulation of the code that owns it, which stores the changes and keeps track of the runs.
 struct ModelledScheduler {
     private struct RunName {
         var key: SessionKey
@@ -19,7 +19,7 @@ struct ModelledScheduler {
         scheduler.beginReadingTags()
     }
 
-    /// Handles an event and starts what may then start, like the writer.
+    /// Like the queue's writer, handles an event and then starts the sessions that can start.
     mutating func step(_ event: ModelEvent, at now: DualInstant) -> Outcome {
         let (outcome, transaction) = decide(event, at: now)
         scheduler.commit()
@@ -45,7 +45,7 @@ struct ModelledScheduler {
             if case .command = event { outcome.answer?.isGranted = transaction.answer.isGranted }
         } catch {
             outcome.code = error.code
-            precondition(before.sessions == scheduler.sessions, "A refused call changed something: \(event)")
+            precondition(before.sessions == scheduler.sessions, "A rejected call changed something: \(event)")
         }
         transaction.append(scheduler.schedule(at: now))
         for action in transaction.actions {
@@ -58,11 +58,11 @@ struct ModelledScheduler {
         return (outcome, transaction)
     }
 
-    /// Nil if no such run has begun.
+    /// Returns the scheduler's input for an event; nil for a report of a run that has not begun.
     private func input(_ event: ModelEvent) -> Input? {
         switch event {
         case .command(.perform(let operation, .group(.tag(let tag)))):
-            // Like the queue: only the store knows tags.
+            // Like the queue, looks up the sessions in the store, because only the store knows the tags.
             return .command(.perform(operation, .found(store.sessions(tagged: tag), of: .tag(tag))))
         case .command(let command): return .command(command)
         case .tick: return .tick
@@ -74,10 +74,10 @@ struct ModelledScheduler {
         }
     }
 
-    /// Handles events, reverts them, and handles them again: the first pass may leave nothing behind, and the second must have the same
-    /// result.
+    /// Handles events, reverts them, and handles them again. The undo must revert everything, and the second pass must have the same result as
+    /// the first one.
     ///
-    /// - Returns: What was wrong; nil if nothing was.
+    /// - Returns: The first error; nil if there is none.
     mutating func tryAndUndo(_ events: [ModelEvent], at now: DualInstant) -> String? {
         let before = observation(at: now)
         let first = attempt(events, at: now)
@@ -86,8 +86,8 @@ struct ModelledScheduler {
         let second = attempt(events, at: now)
         scheduler.undo()
         if let what = observation(at: now).difference(from: before) { return what }
-        if let what = second.after.difference(from: first.after) { return "the second time: \(what)" }
-        return second.text == first.text ? nil : "the second time, another transaction:\n\(first.text)\n\(second.text)"
+        if let what = second.after.difference(from: first.after) { return "in the second pass: \(what)" }
+        return second.text == first.text ? nil : "the second pass returns a different transaction:\n\(first.text)\n\(second.text)"
     }
 
     private mutating func attempt(_ events: [ModelEvent], at now: DualInstant) -> (text: String, after: Observation) {
@@ -95,7 +95,7 @@ struct ModelledScheduler {
         return ("\(transactions)", observation(at: now))
     }
 
-    /// The process is killed, and another one opens the store.
+    /// Simulates that the process is killed and another one opens the store.
     mutating func restart() {
         scheduler = store.open(scheduler.settings)
         scheduler.beginReadingTags()
@@ -113,16 +113,16 @@ struct ModelledScheduler {
                     id: view.id, state: view.state, target: view.target, isEnding: view.isEnding, holdsSlot: view.holdsSlot,
                     hasRun: view.run != nil, why: withReasons && view.state == .waiting ? scheduler.why(view.key, at: now) : nil)
             },
-            runs: runsAtWork)
+            runs: runsPerAccount)
     }
 
-    private var runsAtWork: [String: Int] {
+    private var runsPerAccount: [String: Int] {
         let leftovers = scheduler.flags.ending.values.map { scheduler.accounts[$0]?.account.name ?? "" }
         return (scheduler.sessions.filter { $0.run != nil }.map(\.account) + leftovers).reduce(into: [:]) { $0[$1, default: 0] += 1 }
     }
 
-    /// What is wrong with the partial files at servers; nil if nothing is.
-    var brokenRemotely: String? {
+    /// The first error in the records of partial uploads on servers; nil if there is none.
+    var remoteError: String? {
         let leftovers = runs.values.joined().filter { scheduler.flags.ending[$0.run] != nil }.map(\.key)
         return remote.broken(scheduler, leftovers: Set(leftovers))
     }

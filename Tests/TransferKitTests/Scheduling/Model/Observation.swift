@@ -1,12 +1,12 @@
 import TransferKit
 
-/// Everything that is visible of a queue between two steps.
+/// The visible state of a queue between two steps.
 struct Observation: Equatable {
     struct Session: Equatable {
         var id: SessionID
-        /// The state that a status shows.
+        /// The state that the session's status reports.
         var state: SessionState
-        /// The state that it will have once its run has ended.
+        /// The state that the session will have when its run has ended.
         var target: SessionState
         var isEnding: Bool
         var holdsSlot: Bool
@@ -19,7 +19,7 @@ struct Observation: Equatable {
     var orderRevision: UInt64
     /// In list order.
     var sessions: [Session]
-    /// How many runs are in progress for each account, including those of removed sessions.
+    /// The number of runs in progress for each account, including those of removed sessions.
     var runs: [String: Int]
 
     /// The first difference between two observations, as text.
@@ -56,7 +56,8 @@ extension Observation.Session {
         return session
     }
 
-    /// The same case and the same facts. The texts of errors and the times of breakers are checked elsewhere.
+    /// Whether both reasons are the same case with equal values. Ignores the messages of errors and the times until which endpoints are
+    /// unavailable, which other tests check.
     func isSameReason(_ expected: WaitReason?) -> Bool {
         switch (why, expected) {
         case (.accountBlocked, .accountBlocked), (.endpointsUnavailable, .endpointsUnavailable), (.noSpace, .noSpace): true
@@ -89,7 +90,7 @@ struct Outcome: Equatable {
         if answer != other.answer { return "answer \(description), expected \(other.description)" }
         if started != other.started { return "started \(started.map(\.testName)), expected \(other.started.map(\.testName))" }
         if stopRequested.map(\.testName).sorted() != other.stopRequested.map(\.testName).sorted() {
-            return "asked to end \(stopRequested.map(\.testName)), expected \(other.stopRequested.map(\.testName))"
+            return "asked to stop \(stopRequested.map(\.testName)), expected \(other.stopRequested.map(\.testName))"
         }
         return nil
     }

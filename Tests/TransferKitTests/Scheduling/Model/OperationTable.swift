@@ -2,12 +2,13 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// The result of each operation on a session in each state: the only place where it is specified.
-/// A cell is the state that the session has afterwards, or will have once its run has ended, or the code of the error that refuses the
-/// call. Two states separated by a slash apply to a running queue and to a stopped or draining one. A session that waits afterwards starts
-/// as soon as its turn comes.
+/// The specification of what each operation does to a session in each state.
+///
+/// A cell contains the session's state after the operation (or after its current run ends), or the code of the error that the call throws.
+/// ✗ stands for `invalidTransition`. Of two states separated by a slash, the first applies to a running queue, and the second to a draining
+/// or stopped one. A session whose new state is `waiting` starts when its turn comes.
 enum OperationTable {
-    /// The column `ending` is a session that was interrupted and whose run has not ended yet.
+    /// The column `ending` is for sessions that were interrupted and whose run has not ended yet.
     static let columns = ["waiting", "running", "ending", "paused", "held", "cancelled", "failed", "completed"]
 
     static let modes = ["running", "draining", "stopped"]
@@ -29,21 +30,21 @@ enum OperationTable {
         remove    | removed | removed | removed   | removed | removed   | removed   | removed   | removed
         """
 
-    /// One cell in one mode.
+    /// A cell of the table for a queue in a certain mode.
     struct Cell: CustomStringConvertible, Sendable {
         let operation: String
         let state: String
         let mode: String
         let expected: String
 
-        var description: String { "\(operation) of a session that is \(state), on a queue that is \(mode): \(expected)" }
+        var description: String { "\(operation) on a \(state) session in a \(mode) queue: \(expected)" }
     }
 
     private static let rows: [[String]] = text.split(separator: "\n").map { line in
         line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces).replacingOccurrences(of: "✗", with: "invalidTransition") }
     }
 
-    /// All valid combinations: on a stopped queue no session runs.
+    /// All valid combinations. A stopped queue has no running or ending sessions.
     static let cells: [Cell] = rows.flatMap { row in
         zip(columns, row.dropFirst()).flatMap { state, cell in
             modes.filter { $0 != "stopped" || (state != "running" && state != "ending") }.map { mode in
@@ -54,7 +55,7 @@ enum OperationTable {
         }
     }
 
-    /// The table as text.
+    /// The table as it appears in the article *Queue semantics*.
     static var markdown: String {
         let head = ["operation"] + columns
         let lines = [head, head.map { _ in "---" }] + rows.map { row in ["`\(row[0])`"] + row.dropFirst().map { formatted($0) } }

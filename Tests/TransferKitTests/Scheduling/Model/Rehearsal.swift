@@ -30,10 +30,10 @@ struct Rehearsal {
 
     func why(_ name: String) -> WaitReason? { session(name)?.why }
 
-    /// The result of the call; nil if it was not refused.
+    /// Performs a command. Returns the code of the error that the command throws; nil if it succeeds.
     @discardableResult
     mutating func perform(_ command: Command) throws -> QueueError.Code? {
-        try run.take(.command(command)).code
+        try run.handle(.command(command)).code
     }
 
     /// Adds sessions of an account at the end. The names are separated by spaces.
@@ -53,23 +53,23 @@ struct Rehearsal {
         try perform(.perform(operation, .one(.id(SessionID(named: name)))))
     }
 
-    /// The run of a session ends.
+    /// Ends the run of a session.
     mutating func end(_ name: String, _ outcome: RunOutcome = .finished(failure: nil, itemsSeen: 1)) throws {
         try report(name, .ended(outcome))
     }
 
-    /// The run of a stopping session ends.
+    /// Ends the run of a stopping session.
     mutating func finishStopping(_ name: String) throws {
         try end(name, .interrupted)
     }
 
     mutating func report(_ name: String, _ content: RunEvent.Content) throws {
-        try run.take(.report(SessionID(named: name), runsAgo: 0, content))
+        try run.handle(.report(SessionID(named: name), runsAgo: 0, content))
     }
 
-    /// This many bytes are available on the disk.
+    /// Reports the number of bytes that are available on the disk.
     mutating func disk(free: Int64) throws {
-        try run.take(.disk(free: free))
+        try run.handle(.disk(free: free))
     }
 
     mutating func pass(seconds: Int) throws {
@@ -80,7 +80,7 @@ struct Rehearsal {
         try run.play(ModelStep(wait: 0, kind: .restart))
     }
 
-    /// Ends the running sessions one by one, and returns the order in which the sessions ended.
+    /// Ends the running sessions one by one, and returns their names in the order in which they ended.
     mutating func finishAll() throws -> String {
         var names: [String] = []
         for _ in 0..<100 {

@@ -1,32 +1,32 @@
 import TransferKit
 
-/// The incomplete files that runs left at servers, and what the store knows of each of them.
+/// The partial uploads on servers, grouped by what the store may do with them.
 struct RemoteLedger {
-    private struct Part: Hashable {
+    private struct PartialUpload: Hashable {
         var session: SessionKey
         var position: Int64
-        /// The life of the file, from 1.
-        var life: Int
+        /// The generation of the file, from 1.
+        var generation: Int
     }
 
-    /// Those that a session continues.
-    private var checkpoints: Set<Part> = []
-    /// Those of removed sessions, as long as a run may complete them.
-    private var held: Set<Part> = []
-    /// Those that may be removed from their servers.
-    private var due: Set<Part> = []
-    private var lives: [SessionKey: [Int64: Int]] = [:]
+    /// The partial uploads that a session resumes.
+    private var checkpoints: Set<PartialUpload> = []
+    /// The partial uploads of removed sessions that a run may still complete.
+    private var held: Set<PartialUpload> = []
+    /// The partial uploads that the queue may remove from their servers.
+    private var due: Set<PartialUpload> = []
+    private var generations: [SessionKey: [Int64: Int]] = [:]
     private var quarantined: Set<SessionKey> = []
 
-    private func part(_ session: SessionKey, _ position: Int64) -> Part {
-        Part(session: session, position: position, life: lives[session]?[position] ?? 1)
+    private func part(_ session: SessionKey, _ position: Int64) -> PartialUpload {
+        PartialUpload(session: session, position: position, generation: generations[session]?[position] ?? 1)
     }
 
     mutating func apply(_ writes: [StoreWrite]) {
         for write in writes {
             switch write {
             case .insertSessions(let sessions):
-                // After a restart, keys are reused; remote names do not depend on them.
+                // After a restart, keys are reused. Remote names do not depend on keys, so an earlier session's upload is a different one.
                 sessions.forEach { row, _ in
                     due = due.filter { $0.session != row.entry.key }
                     quarantined.remove(row.entry.key)
@@ -50,19 +50,20 @@ struct RemoteLedger {
         }
     }
 
-    /// A later attempt begins another life, whose remote name a late removal can't affect.
-    private mutating func discard(_ parts: Set<Part>) {
+    /// Makes partial uploads due for removal. A later attempt begins another generation with a different remote name, so that a late removal
+    /// can't affect the new upload.
+    private mutating func discard(_ parts: Set<PartialUpload>) {
         checkpoints.subtract(parts)
         due.formUnion(parts)
-        for part in parts { lives[part.session, default: [:]][part.position] = part.life + 1 }
+        for part in parts { generations[part.session, default: [:]][part.position] = part.generation + 1 }
     }
 
-    private mutating func release(_ parts: Set<Part>) {
+    private mutating func release(_ parts: Set<PartialUpload>) {
         held.subtract(parts)
         due.formUnion(parts)
     }
 
-    /// What opening a store does with the leftovers of a killed process.
+    /// Simulates the opening of a store: updates the partial uploads that a killed process left.
     mutating func restart(_ scheduler: Scheduler) {
         release(held)
         for session in scheduler.sessions where Self.leavesNothing(session, scheduler) {
@@ -75,19 +76,21 @@ struct RemoteLedger {
             && scheduler.sessionIndex[session.key]?.conditions.contains(.keepsPartial) == false
     }
 
+    /// Returns the first error in these records; nil if there is none.
+    ///
     /// - Parameter leftovers: Removed sessions whose runs have not ended.
     func broken(_ scheduler: Scheduler, leftovers: Set<SessionKey>) -> String? {
         let sessions = Dictionary(uniqueKeysWithValues: scheduler.sessions.map { ($0.key, $0) })
         for part in checkpoints {
-            guard let session = sessions[part.session] else { return "a session is gone, and its remote content is unrecorded: \(part)" }
-            if Self.leavesNothing(session, scheduler) { return "what a cancelled session left is not removed: \(part)" }
+            guard let session = sessions[part.session] else { return "a removed session's upload is not due for removal: \(part)" }
+            if Self.leavesNothing(session, scheduler) { return "a cancelled session's upload is not due for removal: \(part)" }
         }
         for part in held where !leftovers.contains(part.session) {
-            return "no run is left that could complete what is not removed: \(part)"
+            return "a partial upload is held although no run can complete it: \(part)"
         }
         for part in due where part == self.part(part.session, part.position) {
             let isRunning = sessions[part.session]?.run != nil || leftovers.contains(part.session)
-            if isRunning { return "a run may complete what is about to be removed: \(part)" }
+            if isRunning { return "a run may complete a partial upload that is due for removal: \(part)" }
         }
         return nil
     }

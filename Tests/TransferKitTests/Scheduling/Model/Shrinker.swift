@@ -25,7 +25,7 @@ enum Shrinker {
         }
     }
 
-    /// The text of a failure: what differs, and the shortest sequence that shows it, as JSON that can be replayed.
+    /// Describes a failure: what differs, and the shortest sequence that causes the difference, as JSON that can be replayed.
     static func report(_ sequence: ModelSequence, seed: UInt64, _ first: Disagreement) throws -> String {
         let shortest = shortest(sequence) { candidate in
             do throws(Disagreement) {

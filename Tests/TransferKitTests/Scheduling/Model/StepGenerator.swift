@@ -12,23 +12,23 @@ struct StepGenerator {
     }
 
     mutating func settings() -> ModelSequence.Settings {
-        var settings = ModelSequence.Settings(isStrict: chance(6), limit: number(1...3))
-        if chance(4) { settings.keptCount = number(0...3) } else if chance(4) { settings.keptSeconds = number(20...120) }
+        var settings = ModelSequence.Settings(isStrict: oneIn(6), limit: number(1...3))
+        if oneIn(4) { settings.keptCount = number(0...3) } else if oneIn(4) { settings.keptSeconds = number(20...120) }
         return settings
     }
 
-    /// The accounts, and almost always a running queue.
+    /// The first steps, which save the accounts and almost always start the queue.
     mutating func opening() -> [ModelStep] {
         var commands = ["a", "b", "c"].map { Command.saveAccount(account($0)) }
-        if !chance(8) { commands.append(.start) }
+        if !oneIn(8) { commands.append(.start) }
         return commands.map { ModelStep(wait: 0, kind: .event(.command($0))) }
     }
 
     mutating func next(after queue: ReferenceQueue) -> ModelStep {
-        let wait = chance(3) ? number(0...40) : number(0...2)
+        let wait = oneIn(3) ? number(0...40) : number(0...2)
         switch number(0...40) {
         case 0: return ModelStep(wait: wait, kind: .restart)
-        case 40: return ModelStep(wait: wait, kind: .clock(chance(2) ? number(-2_000...2_000) : number(-30...30)))
+        case 40: return ModelStep(wait: wait, kind: .clock(oneIn(2) ? number(-2_000...2_000) : number(-30...30)))
         case 1, 2: return ModelStep(wait: wait, kind: .undo((0..<number(1...3)).map { _ in event(queue) }))
         default: return ModelStep(wait: wait, kind: .event(event(queue)))
         }
@@ -37,18 +37,18 @@ struct StepGenerator {
     private mutating func event(_ queue: ReferenceQueue) -> ModelEvent {
         switch number(0...19) {
         case 0...6: report(queue) ?? .tick
-        case 7: chance(3) ? .disk(free: chance(3) ? Int64(number(0...999)) : 1_000) : .tick
+        case 7: oneIn(3) ? .disk(free: oneIn(3) ? Int64(number(0...999)) : 1_000) : .tick
         case 8...9: .command(enqueueing(queue))
         case 10...17:
-            if chance(40), let id = queue.sessions.map(\.id).randomElement(using: &random) {
+            if oneIn(40), let id = queue.sessions.map(\.id).randomElement(using: &random) {
                 .command(.quarantine(id, "for a test"))
-            } else if chance(20), let id = queue.sessions.first(where: { $0.state == .completed && $0.deduplicationKey != nil })?.id {
-                // Another session may have its key by now.
+            } else if oneIn(20), let id = queue.sessions.first(where: { $0.state == .completed && $0.deduplicationKey != nil })?.id {
+                // By now, another session may have the same deduplication key.
                 .command(.perform(.run(again: true), .one(.id(id))))
             } else {
                 .command(.perform(operation(queue), target(queue)))
             }
-        default: .command(other(queue))
+        default: .command(otherCommand(queue))
         }
     }
 
@@ -56,7 +56,7 @@ struct StepGenerator {
 
     private mutating func report(_ queue: ReferenceQueue) -> ModelEvent? {
         let running = queue.sessions.filter { $0.run != nil }.map(\.id) + queue.leftovers.map(\.id)
-        if chance(12), let id = queue.runs.keys.sorted(by: { $0.testName < $1.testName }).randomElement(using: &random) {
+        if oneIn(12), let id = queue.runs.keys.sorted(by: { $0.testName < $1.testName }).randomElement(using: &random) {
             return .report(id, runsAgo: number(0...2), content(of: id, queue))
         }
         return running.randomElement(using: &random).map { .report($0, runsAgo: 0, content(of: $0, queue)) }
@@ -72,27 +72,27 @@ struct StepGenerator {
         case 14...15: return .file(position: Int64(number(0...2)), .checkpoint(.part, endpoint: endpoint, generation: 1, .ofModel))
         case 16:
             let report: FileReport =
-                chance(2) ? .completed(TransferReceipt(bytes: 1), endpoint: endpoint) : .restarted(generation: 2, .broken)
+                oneIn(2) ? .completed(TransferReceipt(bytes: 1), endpoint: endpoint) : .restarted(generation: 2, .broken)
             return .file(position: Int64(number(0...2)), report)
         case 0: return .connected
         case 1: return .endpointWorks(endpoint)
         case 2...4: return .endpointFailed(endpoint, [.broken, .outage, .answeredByProxy][number(0...2)])
         case 5: return .hostBusy(endpoint, .seconds(number(1...60)))
-        case 6: return .attemptFailed(.broken, retryIn: .milliseconds(500), isLastInFlight: chance(2))
+        case 6: return .attemptFailed(.broken, retryIn: .milliseconds(500), isLastInFlight: oneIn(2))
         default: return .ended(outcome(account, isEnding: session?.isEnding ?? true))
         }
     }
 
     private mutating func outcome(_ account: Account, isEnding: Bool) -> RunOutcome {
-        if isEnding, !chance(4) { return .interrupted }
+        if isEnding, !oneIn(4) { return .interrupted }
         switch number(0...11) {
         case 0...4: return .finished(failure: nil, itemsSeen: 1)
         case 5...6: return .finished(failure: .broken, itemsSeen: 1)
         case 7: return .backoff(.seconds(number(1...40)), [.broken, .outage, .answeredByProxy][number(0...2)])
         case 8: return .endpointsUnavailable(.broken)
         case 9:
-            let definition = chance(4) ? self.account(account.name) : account
-            return .accountBlocked(TransferError(chance(2) ? .credentials : .trust, .credentialsRejected, "No."), definition)
+            let definition = oneIn(4) ? self.account(account.name) : account
+            return .accountBlocked(TransferError(oneIn(2) ? .credentials : .trust, .credentialsRejected, "No."), definition)
         case 10: return .noSpace(TransferError(.noSpace, .diskFull, "Full."))
         default: return .interrupted
         }
@@ -104,24 +104,24 @@ struct StepGenerator {
         let count = number(1...3)
         var ids = queue.sessions.map(\.id)
         let drafts = (0..<count).map { _ in draft(&ids) }
-        let index = chance(2) ? nil : number(-1...(queue.sessions.count + 1))
-        return .enqueue(drafts, at: index, expecting: revision(queue), isHeld: chance(6))
+        let index = oneIn(2) ? nil : number(-1...(queue.sessions.count + 1))
+        return .enqueue(drafts, at: index, expecting: revision(queue), isHeld: oneIn(6))
     }
 
     private mutating func draft(_ ids: inout [SessionID]) -> SessionDraft {
         drafted += 1
-        var draft = SessionDraft(id: SessionID(named: "S\(drafted)"), account: chance(60) ? "nobody" : accountName(), name: "test")
+        var draft = SessionDraft(id: SessionID(named: "S\(drafted)"), account: oneIn(60) ? "nobody" : accountName(), name: "test")
         draft.items = (0..<number(1...3)).map { ItemDraft(source: Data("/f\($0)".utf8), destination: Data("f\($0)".utf8), size: 1) }
-        if chance(3) { draft.options.allowsExpensiveNetwork = false }
-        draft.tags = ["red", "blue"].filter { _ in chance(3) }
-        if chance(3) {
+        if oneIn(3) { draft.options.allowsExpensiveNetwork = false }
+        draft.tags = ["red", "blue"].filter { _ in oneIn(3) }
+        if oneIn(3) {
             draft.deduplicationKey = "k\(number(0...1))"
-            draft.deduplicatesCompleted = chance(4)
+            draft.deduplicatesCompleted = oneIn(4)
         }
-        if chance(5) { draft.notBefore = Date(timeIntervalSince1970: Double(number(0...3000))) }
-        if chance(4) {
-            let other = chance(20) ? SessionID(named: "S\(drafted + number(0...1))") : ids.randomElement(using: &random)
-            draft.dependency = other.map { SessionDependency($0, acceptsAnyEnd: chance(2)) }
+        if oneIn(5) { draft.notBefore = Date(timeIntervalSince1970: Double(number(0...3000))) }
+        if oneIn(4) {
+            let other = oneIn(20) ? SessionID(named: "S\(drafted + number(0...1))") : ids.randomElement(using: &random)
+            draft.dependency = other.map { SessionDependency($0, acceptsAnyEnd: oneIn(2)) }
         }
         ids.append(draft.id)
         return draft
@@ -129,20 +129,20 @@ struct StepGenerator {
 
     private mutating func operation(_ queue: ReferenceQueue) -> SessionOperation {
         switch number(0...18) {
-        case 0...2: .run(again: chance(2))
+        case 0...2: .run(again: oneIn(2))
         case 3: .runNext
         case 4...5: .pause
         case 6...7: .resume
         case 8: .hold
         case 9...10: .release
         case 11...12: .yield
-        case 13: .cancel(keepsPartial: chance(2))
+        case 13: .cancel(keepsPartial: oneIn(2))
         case 14: .retry
         case 15...16: .move(to: destination(queue))
         case 17:
             .update(
-                SessionUpdate(tags: ["red", "blue"].filter { _ in chance(2) }, allowsExpensiveNetwork: chance(2) ? nil : chance(2)))
-        default: .remove(isForced: chance(2))
+                SessionUpdate(tags: ["red", "blue"].filter { _ in oneIn(2) }, allowsExpensiveNetwork: oneIn(2) ? nil : oneIn(2)))
+        default: .remove(isForced: oneIn(2))
         }
     }
 
@@ -161,11 +161,11 @@ struct StepGenerator {
         let ids = queue.sessions.map(\.id)
         switch number(0...23) {
         case 22...23: return staleSessions(queue)
-        case 20...21: return .group(.tag(chance(2) ? "red" : "blue"))
+        case 20...21: return .group(.tag(oneIn(2) ? "red" : "blue"))
         case 0: return .group(.all)
         case 1: return .group(.account(accountName()))
         case 2...3: return .group(.failed)
-        case 4...5: return .group(.sessions(ids.filter { _ in chance(3) }))
+        case 4...5: return .group(.sessions(ids.filter { _ in oneIn(3) }))
         case 6: return .one(.id(SessionID(named: "nobody")))
         case 7...10:
             return .one(.index(number(0...ids.count), expecting: revision(queue)))
@@ -173,39 +173,39 @@ struct StepGenerator {
         }
     }
 
-    /// Sessions of a group that may have left it, or the queue, since they were looked up.
+    /// Sessions that may have left their group, or the queue, since they were looked up.
     private mutating func staleSessions(_ queue: ReferenceQueue) -> SessionTarget {
-        let ids = queue.sessions.map(\.id).filter { _ in chance(2) } + [SessionID(named: "nobody")]
+        let ids = queue.sessions.map(\.id).filter { _ in oneIn(2) } + [SessionID(named: "nobody")]
         switch number(0...3) {
         case 0: return .found(ids, of: .all)
         case 1: return .found(ids, of: .account(accountName()))
         case 2: return .found(ids, of: .failed)
         default:
-            let tag = chance(2) ? "red" : "blue"
+            let tag = oneIn(2) ? "red" : "blue"
             return .found(queue.sessions.filter { $0.earlierTags.contains(tag) }.map(\.id), of: .tag(tag))
         }
     }
 
-    /// Usually the present one, if any.
+    /// Returns nil or a revision of the order, usually the current one.
     private mutating func revision(_ queue: ReferenceQueue) -> UInt64? {
-        chance(2) ? nil : queue.orderRevision &- (chance(5) ? 1 : 0)
+        oneIn(2) ? nil : queue.orderRevision &- (oneIn(5) ? 1 : 0)
     }
 
-    private mutating func other(_ queue: ReferenceQueue) -> Command {
+    private mutating func otherCommand(_ queue: ReferenceQueue) -> Command {
         switch number(0...18) {
         case 18: .retryEndpoints(account: accountName())
         case 16: .setNetwork(.unconstrained)
-        case 17: .setNetwork(chance(3) ? .unavailable : .expensive)
+        case 17: .setNetwork(oneIn(3) ? .unavailable : .expensive)
         case 0...3: .start
         case 4: .stop(.interrupt)
-        case 5...6: .stop(.drain, deadline: chance(2) ? nil : .seconds(number(0...30)))
+        case 5...6: .stop(.drain, deadline: oneIn(2) ? nil : .seconds(number(0...30)))
         case 7: .setSessionLimit(number(1...3), account: nil)
-        case 8: .setSessionLimit(chance(2) ? nil : number(1...2), account: accountName())
+        case 8: .setSessionLimit(oneIn(2) ? nil : number(1...2), account: accountName())
         case 9...10: .unblockAccount(name: accountName())
         case 11: .saveAccount(account(accountName()))
         case 12: replacement(accountName(), queue)
-        case 13: .deleteAccount(name: accountName(), cascade: chance(4))
-        case 14: .setRateLimit(number(1...9) == 1 ? nil : 1_000, account: chance(2) ? nil : accountName())
+        case 13: .deleteAccount(name: accountName(), cascade: oneIn(4))
+        case 14: .setRateLimit(number(1...9) == 1 ? nil : 1_000, account: oneIn(2) ? nil : accountName())
         default:
             .addItems(
                 .id(queue.sessions.map(\.id).randomElement(using: &random) ?? SessionID(named: "nobody")),
@@ -213,28 +213,28 @@ struct StepGenerator {
         }
     }
 
-    /// The replacement of an account as it is, or of one that may have changed.
+    /// Replaces an account. The command expects either the current definition or, usually wrongly, that the account does not exist.
     private mutating func replacement(_ name: String, _ queue: ReferenceQueue) -> Command {
         let present = queue.accounts.first { $0.account.name == name }?.account
-        return .replaceAccount(chance(3) ? nil : present, with: account(name))
+        return .replaceAccount(oneIn(3) ? nil : present, with: account(name))
     }
 
     private mutating func account(_ name: String) -> Account {
-        var endpoints = [Endpoint(transport: "memory", address: "memory://\(chance(3) ? "shared" : name)/\(name)")]
-        if chance(3) { endpoints.append(Endpoint(transport: "memory", address: "memory://spare/")) }
-        if chance(4) { endpoints.insert(Endpoint(transport: "missing", address: "missing://\(name)/"), at: 0) }
-        if chance(12) { endpoints = [Endpoint(transport: "missing", address: "missing://\(name)/")] }
-        return Account(name, endpoints: endpoints, sessionLimit: chance(2) ? nil : number(1...2))
+        var endpoints = [Endpoint(transport: "memory", address: "memory://\(oneIn(3) ? "shared" : name)/\(name)")]
+        if oneIn(3) { endpoints.append(Endpoint(transport: "memory", address: "memory://spare/")) }
+        if oneIn(4) { endpoints.insert(Endpoint(transport: "missing", address: "missing://\(name)/"), at: 0) }
+        if oneIn(12) { endpoints = [Endpoint(transport: "missing", address: "missing://\(name)/")] }
+        return Account(name, endpoints: endpoints, sessionLimit: oneIn(2) ? nil : number(1...2))
     }
 
-    // MARK: Chance
+    // MARK: Random choices
 
-    private mutating func accountName() -> String { chance(40) ? "nobody" : ["a", "b", "c"][number(0...2)] }
+    private mutating func accountName() -> String { oneIn(40) ? "nobody" : ["a", "b", "c"][number(0...2)] }
 
     private mutating func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &random) }
 
-    /// True once in this many times, on average.
-    private mutating func chance(_ times: Int) -> Bool { number(1...times) == 1 }
+    /// Returns true in one of `times` calls, on average.
+    private mutating func oneIn(_ times: Int) -> Bool { number(1...times) == 1 }
 }
 
 extension TransferError {

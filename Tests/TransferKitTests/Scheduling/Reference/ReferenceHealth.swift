@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// Which endpoints and hosts are unavailable. Not stored.
+/// Which endpoints and hosts are unavailable. This state is not stored.
 struct ReferenceHealth {
     struct Breaker {
         let transport: TransportID
@@ -12,9 +12,9 @@ struct ReferenceHealth {
         var openUntil: Duration?
         /// The run that probes the endpoint.
         var probe: UInt64?
-        /// When that run asked the endpoint; nil while it has only begun.
-        var askedAt: Duration?
-        /// From then on another run may probe.
+        /// The time at which the probing run announced a request to the endpoint; nil before.
+        var announcedAt: Duration?
+        /// The time from which another run may probe.
         var probedUntil = Duration.zero
 
         func isOf(_ endpoint: Endpoint) -> Bool { transport == endpoint.transport && address == endpoint.address }
@@ -33,40 +33,40 @@ struct ReferenceHealth {
         return until <= now.uptime && (breaker.probe == nil || breaker.probe == run || breaker.probedUntil <= now.uptime)
     }
 
-    /// Until when an unavailable endpoint stays so.
+    /// The time until which an unavailable endpoint stays unavailable.
     func unavailable(_ endpoint: Endpoint, at now: DualInstant) -> Duration {
         let busy = busyUntil[host(endpoint)] ?? .zero
         guard let breaker = breakers.first(where: { $0.isOf(endpoint) }), let until = breaker.openUntil else { return busy }
         return max(busy, until > now.uptime ? until : breaker.probe == nil ? .zero : breaker.probedUntil)
     }
 
-    /// A run begins at this endpoint. If a probe is due, this run is the probe.
+    /// Records that a run begins at an endpoint. If a probe of the endpoint is due, this run becomes the probe.
     mutating func begin(_ run: UInt64, at endpoint: Endpoint, _ now: DualInstant) {
         guard let index = breakers.firstIndex(where: { $0.isOf(endpoint) }), let until = breakers[index].openUntil, until <= now.uptime
         else { return }
         breakers[index].probe = run
-        breakers[index].askedAt = nil
+        breakers[index].announcedAt = nil
         breakers[index].probedUntil = now.uptime + .seconds(5)
     }
 
-    /// A run is about to ask this endpoint. For 30 s, no other run does.
+    /// Records that a run is about to send a request to an endpoint that failed too often. For 30 s, no other run may do so.
     mutating func probe(_ endpoint: Endpoint, _ run: UInt64, _ now: DualInstant) {
         guard isAvailable(endpoint, to: run, at: now), let index = breakers.firstIndex(where: { $0.isOf(endpoint) }),
             breakers[index].openUntil != nil
         else { return }
         let breaker = breakers[index]
-        if breaker.probe == run, breaker.askedAt != nil, breaker.probedUntil > now.uptime { return }
+        if breaker.probe == run, breaker.announcedAt != nil, breaker.probedUntil > now.uptime { return }
         breakers[index].probe = run
-        breakers[index].askedAt = now.uptime
+        breakers[index].announcedAt = now.uptime
         breakers[index].probedUntil = now.uptime + .seconds(30)
     }
 
-    /// A run asks this endpoint: it probes no other one.
+    /// Records that a run uses an endpoint. The run therefore no longer probes any other endpoint.
     mutating func uses(_ endpoint: Endpoint, _ run: UInt64) {
         for index in breakers.indices where breakers[index].probe == run && !breakers[index].isOf(endpoint) { breakers[index].probe = nil }
     }
 
-    /// A user acted: no endpoint is unavailable any longer, and one run may probe.
+    /// Makes an endpoint available again because a user acted. One run may probe it.
     mutating func retry(_ endpoint: Endpoint, _ now: DualInstant) {
         if let until = busyUntil.removeValue(forKey: host(endpoint)), until > now.uptime {
             if !breakers.contains(where: { $0.isOf(endpoint) }) {
@@ -105,7 +105,7 @@ struct ReferenceHealth {
         }
         guard let index = breakers.firstIndex(where: { $0.isOf(endpoint) }) else { return }
         if let until = breakers[index].openUntil {
-            // A run that began earlier reports nothing new.
+            // The endpoint is already unavailable, so the failure of a run that began earlier is not new.
             guard until <= now.uptime else { return }
             if !isOutage { breakers[index].openFor = min(breakers[index].openFor * 2, Self.longestOpen) }
         } else {
@@ -116,7 +116,7 @@ struct ReferenceHealth {
         var pause = breakers[index].openFor
         if isOutage {
             pause = .seconds(10)
-            if breakers[index].probe == run, let askedAt = breakers[index].askedAt { pause = max(pause, now.uptime - askedAt) }
+            if breakers[index].probe == run, let announcedAt = breakers[index].announcedAt { pause = max(pause, now.uptime - announcedAt) }
         }
         breakers[index].openUntil = now.uptime + pause
         breakers[index].probe = nil

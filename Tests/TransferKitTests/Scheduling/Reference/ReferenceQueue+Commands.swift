@@ -86,7 +86,7 @@ extension ReferenceQueue {
         guard (0...sessions.count).contains(index) else { throw QueueError(.indexOutOfRange, "") }
         var answer = Answer()
         var added: [ReferenceSession] = []
-        // What a draft's own identity refers to if its key was already taken.
+        // Maps the ID of each draft to the ID of its session. The IDs differ if an existing session already has the deduplication key.
         var identities: [SessionID: SessionID] = [:]
         for draft in drafts {
             let account = accounts[try requireAccount(draft.account)].number
@@ -112,7 +112,7 @@ extension ReferenceQueue {
         try requireNoCycle()
         if !added.isEmpty {
             orderRevision += 1
-            for later in sessions.indices where later > index { loseInterruption(later) }
+            for later in sessions.indices where later > index { clearInterruptedPriority(later) }
         }
         return answer
     }
@@ -136,16 +136,16 @@ extension ReferenceQueue {
     /// In a strict queue, no session may depend on a later one.
     func requireOrderOfDependencies() throws(QueueError) {
         guard isStrict else { return }
-        for (place, session) in sessions.enumerated() {
-            if let other = session.dependency?.session, let otherPlace = index(of: other), otherPlace > place {
+        for (position, session) in sessions.enumerated() {
+            if let other = session.dependency?.session, let otherPosition = index(of: other), otherPosition > position {
                 throw QueueError(.impossibleOrder, "")
             }
         }
     }
 
-    mutating func loseInterruption(_ index: Int) {
+    mutating func clearInterruptedPriority(_ index: Int) {
         guard sessions[index].startPriority == .interrupted else { return }
-        sessions[index].clearLane()
+        sessions[index].clearStartPriority()
         restoreDisplaced(by: sessions[index].id)
     }
 

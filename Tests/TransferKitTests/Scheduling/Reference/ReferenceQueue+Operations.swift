@@ -25,7 +25,7 @@ extension ReferenceQueue {
         }
     }
 
-    /// The outcome of the session is unknown from now on, so sessions that depend on it are held.
+    /// Quarantines a session. Its outcome is then unknown, so sessions that depend on it are held.
     mutating func quarantine(_ id: SessionID) throws(QueueError) -> Answer {
         let dependents = sessions.filter { $0.dependency?.session == id && $0.state == .waiting }.map(\.id)
         let answer = try remove([id], isForced: true)
@@ -161,7 +161,7 @@ extension ReferenceQueue {
         }
     }
 
-    /// However many slots are in use: no more runs than the limits allow.
+    /// Whether the limits allow another run, regardless of the number of slots in use.
     private func mayRunBesideOthers(_ session: ReferenceSession) -> Bool {
         let ofAccount = runsAtWork.count { $0 == session.account }
         return session.run != nil || runsAtWork.count < queueLimit && ofAccount < limit(ofAccount: session.account)
@@ -171,7 +171,7 @@ extension ReferenceQueue {
         sessions[index].state = .held
         sessions[index].displacedBy = nil
         sessions[index].yieldedAt = nil
-        sessions[index].clearLane()
+        sessions[index].clearStartPriority()
         restoreDisplaced(by: sessions[index].id)
         requestStop(index)
     }
@@ -194,7 +194,7 @@ extension ReferenceQueue {
             guard others.isEmpty else { throw QueueError(.duplicate, "") }
         }
         sessions[index].state = .waiting
-        // A run that has yet to end does not know which items must be repeated.
+        // A run that has not ended yet does not repeat the failed items, so another run must follow it.
         if sessions[index].run != nil { sessions[index].hasNewItems = true }
         sessions[index].retryAt = nil
         sessions[index].endedAt = nil
@@ -203,10 +203,10 @@ extension ReferenceQueue {
 
     // MARK: Displacing
 
-    /// What `run` does without free slots: at most one session gives its slot up.
+    /// Makes room for a session that `run` should start although no slot is free. At most one session gives up its slot.
     private mutating func makeRoom(for index: Int) {
         let session = sessions[index]
-        guard isStartableButForSlots(session) else { return }
+        guard canStartIfSlotIsFree(session) else { return }
         let ofAccount = sessions.filter { $0.account == session.account }
         let allClaims = claims(among: sessions, besides: session)
         let accountClaims = claims(among: ofAccount, besides: session)
@@ -224,13 +224,13 @@ extension ReferenceQueue {
         }
     }
 
-    /// The slots that are in use or promised.
+    /// The number of slots that are in use or promised.
     private func claims(among sessions: [ReferenceSession], besides one: ReferenceSession) -> Int {
         sessions.count { $0.holdsSlot && !$0.freesSlot }
-            + sessions.count { $0.id != one.id && $0.startPriority == .now && isStartableButForSlots($0) }
+            + sessions.count { $0.id != one.id && $0.startPriority == .now && canStartIfSlotIsFree($0) }
     }
 
-    /// The sessions that it displaced may resume.
+    /// Lets the sessions that `owner` displaced resume.
     mutating func restoreDisplaced(by owner: SessionID) {
         for index in sessions.indices where sessions[index].displacedBy == owner {
             sessions[index].displacedBy = nil

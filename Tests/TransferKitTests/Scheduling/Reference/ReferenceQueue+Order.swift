@@ -4,43 +4,43 @@ import TransferKit
 extension ReferenceQueue {
     // MARK: Moving
 
-    /// The moved sessions become neighbors, in list order: each one is put directly after the previous one.
+    /// Moves sessions. They become neighbors and keep their list order: each session is put directly after the previous one.
     mutating func move(_ ids: [SessionID], to destination: MoveDestination) throws(QueueError) -> Answer {
         guard !ids.isEmpty else { return Answer() }
         let moved = sessions.map(\.id).filter { ids.contains($0) }
         let others = sessions.map(\.id).filter { !ids.contains($0) }
-        let place: Int
+        let position: Int
         switch destination {
         case .index(let index, let expecting):
             guard expecting == nil || expecting == orderRevision else { throw QueueError(.staleOrder, "") }
-            place = index
-        case .front: place = 0
-        case .end: place = others.count
+            position = index
+        case .front: position = 0
+        case .end: position = others.count
         case .before(let other), .after(let other):
             let index = try requireIndex(of: other)
-            place = sessions[..<index].count { !ids.contains($0.id) } + (ids.contains(other) || destination == .before(other) ? 0 : 1)
+            position = sessions[..<index].count { !ids.contains($0.id) } + (ids.contains(other) || destination == .before(other) ? 0 : 1)
         }
-        guard (0...others.count).contains(place) else { throw QueueError(.indexOutOfRange, "") }
-        var previous = place == 0 ? nil : others[place - 1]
+        guard (0...others.count).contains(position) else { throw QueueError(.indexOutOfRange, "") }
+        var previous = position == 0 ? nil : others[position - 1]
         var answer = Answer()
         for id in moved {
-            if try move(id, behind: previous) { answer.sessions.append(id) }
+            if try move(id, after: previous) { answer.sessions.append(id) }
             previous = id
         }
         try requireOrderOfDependencies()
         return answer
     }
 
-    /// Returns whether that changed anything.
-    private mutating func move(_ id: SessionID, behind previous: SessionID?) throws(QueueError) -> Bool {
+    /// Moves a session after `previous`, or to the front. Returns whether the order changed.
+    private mutating func move(_ id: SessionID, after previous: SessionID?) throws(QueueError) -> Bool {
         let before = sessions.map(\.id)
         let session = sessions.remove(at: try requireIndex(of: id))
-        var place = 0
-        if let previous { place = try requireIndex(of: previous) + 1 }
-        sessions.insert(session, at: place)
+        var position = 0
+        if let previous { position = try requireIndex(of: previous) + 1 }
+        sessions.insert(session, at: position)
         guard sessions.map(\.id) != before else { return false }
         orderRevision += 1
-        for index in sessions.indices where index > place { loseInterruption(index) }
+        for index in sessions.indices where index > position { clearInterruptedPriority(index) }
         return true
     }
 
@@ -56,7 +56,7 @@ extension ReferenceQueue {
         return Answer(sessions: ids)
     }
 
-    /// A run that has not ended yet uses its slot until it does.
+    /// Removes sessions. A run that has not ended yet keeps its slot until it ends.
     mutating func removeNow(_ ids: [SessionID]) {
         guard !ids.isEmpty else { return }
         for id in ids {

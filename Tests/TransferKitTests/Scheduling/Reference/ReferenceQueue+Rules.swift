@@ -23,7 +23,7 @@ extension ReferenceQueue {
 
     var isAnythingRunning: Bool { !leftovers.isEmpty || sessions.contains { $0.run != nil } }
 
-    // MARK: What can start
+    // MARK: Conditions for starting
 
     func isEligible(_ session: ReferenceSession) -> Bool {
         session.state == .waiting && session.yieldedAt == nil && session.displacedBy == nil && session.dependency == nil
@@ -34,12 +34,12 @@ extension ReferenceQueue {
 
     func isTooEarly(_ session: ReferenceSession) -> Bool { session.notBefore.map { $0 > now.date } ?? false }
 
-    /// Whether something is due according to the date.
+    /// Whether a session waits for a date.
     var dependsOnDate: Bool {
         sessions.contains { isTooEarly($0) }
     }
 
-    /// The date of the opening plus the time since.
+    /// The date at which the queue was opened, plus the time that has elapsed since.
     var steadyDate: Date {
         guard let opening else { return now.date }
         return opening.date + (now.uptime - opening.uptime).inSeconds
@@ -66,23 +66,23 @@ extension ReferenceQueue {
         network == .unconstrained || network == .expensive && session.allowsExpensiveNetwork
     }
 
-    /// In a strict queue, only the first unfinished session has its turn, and those that the app wants now. While the first one waits for
-    /// space, those that have begun continue.
+    /// Whether the order allows a session to start. A strict queue starts only the first unfinished session, and sessions for which the app
+    /// calls `run`. While the first unfinished session waits for space, sessions that have already begun may also start.
     func isItsTurn(_ session: ReferenceSession) -> Bool {
         guard isStrict, session.startPriority != .now, let first = sessions.first(where: { $0.isUnfinished }) else { return true }
         return first.id == session.id || session.hasBegun && first.state == .waiting && lacksSpace(first)
     }
 
-    func isStartableButForSlots(_ session: ReferenceSession) -> Bool {
+    func canStartIfSlotIsFree(_ session: ReferenceSession) -> Bool {
         mode == .running && isEligible(session) && isAble(session) && isItsTurn(session)
     }
 
     func isStartable(_ session: ReferenceSession) -> Bool {
-        session.run == nil && isStartableButForSlots(session) && slotsInUse < queueLimit
+        session.run == nil && canStartIfSlotIsFree(session) && slotsInUse < queueLimit
             && slotsInUse(ofAccount: session.account) < limit(ofAccount: session.account)
     }
 
-    // MARK: Which session is next
+    // MARK: Order of starting
 
     /// All waiting sessions, in the order in which they would start.
     var precedence: [ReferenceSession] {
@@ -101,7 +101,7 @@ extension ReferenceQueue {
         isStrict && session.startPriority != .now ? .none : session.startPriority
     }
 
-    // MARK: What is shown
+    // MARK: Status
 
     func why(_ session: ReferenceSession) -> WaitReason? {
         guard session.shownState == .waiting, let account = account(session.account) else { return nil }
@@ -120,7 +120,7 @@ extension ReferenceQueue {
         if let scarceSpace { return .diskBelowFloor(free: scarceSpace, floor: settings.diskFloor) }
         if lacksSpace(session) { return .noSpace(.broken) }
         if !isItsTurn(session), let first = sessions.first(where: { $0.isUnfinished }) { return .strictOrder(behind: first.id) }
-        let before = precedence.filter { $0.run == nil && isStartableButForSlots($0) }.prefix { $0.id != session.id }
+        let before = precedence.filter { $0.run == nil && canStartIfSlotIsFree($0) }.prefix { $0.id != session.id }
         if let last = before.last { return .order(behind: last.id) }
         let ofAccount = sessions.filter { $0.account == session.account }
         if slotsInUse(ofAccount: session.account) >= limit(ofAccount: session.account) {
@@ -133,7 +133,7 @@ extension ReferenceQueue {
         sessions.first { $0.shownState == .paused && $0.holdsSlot }?.id
     }
 
-    /// Nothing runs, and nothing can start without a call.
+    /// Whether no session runs, and none can start without a call.
     var isIdle: Bool {
         mode == .running && !isAnythingRunning && !sessions.contains { canStartByTimeAlone($0) }
     }

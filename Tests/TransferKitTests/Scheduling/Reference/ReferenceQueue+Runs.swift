@@ -4,15 +4,15 @@ import TransferKit
 extension ReferenceQueue {
     // MARK: Starting
 
-    /// Follows every handled input.
+    /// Starts and stops sessions after each handled input.
     mutating func schedule(at now: DualInstant) {
         self.now = now
-        // A time that has passed stays passed, even if the clock is set back.
+        // A start time that has passed once no longer counts, even if the clock is set back.
         for index in sessions.indices where !isTooEarly(sessions[index]) { sessions[index].notBefore = nil }
         if mode == .draining, let drainDeadline, drainDeadline <= now.uptime { interruptAll() }
         repeat {
             restoreDisplacedByIdleOwners()
-        } while activateNext() || forgetStops()
+        } while activateNext() || forgetYields()
         applyRetention()
         if mode == .draining || mode == .stopping, !isAnythingRunning { mode = .stopped }
         if mode != .draining { drainDeadline = nil }
@@ -24,7 +24,7 @@ extension ReferenceQueue {
     }
 
     private func isIdleOwner(_ owner: ReferenceSession) -> Bool {
-        owner.state == .waiting && owner.displacedBy == nil && !isStartableButForSlots(owner)
+        owner.state == .waiting && owner.displacedBy == nil && !canStartIfSlotIsFree(owner)
             && sessions.contains { $0.displacedBy == owner.id }
     }
 
@@ -32,7 +32,7 @@ extension ReferenceQueue {
         guard let next = precedence.first(where: { isStartable($0) }), let index = index(of: next.id) else { return false }
         sessions[index].state = .running
         sessions[index].hasBegun = true
-        sessions[index].clearLane()
+        sessions[index].clearStartPriority()
         sessions[index].retryAt = nil
         sessions[index].spaceAt = nil
         for other in sessions.indices where other != index { sessions[other].yieldedAt = nil }
@@ -40,13 +40,13 @@ extension ReferenceQueue {
         return true
     }
 
-    /// Stopped sessions resume after some time if no other session does.
-    private mutating func forgetStops() -> Bool {
+    /// Lets sessions that yielded resume after some time, if no other session can start.
+    private mutating func forgetYields() -> Bool {
         guard mode == .running else { return false }
         let due = sessions.indices.filter { index in
             guard let yieldedAt = sessions[index].yieldedAt, yieldedAt + settings.yieldDelay <= now.uptime else { return false }
             return !sessions.contains {
-                $0.id != sessions[index].id && $0.run == nil && isStartableButForSlots($0)
+                $0.id != sessions[index].id && $0.run == nil && canStartIfSlotIsFree($0)
                     && slotsInUse(ofAccount: $0.account) < limit(ofAccount: $0.account)
             }
         }
@@ -93,7 +93,7 @@ extension ReferenceQueue {
         case .hostBusy(let endpoint, let duration): health.busy(endpoint, for: duration, at: now)
         case .ended(let outcome):
             health.end(run)
-            // A call during a run that has to wait is as good as one a moment later.
+            // If a run ends with a wait, a `run` call during the run has the same effect as a call just after it.
             let mark = sessions[index].state == .running ? sessions[index].runAgain : 0
             sessions[index].runAgain = 0
             ended(index, run, outcome)
@@ -133,7 +133,7 @@ extension ReferenceQueue {
         satisfyDependents(of: sessions[index])
     }
 
-    /// Another run in the same activation, if the queue and the account still allow it.
+    /// Begins another run in the same activation if the queue and the account still allow it. Otherwise, the session gives up its slot.
     private mutating func beginNextRun(_ index: Int) {
         if mode == .running || mode == .draining, isAble(sessions[index]) { beginRun(index) } else { giveUpSlot(index, .interrupted) }
     }
@@ -147,8 +147,9 @@ extension ReferenceQueue {
 
     private func isOutage(_ error: TransferError) -> Bool { error.failureClass == .unreachable || error.code == .serverUnavailable }
 
-    /// How long a session waits for its endpoints while they are unavailable, and for the sessions that may probe them first.
-    private func turn(of session: ReferenceSession) -> Duration {
+    /// The time for which a session waits while all its endpoints are unavailable: until the first of them may be probed, plus 10 s for each
+    /// session that may probe first (at most 290 s). Zero if an endpoint is available.
+    private func waitForTurn(of session: ReferenceSession) -> Duration {
         guard let account = account(session.account), !account.isBlocked, firstAvailableEndpoint(account) == nil,
             let until = usableEndpoints(account).map({ health.unavailable($0, at: now) }).min()
         else { return .zero }
@@ -156,7 +157,7 @@ extension ReferenceQueue {
         return until - now.uptime + .seconds(10) * min(others, 29)
     }
 
-    /// The run ended without a request, and files remain.
+    /// Handles a run that ended without a stop request while files remain.
     private mutating func giveUpSlot(_ index: Int, _ outcome: RunOutcome) {
         sessions[index].state = .waiting
         switch outcome {
@@ -164,7 +165,7 @@ extension ReferenceQueue {
             sessions[index].startPriority = .interrupted
             return
         case .backoff(let delay, let error):
-            sessions[index].retryAt = now + (isOutage(error) ? max(delay, turn(of: sessions[index])) : delay)
+            sessions[index].retryAt = now + (isOutage(error) ? max(delay, waitForTurn(of: sessions[index])) : delay)
             sessions[index].ownRetryAt = now + delay
         case .endpointsUnavailable: waitForAnotherEndpoint(index)
         case .accountBlocked: break
@@ -173,7 +174,7 @@ extension ReferenceQueue {
         restoreDisplaced(by: sessions[index].id)
     }
 
-    /// The endpoints that are available don't serve this session: it waits for one of the others.
+    /// Makes a session wait for an unavailable endpoint, because the available endpoints don't serve this session.
     private mutating func waitForAnotherEndpoint(_ index: Int) {
         guard isAble(sessions[index]), let account = account(sessions[index].account) else { return }
         let others = usableEndpoints(account).filter { !health.isAvailable($0, at: now) }
@@ -191,7 +192,7 @@ extension ReferenceQueue {
         sessions[index].yieldedAt = nil
         sessions[index].endedAt = now.date
         sessions[index].keptSince = steadyDate
-        sessions[index].clearLane()
+        sessions[index].clearStartPriority()
         restoreDisplaced(by: sessions[index].id)
         satisfyDependents(of: sessions[index])
     }

@@ -1,7 +1,7 @@
 import TransferKit
 
 extension ReferenceQueue {
-    /// Handles an event and starts what may then start.
+    /// Handles an event, and then starts the sessions that can start.
     mutating func step(_ event: ModelEvent, at now: DualInstant) -> Outcome {
         started = []
         stopRequested = []
@@ -17,7 +17,7 @@ extension ReferenceQueue {
         return outcome
     }
 
-    /// Finding the reasons of all waiting sessions takes most of the time.
+    /// - Parameter withReasons: Whether to determine why sessions wait, which is the slowest part.
     func observation(at now: DualInstant, withReasons: Bool = true) -> Observation {
         var queue = self
         queue.now = now

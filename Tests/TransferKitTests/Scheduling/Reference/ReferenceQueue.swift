@@ -2,7 +2,8 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// The queue's rules a second time, as plainly as possible: one list, and every question is answered by searching it.
+/// A second implementation of the queue's rules, as simple as possible: it searches one list to answer every question.
+///
 /// It predicts what the scheduler must decide. It stores nothing, reports nothing, and is slow.
 struct ReferenceQueue {
     enum Mode: String {
@@ -18,12 +19,12 @@ struct ReferenceQueue {
 
     var settings: Scheduler.Settings
     var now = DualInstant.start
-    /// When the process got its first input.
+    /// The time of the process's first input; nil before.
     var opening: DualInstant?
     var mode = Mode.stopped
     var drainDeadline: Duration?
     var network: NetworkCondition
-    /// The bytes available on the disk, if too few.
+    /// The number of bytes available on the disk if it is below the floor; otherwise nil.
     var scarceSpace: Int64?
     var limit: Int
     var accounts: [ReferenceAccount] = []
@@ -32,14 +33,16 @@ struct ReferenceQueue {
     var leftovers: [Leftover] = []
     var health = ReferenceHealth()
     var orderRevision: UInt64 = 0
+    /// The number of operations so far. A `run`, `runNext` or `resume` call marks its sessions with this number.
     var marks = 0
     var accountNumbers = 0
     var sessionNumbers = 0
     var runNumbers: UInt64 = 0
     /// All runs of each session since the process began, oldest first.
     var runs: [SessionID: [UInt64]] = [:]
-    /// What the last step did.
+    /// The sessions that the last step started.
     var started: [SessionID] = []
+    /// The sessions whose runs the last step asked to stop.
     var stopRequested: [SessionID] = []
 
     init(_ settings: Scheduler.Settings) {
@@ -48,7 +51,7 @@ struct ReferenceQueue {
         network = settings.network
     }
 
-    /// A refused command changes nothing, so it is tried on a copy.
+    /// Handles an event on a copy, because a rejected command must change nothing.
     mutating func handle(_ event: ModelEvent, at now: DualInstant) throws(QueueError) -> Answer {
         var copy = self
         copy.now = now
@@ -86,12 +89,12 @@ struct ReferenceQueue {
         return index
     }
 
-    /// What remains when the process is killed and the store is opened again.
+    /// The queue after the process was killed and another one opened the store.
     func restarted() -> ReferenceQueue {
         var queue = ReferenceQueue(settings)
         queue.limit = limit
         queue.accounts = accounts
-        // Run numbers start again.
+        // In a new process, run numbers start from the beginning.
         for index in accounts.indices { queue.accounts[index].answeredAt = 0 }
         queue.accountNumbers = accountNumbers
         queue.sessionNumbers = sessionNumbers
@@ -114,7 +117,7 @@ struct ReferenceQueue {
             }
             return session
         }
-        // A cancelled session whose run had not ended has ended now.
+        // The run of a cancelled session may not have ended. It ended with the process, so the session's dependents may start.
         for session in queue.sessions { queue.satisfyDependents(of: session) }
         return queue
     }

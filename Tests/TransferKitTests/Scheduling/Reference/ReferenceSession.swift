@@ -5,38 +5,39 @@ import TransferKit
 struct ReferenceSession {
     /// The order of waiting sessions: lower values start first.
     enum StartPriority: Int {
-        /// The app ran or resumed it.
+        /// The app ran or resumed the session.
         case now
-        /// The app wants it next.
+        /// The app called `runNext`.
         case next
-        /// The session that displaced it made room again.
+        /// The session was displaced, and its preemptor has made room again.
         case released
-        /// The queue or the process stopped while it ran.
+        /// The queue or the process stopped while the session ran.
         case interrupted
         case none
     }
 
     let id: SessionID
-    /// The number of the account's row: an account that is deleted and saved again is another one.
+    /// The number of the account's row: an account that is deleted and saved again counts as a different one.
     let account: Int
-    /// Counts the sessions ever added.
+    /// The session's number in the order in which sessions were added, from 1.
     let number: Int
     var deduplicationKey: String?
     var tags: Set<String>
-    /// Those since the process began.
+    /// All tags that the session has had since the process began.
     var earlierTags: Set<String>
     /// Whether items were added since its run began.
     var hasNewItems = false
-    /// Whether it ran since the process began, or while the last one ended.
+    /// Whether the session has run since the process began, or was running when the previous process ended.
     var hasBegun = false
-    /// The mark of a `run` during the current run, which has moved nothing since; 0 for none.
+    /// The mark of a `run` call during the current run, if the run has made no progress since then; otherwise 0.
     var runAgain = 0
-    /// The state that it has, or will have once its run has ended.
+    /// The session's state, or its state after its current run ends.
     var state: SessionState
     /// The number of the run that has not ended yet.
     var run: UInt64?
     var isStopRequested = false
     var startPriority = StartPriority.none
+    /// The number of the operation that set the priority. If two sessions have the priority `now` or `next`, the higher mark starts first.
     var mark = 0
     var displacedBy: SessionID?
     var yieldedAt: Duration?
@@ -44,10 +45,10 @@ struct ReferenceSession {
     var ownRetryAt: DualInstant?
     var spaceAt: Duration?
     var notBefore: Date?
-    /// Nil once it is satisfied.
+    /// The unsatisfied dependency, if any.
     var dependency: SessionDependency?
     var endedAt: Date?
-    /// The same, computed from the date of the opening and the time since. Retention uses it.
+    /// The end of the session, computed from the date of the opening and the elapsed time. Retention uses this date.
     var keptSince: Date?
     var allowsExpensiveNetwork: Bool
 
@@ -66,19 +67,19 @@ struct ReferenceSession {
 
     var isEnding: Bool { run != nil && isStopRequested }
 
-    /// The state that a status shows.
+    /// The state that the session's status reports.
     var shownState: SessionState { isEnding ? .running : state }
 
     var holdsSlot: Bool { run != nil || (state == .paused && displacedBy == nil) }
 
-    /// Whether, in a strict queue, later sessions wait for it.
+    /// Whether later sessions of a strict queue wait for this session.
     var isUnfinished: Bool { !state.isEnded }
 
-    /// Whether its slot is free once its run has ended.
+    /// Whether the session's slot becomes free when its run has ended.
     var freesSlot: Bool { isEnding && state != .running && !(state == .paused && displacedBy == nil) }
 
-    /// Clears all marks that determine when the session resumes.
-    mutating func clearLane() {
+    /// Clears the priority and the mark that determine when the session starts.
+    mutating func clearStartPriority() {
         startPriority = .none
         mark = 0
     }
@@ -89,6 +90,6 @@ struct ReferenceAccount {
     let number: Int
     var account: Account
     var isBlocked = false
-    /// The last run at the time of the latest answer for it.
+    /// The number of the latest run at the time when the app last saved or unblocked the account. Runs up to this number can't block the account.
     var answeredAt: UInt64 = 0
 }

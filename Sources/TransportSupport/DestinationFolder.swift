@@ -15,8 +15,8 @@ struct RemoteFileState: Sendable {
     var modificationTime: Int64?
 }
 
-/// The open folder of a download, with operations on names in this folder. All of them block.
-final class DownloadPlace: Sendable {
+/// The open folder of a download, with operations on the names in this folder. All operations block.
+final class DestinationFolder: Sendable {
     struct Status {
         var size: Int64
         /// The number of bytes in its disk blocks, which can exceed its size.
@@ -50,10 +50,10 @@ final class DownloadPlace: Sendable {
         (folder, name) = try ConfinedFolder.open(destination.root, parentOf: destination.name, creates: creates)
     }
 
-    /// Opens the folder of a download. Returns nil if it does not exist.
-    static func existing(_ destination: DownloadDestination) throws(TransferError) -> DownloadPlace? {
+    /// Opens the folder of a download. Returns nil if the folder does not exist.
+    static func existing(_ destination: DownloadDestination) throws(TransferError) -> DestinationFolder? {
         do throws(TransferError) {
-            return try DownloadPlace(destination, creates: false)
+            return try DestinationFolder(destination, creates: false)
         } catch {
             guard error.code == .noSuchFile else { throw error }
             return nil
@@ -74,7 +74,7 @@ final class DownloadPlace: Sendable {
         if let found = try openExistingPart() {
             do throws(TransferError) {
                 let status = try status(of: found)
-                if try ownName(status) != nil { return (found, true) }
+                if try existingFinalName(status) != nil { return (found, true) }
                 try removePlaceholder(of: status)
                 try requireMayReplace(try self.status(of: name))
                 if confirmed > 0 {
@@ -108,10 +108,10 @@ final class DownloadPlace: Sendable {
     /// Whether the part file has a name that is not one of this download's names.
     ///
     /// The user may have moved the complete file before the queue stored its completion. The content of the moved file must stay unchanged.
-    private func hasOtherName(_ own: Status) throws(TransferError) -> Bool {
+    private func hasOtherName(_ partStatus: Status) throws(TransferError) -> Bool {
         // The temporary name may remain from a process that ended during a replacement.
-        let isBeingPlaced = try status(of: DownloadDestination.placingName(of: part))?.identity == own.identity
-        return own.links > (isBeingPlaced ? 2 : 1)
+        let isBeingPlaced = try status(of: DownloadDestination.placingName(of: part))?.identity == partStatus.identity
+        return partStatus.links > (isBeingPlaced ? 2 : 1)
     }
 
     /// Opens any file with the part file's name. Returns nil if it can't be the part file.
@@ -120,7 +120,7 @@ final class DownloadPlace: Sendable {
         let flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
         var descriptor = unsafe part.withPlatformString { unsafe openat(folder.rawValue, $0, O_RDWR | flags) }
         if descriptor < 0, errno == EACCES {
-            // A complete file keeps the part file's name until its completion is stored, and may have lost write permission since.
+            // A complete file keeps the part file's name until its completion is stored, and may already have lost write permission.
             descriptor = unsafe part.withPlatformString { unsafe openat(folder.rawValue, $0, O_RDONLY | flags) }
         }
         if descriptor >= 0 { return FileDescriptor(rawValue: descriptor) }
@@ -168,7 +168,7 @@ final class DownloadPlace: Sendable {
         TransferError(.resumeLost, .uploadGone, "The part file of \(destination.path) is gone. The download restarts.")
     }
 
-    func cut(_ part: FileDescriptor, to size: Int64) throws(TransferError) {
+    func truncate(_ part: FileDescriptor, to size: Int64) throws(TransferError) {
         guard ftruncate(part.rawValue, off_t(size)) == 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
     }
 
@@ -204,10 +204,10 @@ final class DownloadPlace: Sendable {
         return 0o666 & ~mask | privateMode
     }()
 
-    /// Gives a complete part file the permissions of a new file. Until then, only this user can read it. Ignores errors, because some file systems
-    /// have no permissions.
+    /// Gives a complete part file the permissions of a new file. Until then, only this user can read the file. Ignores errors, because some file
+    /// systems have no permissions.
     ///
-    /// - Parameter permissions: The permissions on the server. Other users get no permission that is not among them.
+    /// - Parameter permissions: The permissions on the server. Other users get only permissions that they also have there.
     func publish(_ part: FileDescriptor, within permissions: UInt32? = nil) {
         _ = fchmod(part.rawValue, Self.usualMode & (Self.privateMode | mode_t(truncatingIfNeeded: permissions ?? 0o777)))
     }
@@ -233,10 +233,11 @@ final class DownloadPlace: Sendable {
         return size == local.size && remote.modificationTime.map { Self.compare($0, local.modificationTime) == 0 } ?? true
     }
 
-    /// Compares times like `rsync`. A remote time of whole seconds is compared by the second, because HTTP and SFTP version 3 have no fractions.
+    /// Compares times like `rsync`. A remote time without a fraction is compared to the second only, because HTTP and SFTP version 3 have no
+    /// fractions.
     private static func compare(_ remote: Int64, _ local: Int64) -> Int {
         let second: Int64 = 1_000_000_000
-        // Times before 1970 are rounded down, too.
+        // Integer division would round times before 1970 up.
         let floor = local / second - (local % second < 0 ? 1 : 0)
         let (left, right) = remote.isMultiple(of: second) ? (remote / second, floor) : (remote, local)
         return left < right ? -1 : left > right ? 1 : 0
@@ -265,7 +266,7 @@ final class DownloadPlace: Sendable {
     }
 }
 
-extension DownloadPlace.Status {
+extension DestinationFolder.Status {
     fileprivate init(_ found: stat) {
         #if canImport(Darwin)
             let modified = found.st_mtimespec
@@ -273,7 +274,7 @@ extension DownloadPlace.Status {
             let modified = found.st_mtim
         #endif
         size = Int64(found.st_size)
-        // stat(2): in units of 512 bytes, whatever the block size of the file system.
+        // The unit of st_blocks is 512 bytes, whatever the block size of the file system (stat(2)).
         allocated = Int64(clamping: found.st_blocks).multipliedReportingOverflow(by: 512).partialValue
         modificationTime = Int64(modified.tv_sec) &* 1_000_000_000 &+ Int64(modified.tv_nsec)
         isRegular = found.st_mode & S_IFMT == S_IFREG

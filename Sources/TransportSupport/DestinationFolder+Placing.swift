@@ -8,20 +8,20 @@ import TransferCore
 #endif
 
 /// Gives a complete part file its final name atomically, according to the overwrite policy.
-extension DownloadPlace {
+extension DestinationFolder {
     /// Gives the complete part file its final name, and syncs the folder.
     ///
     /// - Returns: The final path; nil if the policy keeps an existing file.
-    func put(_ descriptor: FileDescriptor, _ remote: RemoteFileState) throws(TransferError) -> FilePath? {
-        let own = try status(of: descriptor)
-        var final = try ownName(own)
+    func moveToFinalName(_ descriptor: FileDescriptor, _ remote: RemoteFileState) throws(TransferError) -> FilePath? {
+        let partStatus = try status(of: descriptor)
+        var final = try existingFinalName(partStatus)
         if final == nil {
             if try isUpToDate(remote) {
                 try unlink(part)
             } else if destination.overwrite == .rename {
-                final = try placeUnderFreeName(own)
+                final = try placeUnderFreeName(partStatus)
             } else {
-                final = try place(own) ? name : nil
+                final = try place(partStatus) ? name : nil
                 if final == nil { try unlink(part) }
             }
         }
@@ -29,14 +29,14 @@ extension DownloadPlace {
         return final.map { destination.path.removingLastComponent().pushing($0) }
     }
 
-    /// Returns the final name that a complete part file already has, or nil.
-    func ownName(_ own: Status) throws(TransferError) -> FilePath? {
-        if let noted = try notedName(own) { return noted }
-        guard destination.overwrite == .rename else { return try status(of: name)?.identity == own.identity ? name : nil }
-        for number in 0..<(own.links > 1 ? Self.maximumNumbers : 0) {
+    /// Returns the final name that an earlier attempt already gave the part file; nil if there is none.
+    func existingFinalName(_ partStatus: Status) throws(TransferError) -> FilePath? {
+        if let noted = try notedName(partStatus) { return noted }
+        guard destination.overwrite == .rename else { return try status(of: name)?.identity == partStatus.identity ? name : nil }
+        for number in 0..<(partStatus.links > 1 ? Self.maximumNumbers : 0) {
             let candidate = Self.numbered(name, number)
             guard let found = try status(of: candidate) else { return nil }
-            if found.identity == own.identity { return candidate }
+            if found.identity == partStatus.identity { return candidate }
         }
         return nil
     }
@@ -54,14 +54,14 @@ extension DownloadPlace {
         return FilePath(bytes: bytes[..<dot].prefix(max(1, 255 - suffix.count)) + suffix)
     }
 
-    private func placeUnderFreeName(_ own: Status) throws(TransferError) -> FilePath {
+    private func placeUnderFreeName(_ partStatus: Status) throws(TransferError) -> FilePath {
         for number in 0..<Self.maximumNumbers {
             let candidate = Self.numbered(name, number)
             let result = link(to: candidate)
             if result == 0 { return candidate }
             if result == EEXIST { continue }
             guard Self.meansNoLinks(result) else { throw .destinationUnavailable(destination.path, errno: result) }
-            if try renamePart(own, to: candidate, replaces: false) { return candidate }
+            if try renamePart(partStatus, to: candidate, replaces: false) { return candidate }
         }
         throw .fileExists(destination.path)
     }
@@ -69,12 +69,12 @@ extension DownloadPlace {
     /// Gives the part file its final name.
     ///
     /// - Returns: Whether the part file has the name; false if the existing file stays.
-    private func place(_ own: Status) throws(TransferError) -> Bool {
+    private func place(_ partStatus: Status) throws(TransferError) -> Bool {
         if destination.overwrite == .never || destination.overwrite == .skip {
             let result = link(to: name)
-            if result == 0 || result == EEXIST, try status(of: name)?.identity == own.identity { return true }
+            if result == 0 || result == EEXIST, try status(of: name)?.identity == partStatus.identity { return true }
             guard result == EEXIST || Self.meansNoLinks(result) else { throw .destinationUnavailable(destination.path, errno: result) }
-            if result != EEXIST, try renamePart(own, to: name, replaces: false) { return true }
+            if result != EEXIST, try renamePart(partStatus, to: name, replaces: false) { return true }
             if destination.overwrite == .never { throw .fileExists(destination.path) }
             return false
         }
@@ -82,7 +82,7 @@ extension DownloadPlace {
         try unlink(temporary)
         let result = link(to: temporary)
         guard result == 0 || Self.meansNoLinks(result) else { throw .destinationUnavailable(destination.path, errno: result) }
-        guard result == 0 else { return try renamePart(own, to: name, replaces: true) }
+        guard result == 0 else { return try renamePart(partStatus, to: name, replaces: true) }
         do throws(TransferError) {
             try rename(temporary, to: name)
         } catch {

@@ -7,22 +7,23 @@ import TransferCore
     import Darwin
 #endif
 
-/// Simulated missing features and errors of a file system, for tests.
+/// Simulates missing features and errors of a file system in tests.
 package struct PlacingFaults: Sendable {
     /// A step after which a test can simulate a kill of the process.
     package enum Step: Sendable, CaseIterable {
-        /// The note is durable.
+        /// The note that records the final name is durable.
         case noted
-        /// An empty file has the final name.
-        case taken
+        /// An empty file reserves the final name.
+        case reserved
         /// The file has its final name.
         case renamed
     }
 
-    /// Hard links are not supported, as on FAT.
+    /// Whether the file system does not support hard links, like FAT.
     package var refusesLinks = false
-    /// Renames that fail if the name exists (RENAME_NOREPLACE) are not supported.
+    /// Whether the file system does not support RENAME_NOREPLACE, which makes a rename fail if the new name exists.
     package var refusesExclusiveRename = false
+    /// Called after each step.
     package var reached: @Sendable (Step) -> Void = { _ in }
     /// Returns the error number of the next sync of a part file; 0 to perform it.
     package var syncError: @Sendable () -> CInt = { 0 }
@@ -30,11 +31,11 @@ package struct PlacingFaults: Sendable {
     package init() {}
 }
 
-/// Placing on a file system without hard links, such as FAT, exFAT and some SMB shares: the part file is renamed.
+/// Moves a part file into place on a file system without hard links, such as FAT, exFAT and some SMB shares, by renaming it.
 ///
 /// After the rename, nothing distinguishes the downloaded file from a file of another program. A note in the same folder therefore first records
 /// which file gets which name. The queue removes the note once it has stored the completion of the download.
-extension DownloadPlace {
+extension DestinationFolder {
     private struct Note {
         /// Device and inode of the part file.
         var identity: [UInt64]
@@ -42,7 +43,7 @@ extension DownloadPlace {
         var name: FilePath
     }
 
-    private static let longestNote = 512
+    private static let maximumNoteSize = 512
 
     private var noteName: FilePath { DownloadDestination.placingName(of: part) }
 
@@ -67,15 +68,15 @@ extension DownloadPlace {
         try unlink(noteName)
     }
 
-    /// Returns the note, or nil without a note. The file with the note's name can be something else, such as a second link to the part file.
+    /// Returns the note; nil if there is no note. A file with the note's name is not always a note; it can be a second link to the part file.
     private func readNote() -> Note? {
         let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
         let descriptor = unsafe noteName.withPlatformString { unsafe openat(folder.rawValue, $0, flags) }
         guard descriptor >= 0 else { return nil }
         let file = FileDescriptor(rawValue: descriptor)
         defer { try? file.close() }
-        var bytes = [UInt8](repeating: 0, count: Self.longestNote)
-        guard let status = try? status(of: file), status.isRegular, status.size < Self.longestNote,
+        var bytes = [UInt8](repeating: 0, count: Self.maximumNoteSize)
+        guard let status = try? status(of: file), status.isRegular, status.size < Self.maximumNoteSize,
             let count = try? unsafe bytes.withUnsafeMutableBytes({ unsafe try file.read(into: $0) }),
             let end = bytes[..<count].firstIndex(of: UInt8(ascii: "\n"))
         else { return nil }
@@ -87,9 +88,11 @@ extension DownloadPlace {
         return Note(identity: [device, inode], size: size, name: name)
     }
 
-    /// Returns the final name that the part file got by a rename, if the file still has that name.
-    func notedName(_ own: Status) throws(TransferError) -> FilePath? {
-        guard let note = readNote(), note.identity == own.identity, note.size == own.size, try isThere(note) else { return nil }
+    /// Returns the final name that an earlier rename gave the part file, if the file still has that name.
+    func notedName(_ partStatus: Status) throws(TransferError) -> FilePath? {
+        guard let note = readNote(), note.identity == partStatus.identity, note.size == partStatus.size, try isThere(note) else {
+            return nil
+        }
         return note.name
     }
 
@@ -112,8 +115,8 @@ extension DownloadPlace {
     }
 
     /// Removes the empty file with which an earlier attempt reserved the final name.
-    func removePlaceholder(of own: Status) throws(TransferError) {
-        guard let note = readNote(), note.identity == own.identity, note.size == own.size, own.size > 0,
+    func removePlaceholder(of partStatus: Status) throws(TransferError) {
+        guard let note = readNote(), note.identity == partStatus.identity, note.size == partStatus.size, partStatus.size > 0,
             let found = try status(of: note.name), found.isRegular, found.size == 0
         else { return }
         try unlink(note.name)
@@ -123,15 +126,15 @@ extension DownloadPlace {
     ///
     /// - Parameter replaces: Whether an existing file is replaced.
     /// - Returns: Whether the file was renamed; false if the name exists.
-    func renamePart(_ own: Status, to name: FilePath, replaces: Bool) throws(TransferError) -> Bool {
+    func renamePart(_ partStatus: Status, to name: FilePath, replaces: Bool) throws(TransferError) -> Bool {
         if !replaces, try status(of: name) != nil { return false }
-        try write(Note(identity: own.identity, size: own.size, name: name))
+        try write(Note(identity: partStatus.identity, size: partStatus.size, name: name))
         if replaces {
             try rename(part, to: name)
         } else if let isDone = try renameExclusively(to: name) {
             guard isDone else { return false }
         } else {
-            guard try take(name) else { return false }
+            guard try reserve(name) else { return false }
             do throws(TransferError) {
                 try rename(part, to: name)
             } catch {
@@ -177,15 +180,15 @@ extension DownloadPlace {
     }
 
     /// Reserves a name with an empty file (open(2), O_EXCL). Returns false if the name exists.
-    private func take(_ name: FilePath) throws(TransferError) -> Bool {
+    private func reserve(_ name: FilePath) throws(TransferError) -> Bool {
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
-        let taken = unsafe name.withPlatformString { unsafe openat(folder.rawValue, $0, flags, Self.privateMode) }
-        guard taken >= 0 else {
+        let reserved = unsafe name.withPlatformString { unsafe openat(folder.rawValue, $0, flags, Self.privateMode) }
+        guard reserved >= 0 else {
             if errno == EEXIST { return false }
             throw .destinationUnavailable(destination.path, errno: errno)
         }
-        _ = close(taken)
-        faults.reached(.taken)
+        _ = close(reserved)
+        faults.reached(.reserved)
         return true
     }
 }
