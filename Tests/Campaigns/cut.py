@@ -32,7 +32,7 @@ def campaign(seed, rounds, seconds, program):
                 server.relay.rate = 12 << 20
                 server.relay.cuts = Cuts(f"{seed}-{number}-{kind}", -(-goal // len(studio.servers)))
             while True:
-                status, _, diagnostics = queue.run("run", "--progress", "none", "--jobs", "8", timeout=600)
+                status, _, diagnostics = queue.run("run", "--progress", "none", "--max-sessions", "8", timeout=600)
                 failed = work.restore()
                 if not failed:
                     break

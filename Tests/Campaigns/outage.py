@@ -30,7 +30,7 @@ def campaign(seed, rounds, seconds, program):
             begin = {kind: server.relay.up + server.relay.down for kind, server in studio.servers.items()}
             for server in studio.servers.values():
                 server.relay.rate = 6 << 20
-            run = queue.start("run", "--progress", "none", "--jobs", "8")
+            run = queue.start("run", "--progress", "none", "--max-sessions", "8")
             # Stop the servers when every relay has forwarded 512 KiB, but at the latest after 30 seconds.
             limit = time.monotonic() + 30
             while time.monotonic() < limit and any(

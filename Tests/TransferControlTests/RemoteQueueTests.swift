@@ -19,7 +19,7 @@ import TransportTesting
             let id = try await remote.enqueue(request)
             #expect(id == request.id)
             try await remote.start()
-            try await remote.setSessionLimit(3)
+            try await remote.setMaxConcurrentSessions(3)
             try await remote.setRateLimit(1 << 20, account: "a")
             let session = try await remote.status(of: id)
             #expect(try await session == queue.status(of: id))
@@ -29,7 +29,7 @@ import TransportTesting
             // Each call computes `nextDue` from the current time.
             #expect(status.nextDue != nil)
             (status.nextDue, localStatus.nextDue) = (nil, nil)
-            #expect(status == localStatus && status.sessionLimit == 3)
+            #expect(status == localStatus && status.maxConcurrentSessions == 3)
             #expect(try await remote.statistics() == queue.statistics())
             let (accounts, localAccounts) = (try await remote.accounts(), await queue.accounts())
             #expect(accounts == localAccounts && accounts.first?.account.rateLimit == 1 << 20)

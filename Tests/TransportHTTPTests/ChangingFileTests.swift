@@ -28,7 +28,7 @@ import TransportHTTP
                     })
             ]
         }
-        transfer.options.parallel = 3
+        transfer.options.segmentsPerFile = 3
         transfer.endpoint.settings = ["parallelThreshold": "1000"]
         let failure = try #require(await transfer.failure())
         #expect(failure.failureClass == .resumeLost)
@@ -56,7 +56,7 @@ import TransportHTTP
                         })
             ]
         }
-        transfer.options.parallel = 3
+        transfer.options.segmentsPerFile = 3
         transfer.endpoint.settings = ["parallelThreshold": "1000"]
         #expect(await transfer.failure()?.failureClass == .resumeLost)
         let before = transfer.server.requests.count
@@ -76,7 +76,7 @@ import TransportHTTP
             }
             return [Self.answer(request, version: version)]
         }
-        transfer.options.parallel = 3
+        transfer.options.segmentsPerFile = 3
         transfer.endpoint.settings = ["parallelThreshold": "1000"]
         #expect(await transfer.failure()?.failureClass == .resumeLost)
         state.withLock { $0.isDone = true }

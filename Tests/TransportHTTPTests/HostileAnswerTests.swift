@@ -15,7 +15,7 @@ import TransportHTTP
             guard request.headers["range"] != nil else { return [.answer(200, ["ETag": "\"v1\""], body: "0123456789")] }
             return [.answer(206, ["ETag": "\"v1\"", "Content-Range": range], body: "0123456789")]
         }
-        transfer.options.parallel = 4
+        transfer.options.segmentsPerFile = 4
         transfer.endpoint.settings = ["parallelThreshold": "5"]
         #expect(try await transfer.run().bytes == 10)
         #expect(transfer.content == "0123456789" && transfer.server.requests.map { $0.headers["range"] == nil } == [false, true])
@@ -72,7 +72,7 @@ import TransportHTTP
                 let lengthHeaders = isPart ? "Content-Range: bytes 0-9/\(length)\r\nContent-Length: 10" : "Content-Length: \(length)"
                 return [.raw("HTTP/1.1 \(isPart ? 206 : 200) Scripted\r\n\(headers)\(lengthHeaders)\r\n\r\n0123456789"), .close]
             }
-            transfer.options.parallel = parallel
+            transfer.options.segmentsPerFile = parallel
             let failure = await transfer.failure()
             #expect(failure?.failureClass == .protocolViolation)
             #expect(failure?.message.contains("\(length)") == true)
@@ -102,7 +102,7 @@ import TransportHTTP
                 }
                 return [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 0-9/\(1 << 55)"], body: "0123456789")]
             }
-            transfer.options.parallel = parallel
+            transfer.options.segmentsPerFile = parallel
             #expect(await transfer.failure()?.failureClass == .noSpace)
             await transfer.end()
         }
@@ -115,7 +115,7 @@ import TransportHTTP
         for round in 0..<300 {
             let answers = (0..<4).map { _ in Self.answer(&generator) }
             var transfer = try TestTransfer("get") { _, number in [.raw(answers[min(number, 3)]), .close] }
-            transfer.options.parallel = Int.random(in: 1...3, using: &generator)
+            transfer.options.segmentsPerFile = Int.random(in: 1...3, using: &generator)
             transfer.options.verification = Verification.allCases.randomElement(using: &generator) ?? .size
             transfer.endpoint.settings = ["parallelThreshold": "5"]
             do {

@@ -11,7 +11,7 @@ import TransportHTTP
 @Suite struct ParallelDownloadTests {
     private static func transfer(_ parallel: Int = 3, _ script: @escaping ScriptedServer.Script) throws -> TestTransfer {
         var transfer = try TestTransfer("get", "/files/", script)
-        transfer.options.parallel = parallel
+        transfer.options.segmentsPerFile = parallel
         transfer.endpoint.settings = ["parallelThreshold": "1000"]
         return transfer
     }
@@ -217,7 +217,7 @@ import TransportHTTP
         try Data(part).write(to: URL(fileURLWithPath: path))
         let before = transfer.server.requests.count
         breaksConnections.withLock { $0 = false }
-        transfer.options.parallel = parallel
+        transfer.options.segmentsPerFile = parallel
         #expect(try await transfer.run(from: checkpoint).bytes == 10_000)
         #expect(transfer.content == server.text)
         #expect(transfer.server.requests.dropFirst(before).compactMap(RangeServer.range).allSatisfy { !$0.isEmpty })

@@ -24,7 +24,7 @@ struct AccountLimitOptions: ParsableArguments {
 
     /// Sets the given limits and keeps the account's other limits.
     func apply(to account: inout Account) {
-        if let maxSessions { account.sessionLimit = maxSessions == 0 ? nil : maxSessions }
+        if let maxSessions { account.maxConcurrentSessions = maxSessions == 0 ? nil : maxSessions }
         if let rate { account.rateLimit = rate.limit }
     }
 }

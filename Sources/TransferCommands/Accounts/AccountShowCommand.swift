@@ -28,7 +28,7 @@ struct AccountShowCommand: AsyncParsableCommand {
     private func lines(of status: AccountStatus) -> [String] {
         var lines = ["Name:      \(status.account.name)", "Sessions:  \(status.sessions)"]
         lines.append("Blocked:   \(status.blockingError.map(\.description) ?? "no")")
-        if let limit = status.account.sessionLimit { lines.append("Limit:     \(Figures.count(limit, "concurrent session"))") }
+        if let limit = status.account.maxConcurrentSessions { lines.append("Limit:     \(Figures.count(limit, "concurrent session"))") }
         if let rate = status.account.rateLimit { lines.append("Max rate:  \(Figures.rate(Double(rate)))") }
         for endpoint in status.account.endpoints {
             lines.append("Endpoint:  \(endpoint.shownAddress) (\(endpoint.transport))")

@@ -12,7 +12,7 @@ import TransferKit
 /// Runs the queue for the agent commands, in the background or in the foreground.
 struct Agent {
     let common: CommonOptions
-    let jobs: Int?
+    let maxSessions: Int?
     /// Reports the result of the start to the process that started the agent and waits for it; nil in the foreground.
     let starter: AgentStarter?
 
@@ -33,7 +33,7 @@ struct Agent {
             }
         }
         let (logger, log) = try logger()
-        let queue = try await common.openedQueueToRun(sessionLimit: jobs, logger: logger)
+        let queue = try await common.openedQueueToRun(maxConcurrentSessions: maxSessions, logger: logger)
         let server: ControlServer
         do {
             // Unlike a foreground run, an agent is useless without its socket.

@@ -23,19 +23,19 @@ struct AgentRunCommand: AsyncParsableCommand {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp("The maximum number of concurrent sessions while this agent runs (the queue's limit).", valueName: "number"))
-    var jobs: Int?
+    var maxSessions: Int?
 
     @Option(help: ArgumentHelp("The file descriptor to which the agent reports when it is ready.", visibility: .private))
     var readyDescriptor: Int32?
 
     func validate() throws {
-        if let jobs, jobs < 1 { throw ValidationError("--jobs must be at least 1, not \(jobs).") }
+        if let maxSessions, maxSessions < 1 { throw ValidationError("--max-sessions must be at least 1, not \(maxSessions).") }
     }
 
     func run() async throws {
         let starter = readyDescriptor.map { AgentStarter(FileDescriptor(rawValue: $0)) }
         do {
-            try await Agent(common: common, jobs: jobs, starter: starter).run()
+            try await Agent(common: common, maxSessions: maxSessions, starter: starter).run()
         } catch {
             guard let starter else { throw error }
             // The starting process prints the message and exits with the status.

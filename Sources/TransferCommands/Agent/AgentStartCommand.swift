@@ -10,7 +10,7 @@ struct AgentStartCommand: AsyncParsableCommand {
         discussion: """
             The agent reads credentials in environment variables from this shell. If the agent already runs, it is left unchanged.
 
-            Example: transferq agent start --jobs 2
+            Example: transferq agent start --max-sessions 2
             """)
 
     @OptionGroup var common: CommonOptions
@@ -18,24 +18,24 @@ struct AgentStartCommand: AsyncParsableCommand {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp("The maximum number of concurrent sessions while this agent runs (the queue's limit).", valueName: "number"))
-    var jobs: Int?
+    var maxSessions: Int?
 
     func validate() throws {
-        if let jobs, jobs < 1 { throw ValidationError("--jobs must be at least 1, not \(jobs).") }
+        if let maxSessions, maxSessions < 1 { throw ValidationError("--max-sessions must be at least 1, not \(maxSessions).") }
     }
 
     func run() async throws {
         let folder = try common.folder()
         if let owner = try await common.answeringOwner()?.owner, owner.role == .agent {
-            if jobs != nil {
+            if maxSessions != nil {
                 await CommandContext.current.terminal.write(
-                    "The agent is already running, so --jobs has no effect. To change the limit: transferq queue set --max-sessions \(jobs ?? 1)"
+                    "The agent is already running, so --max-sessions has no effect. To change the limit: transferq queue set --max-sessions \(maxSessions ?? 1)"
                 )
             }
             return await AgentDescription(owner, folder: folder).write(asJSON: common.json)
         }
         var arguments = ["agent", "run", "--store"].map { Array($0.utf8) } + [folder.bytes]
-        if let jobs { arguments += ["--jobs", "\(jobs)"].map { Array($0.utf8) } }
+        if let maxSessions { arguments += ["--max-sessions", "\(maxSessions)"].map { Array($0.utf8) } }
         if common.verbosity > 0 { arguments.append(Array("-v".utf8)) }
         let (words, log) = (arguments, folder.appending(RotatingLog.name))
         do {

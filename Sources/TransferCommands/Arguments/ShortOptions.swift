@@ -7,7 +7,7 @@ enum ShortOptions {
 
     /// The options that take a number and report negative numbers themselves.
     private static let numeric: Set<String> = [
-        "--at", "--chunk", "--context", "--give-up-after", "--jobs", "--max", "--max-sessions", "--not-before", "--parallel", "--rate",
+        "--at", "--chunk", "--context", "--give-up-after", "--max", "--max-sessions", "--not-before", "--parallel", "--rate",
         "--response-timeout",
         "--since", "--stall-timeout", "--timeout",
     ]

@@ -97,7 +97,7 @@ extension JSONValue {
             "endpoints": .array(status.account.endpoints.map(JSONValue.init)),
             "blocked": JSONValue(status.blockingError, file: nil),
             "sessions": JSONValue(status.sessions),
-            "maxSessions": JSONValue(status.account.sessionLimit),
+            "maxSessions": JSONValue(status.account.maxConcurrentSessions),
             "rate": JSONValue(status.account.rateLimit),
         ]
     }

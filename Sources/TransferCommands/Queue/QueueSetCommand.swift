@@ -25,7 +25,7 @@ struct QueueSetCommand: AsyncParsableCommand {
 
     func run() async throws {
         let status = try await common.withQueue { queue in
-            if let maxSessions { try await queue.setSessionLimit(maxSessions, account: nil) }
+            if let maxSessions { try await queue.setMaxConcurrentSessions(maxSessions, account: nil) }
             if let rate { try await queue.setRateLimit(rate.limit, account: nil) }
             return try await queue.status()
         }

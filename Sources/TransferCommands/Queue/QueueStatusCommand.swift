@@ -40,7 +40,7 @@ struct QueueStatusCommand: AsyncParsableCommand {
         }
         if statistics.removalsDue > 0 { lines.append("Removals:  \(statistics.removalsDue) pending on servers") }
         if let date = status.nextDue { lines.append("Next due:  \(date.formatted(.iso8601))") }
-        lines.append("Limit:     \(Figures.count(status.sessionLimit, "concurrent session"))")
+        lines.append("Limit:     \(Figures.count(status.maxConcurrentSessions, "concurrent session"))")
         lines.append("Max rate:  \(status.rateLimit.map { Figures.rate(Double($0)) } ?? "none")")
         return lines
     }
@@ -62,7 +62,7 @@ extension JSONValue {
             "completed": JSONValue(status.completed),
             "failed": JSONValue(status.failed),
             "nextDue": JSONValue(status.nextDue),
-            "maxSessions": JSONValue(status.sessionLimit),
+            "maxSessions": JSONValue(status.maxConcurrentSessions),
             "rateLimit": JSONValue(status.rateLimit),
             "files": JSONValue(statistics.files),
             "filesDone": JSONValue(statistics.filesDone),
@@ -81,6 +81,6 @@ extension JSONValue {
 
     /// The output of `queue set`.
     init(limitsOf status: QueueStatus) {
-        self = ["maxSessions": JSONValue(status.sessionLimit), "rateLimit": JSONValue(status.rateLimit)]
+        self = ["maxSessions": JSONValue(status.maxConcurrentSessions), "rateLimit": JSONValue(status.rateLimit)]
     }
 }

@@ -15,7 +15,7 @@ struct RunCommand: AsyncParsableCommand {
             Before it exits, the command removes unfinished uploads of cancelled and removed sessions from servers, for up to 30 seconds. It \
             reports uploads that remain; they do not count as a failure.
 
-            Example: transferq run --jobs 2 --progress plain
+            Example: transferq run --max-sessions 2 --progress plain
             """)
 
     @OptionGroup var common: CommonOptions
@@ -23,7 +23,7 @@ struct RunCommand: AsyncParsableCommand {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp("The maximum number of concurrent sessions in this run (the queue's limit).", valueName: "number"))
-    var jobs: Int?
+    var maxSessions: Int?
 
     @Flag(help: "Keep running when the queue is idle, until Ctrl-C.")
     var forever = false
@@ -35,7 +35,7 @@ struct RunCommand: AsyncParsableCommand {
     var progress = ProgressStyle.auto
 
     func validate() throws {
-        if let jobs, jobs < 1 { throw ValidationError("--jobs must be at least 1, not \(jobs).") }
+        if let maxSessions, maxSessions < 1 { throw ValidationError("--max-sessions must be at least 1, not \(maxSessions).") }
         if forever, noWait { throw ValidationError("--forever and --no-wait can't be used together.") }
         if common.json, progress != .auto, progress != .json, progress != .none {
             throw ValidationError("--json and --progress \(progress.rawValue) can't be used together.")
@@ -65,8 +65,8 @@ struct RunCommand: AsyncParsableCommand {
 
     /// Opens the queue. A signal ends the wait for another process that owns the queue.
     private func openedQueue(_ signals: TerminationSignals) async throws -> TransferQueue {
-        let opening = Task { [common, jobs] in
-            try await common.openedQueueToRun(sessionLimit: jobs)
+        let opening = Task { [common, maxSessions] in
+            try await common.openedQueueToRun(maxConcurrentSessions: maxSessions)
         }
         signals.whenReceived { opening.cancel() }
         do {

@@ -12,7 +12,8 @@ struct AdmissionCheck {
     private var attemptOptions: AttemptOptions {
         AttemptOptions(
             metadata: options.metadata, headers: options.headers, verification: options.verification, chunkSize: options.chunkSize,
-            parallel: options.parallel, overwrite: options.overwrite, expectedChecksum: options.expectedChecksum, settings: options.settings
+            segmentsPerFile: options.segmentsPerFile, overwrite: options.overwrite, expectedChecksum: options.expectedChecksum,
+            settings: options.settings
         )
     }
 

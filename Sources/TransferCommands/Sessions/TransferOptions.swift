@@ -99,7 +99,7 @@ struct TransferOptions: ParsableArguments {
             stallTimeout: stallTimeout.map { .seconds($0) } ?? defaults.stallTimeout,
             responseTimeout: responseTimeout.map { .seconds($0) } ?? defaults.responseTimeout, rateLimit: rate?.limit,
             filesInFlight: parallel,
-            verification: verify ?? defaults.verification, chunkSize: chunk?.bytes, parallel: parallel ?? 1,
+            verification: verify ?? defaults.verification, chunkSize: chunk?.bytes, segmentsPerFile: parallel ?? 1,
             settings: try await settings(), expectedChecksum: checksum?.lowercased())
     }
 

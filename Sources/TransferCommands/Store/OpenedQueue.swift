@@ -27,12 +27,12 @@ extension CommonOptions {
     /// Opens the queue. The caller must shut it down.
     ///
     /// - Parameters:
-    ///   - sessionLimit: The maximum number of concurrent sessions in this process; nil for the stored limit.
+    ///   - maxConcurrentSessions: The maximum number of concurrent sessions in this process; nil for the stored limit.
     ///   - logger: The logger of the queue; nil for standard error.
-    func openedQueue(sessionLimit: Int? = nil, logger: Logger? = nil) async throws -> TransferQueue {
+    func openedQueue(maxConcurrentSessions: Int? = nil, logger: Logger? = nil) async throws -> TransferQueue {
         let storage = Storage.folder(try folder(), ownerTimeout: Self.ownerTimeout)
         var configuration = QueueConfiguration(logger: logger ?? self.logger)
-        configuration.sessionLimitOverride = sessionLimit
+        configuration.maxConcurrentSessionsOverride = maxConcurrentSessions
         return try await TransferQueue(
             storage: storage, transports: CommandContext.current.transports.all.map(\.transport), configuration: configuration)
     }

@@ -84,9 +84,9 @@ public struct RemoteTransferQueue: ControllableQueue {
     public func restoreQuarantined(_ number: Int64) async throws { try await perform(.restoreQuarantined(number)) }
     /// Like `TransferQueue.dropQuarantined(_:)`.
     public func dropQuarantined(_ number: Int64) async throws { try await perform(.dropQuarantined(number)) }
-    /// Like `TransferQueue.setSessionLimit(_:account:)`.
-    public func setSessionLimit(_ limit: Int?, account: String? = nil) async throws {
-        try await perform(.setSessionLimit(limit, account: account))
+    /// Like `TransferQueue.setMaxConcurrentSessions(_:account:)`.
+    public func setMaxConcurrentSessions(_ limit: Int?, account: String? = nil) async throws {
+        try await perform(.setMaxConcurrentSessions(limit, account: account))
     }
     /// Like `TransferQueue.setRateLimit(_:account:)`.
     public func setRateLimit(_ bytesPerSecond: Int64?, account: String? = nil) async throws {

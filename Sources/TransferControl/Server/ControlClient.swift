@@ -89,7 +89,7 @@ struct ControlClient: Sendable {
         case .quarantined: try await send(list: queue.quarantined())
         case .restoreQuarantined(let number): try await send(queue.restoreQuarantined(number))
         case .dropQuarantined(let number): try await send(queue.dropQuarantined(number))
-        case .setSessionLimit(let limit, let account): try await send(queue.setSessionLimit(limit, account: account))
+        case .setMaxConcurrentSessions(let limit, let account): try await send(queue.setMaxConcurrentSessions(limit, account: account))
         case .setRateLimit(let rate, let account): try await send(queue.setRateLimit(rate, account: account))
         case .setNetworkCondition(let condition): try await send(queue.setNetworkCondition(condition))
         case .start: try await send(queue.start())

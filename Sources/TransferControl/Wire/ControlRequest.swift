@@ -22,7 +22,7 @@ enum ControlRequest: Codable, Sendable {
     case quarantined
     case restoreQuarantined(Int64)
     case dropQuarantined(Int64)
-    case setSessionLimit(Int?, account: String?)
+    case setMaxConcurrentSessions(Int?, account: String?)
     case setRateLimit(Int64?, account: String?)
     case setNetworkCondition(NetworkCondition)
     case start

@@ -33,7 +33,7 @@ public struct AttemptOptions: Hashable, Sendable {
     public var chunkSize: Int64?
 
     /// The maximum number of parallel segments of a large file, 1 to 64.
-    public var parallel: Int
+    public var segmentsPerFile: Int
 
     /// The policy for an existing remote file, for uploads by transports that choose remote names. For downloads, see
     /// ``DownloadDestination/overwrite``.
@@ -52,7 +52,7 @@ public struct AttemptOptions: Hashable, Sendable {
     /// Creates options; each has a default.
     public init(
         metadata: [String: String] = [:], headers: [String: String] = [:], verification: Verification = .size,
-        creation: CreationMode = .automatic, chunkSize: Int64? = nil, parallel: Int = 1,
+        creation: CreationMode = .automatic, chunkSize: Int64? = nil, segmentsPerFile: Int = 1,
         overwrite: OverwritePolicy = .never, uploadURL: String? = nil, expectedChecksum: String? = nil, settings: [String: String] = [:]
     ) {
         self.metadata = metadata
@@ -60,7 +60,7 @@ public struct AttemptOptions: Hashable, Sendable {
         self.verification = verification
         self.creation = creation
         self.chunkSize = chunkSize
-        self.parallel = parallel
+        self.segmentsPerFile = segmentsPerFile
         self.overwrite = overwrite
         self.expectedChecksum = expectedChecksum
         ownSettings = NamedCapabilities(settings)

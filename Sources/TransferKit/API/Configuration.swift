@@ -10,9 +10,9 @@ public struct QueueConfiguration: Sendable {
     /// The policy for the order in which sessions start.
     public var ordering: QueueOrdering
 
-    /// The maximum number of active sessions, at least 1, until ``TransferQueue/setSessionLimit(_:account:)`` stores another limit. A
+    /// The maximum number of active sessions, at least 1, until ``TransferQueue/setMaxConcurrentSessions(_:account:)`` stores another limit. A
     /// strict queue always uses 1.
-    public var sessionLimit: Int
+    public var maxConcurrentSessions: Int
 
     /// How long completed sessions stay in the queue.
     public var retention: Retention
@@ -32,8 +32,8 @@ public struct QueueConfiguration: Sendable {
     public var network: NetworkCondition
 
     /// The maximum number of active sessions in this process, at least 1. It overrides the stored limit until
-    /// ``TransferQueue/setSessionLimit(_:account:)`` sets another limit. Default: nil, for the stored limit.
-    public var sessionLimitOverride: Int?
+    /// ``TransferQueue/setMaxConcurrentSessions(_:account:)`` sets another limit. Default: nil, for the stored limit.
+    public var maxConcurrentSessionsOverride: Int?
 
     /// Returns the free space, in bytes, of a folder's file system. Tests inject it.
     package var freeSpace: @Sendable (FilePath) -> Int64? = { DiskSpace.free(at: $0) }
@@ -52,12 +52,12 @@ public struct QueueConfiguration: Sendable {
 
     /// Creates a configuration.
     public init(
-        ordering: QueueOrdering = .inOrder, sessionLimit: Int = 1, retention: Retention = .keepAll,
+        ordering: QueueOrdering = .inOrder, maxConcurrentSessions: Int = 1, retention: Retention = .keepAll,
         changeLogLimit: Int = 100_000, diskFloor: Int64 = 64 << 20, network: NetworkCondition = .unconstrained,
         logger: Logger = Logger(label: "transferkit")
     ) {
         self.ordering = ordering
-        self.sessionLimit = max(1, sessionLimit)
+        self.maxConcurrentSessions = max(1, maxConcurrentSessions)
         self.retention = retention
         self.logger = logger
         self.changeLogLimit = changeLogLimit

@@ -46,7 +46,7 @@ public protocol ControllableQueue: Sendable {
     /// Deletes a session in quarantine.
     func dropQuarantined(_ number: Int64) async throws
     /// Sets the maximum number of active sessions of the queue or of an account.
-    func setSessionLimit(_ limit: Int?, account: String?) async throws
+    func setMaxConcurrentSessions(_ limit: Int?, account: String?) async throws
     /// Sets the rate limit of the queue or of an account.
     func setRateLimit(_ bytesPerSecond: Int64?, account: String?) async throws
     /// Sets the condition of the network.

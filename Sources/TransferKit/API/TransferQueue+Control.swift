@@ -55,8 +55,8 @@ extension TransferQueue {
     ///   - limit: At least 1; nil for the limit of the configuration, or for no limit if an account is given.
     ///   - account: The account to limit; nil for the whole queue.
     /// - Throws: ``QueueError`` with the code `invalidRequest`, `invalidAccount` or `noSuchAccount`.
-    public nonisolated func setSessionLimit(_ limit: Int?, account: String? = nil) async throws {
-        try await mailbox.send(.command(.setSessionLimit(limit, account: account)))
+    public nonisolated func setMaxConcurrentSessions(_ limit: Int?, account: String? = nil) async throws {
+        try await mailbox.send(.command(.setMaxConcurrentSessions(limit, account: account)))
     }
 
     /// Sets and stores the maximum transfer rate. It takes effect within a second.

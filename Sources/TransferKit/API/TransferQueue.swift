@@ -97,9 +97,9 @@ public actor TransferQueue: ControllableQueue {
         self.configuration = configuration
         store = try await QueueStore.open(storage, clock: configuration.clock, observer: configuration.storeObserver)
         var settings = Scheduler.Settings(
-            transports: Set(byID.keys), ordering: configuration.ordering, sessionLimit: configuration.sessionLimit,
+            transports: Set(byID.keys), ordering: configuration.ordering, maxConcurrentSessions: configuration.maxConcurrentSessions,
             retention: configuration.retention, network: configuration.network, diskFloor: configuration.diskFloor)
-        settings.sessionLimitOverride = configuration.sessionLimitOverride
+        settings.maxConcurrentSessionsOverride = configuration.maxConcurrentSessionsOverride
         settings.openedAt = configuration.clock.moment
         let news: [QueueEvent]
         let hasRowsToSweep: Bool

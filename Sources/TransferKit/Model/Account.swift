@@ -9,7 +9,7 @@ public struct Account: Hashable, Sendable, Codable {
     public var endpoints: [Endpoint]
 
     /// The maximum number of active sessions of the account, at least 1; nil for no limit of its own.
-    public var sessionLimit: Int?
+    public var maxConcurrentSessions: Int?
 
     /// The rate limit of all sessions of the account together, in bytes per second; nil for no limit.
     public var rateLimit: Int64?
@@ -25,12 +25,13 @@ public struct Account: Hashable, Sendable, Codable {
 
     /// Creates an account. The account is checked when it is saved.
     public init(
-        _ name: String, endpoints: [Endpoint], sessionLimit: Int? = nil, rateLimit: Int64? = nil, fallbackAfter: Duration = .seconds(60),
+        _ name: String, endpoints: [Endpoint], maxConcurrentSessions: Int? = nil, rateLimit: Int64? = nil,
+        fallbackAfter: Duration = .seconds(60),
         fallsBackOnCredentials: Bool = false, rules: [EndpointRule] = []
     ) {
         self.name = name
         self.endpoints = endpoints
-        self.sessionLimit = sessionLimit
+        self.maxConcurrentSessions = maxConcurrentSessions
         self.rateLimit = rateLimit
         self.fallbackAfter = fallbackAfter
         self.fallsBackOnCredentials = fallsBackOnCredentials
@@ -42,11 +43,17 @@ public struct Account: Hashable, Sendable, Codable {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         self.init(
             try container.decode(String.self, forKey: .name), endpoints: try container.decode([Endpoint].self, forKey: .endpoints),
-            sessionLimit: try container.decodeIfPresent(Int.self, forKey: .sessionLimit),
+            maxConcurrentSessions: try container.decodeIfPresent(Int.self, forKey: .maxConcurrentSessions),
             rateLimit: try container.decodeIfPresent(Int64.self, forKey: .rateLimit),
             fallbackAfter: try container.decodeIfPresent(Duration.self, forKey: .fallbackAfter) ?? .seconds(60),
             fallsBackOnCredentials: try container.decodeIfPresent(Bool.self, forKey: .fallsBackOnCredentials) ?? false,
             rules: try container.decodeIfPresent([EndpointRule].self, forKey: .rules) ?? [])
+    }
+
+    private enum CodingKeys: String, CodingKey {
+        case name, endpoints, rateLimit, fallbackAfter, fallsBackOnCredentials, rules
+        // The name of the value in stores.
+        case maxConcurrentSessions = "sessionLimit"
     }
 
     /// Whether the accounts have the same name, endpoints and credentials, so that an error of one account also concerns the other.
@@ -61,7 +68,7 @@ public struct Account: Hashable, Sendable, Codable {
         guard !endpoints.isEmpty else {
             throw QueueError(.invalidAccount, "The account \"\(name)\" has no endpoint. Set at least one.")
         }
-        guard sessionLimit.map({ $0 >= 1 }) ?? true, rateLimit.map({ $0 >= 1 }) ?? true else {
+        guard maxConcurrentSessions.map({ $0 >= 1 }) ?? true, rateLimit.map({ $0 >= 1 }) ?? true else {
             throw QueueError(.invalidAccount, "The limits of the account \"\(name)\" must be at least 1. Omit them for no limit.")
         }
         guard (.zero ... .seconds(Int64.max)).contains(fallbackAfter) else {

@@ -152,7 +152,7 @@ public struct QueueStatus: Hashable, Sendable, Codable {
     /// The number of the last event; see ``TransferQueue/events(since:)``.
     public var revision: UInt64 = 0
     /// The maximum number of active sessions.
-    public var sessionLimit: Int
+    public var maxConcurrentSessions: Int
     /// The rate limit of all sessions together, in bytes per second; nil for no limit.
     public var rateLimit: Int64?
     /// The last network condition that the app set.

@@ -21,7 +21,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
     ///
     /// - Returns: Whether the attempt failed. With several segments, the attempt's other connections may complete the file.
     private func receiveIsInterrupted(_ download: Download, _ recorder: AttemptRecorder, _ situation: String) async throws -> Bool {
-        guard fixture.options.parallel > 1 else {
+        guard fixture.options.segmentsPerFile > 1 else {
             _ = try await failure(situation) { try await receive(download, recorder) }
             return true
         }
@@ -60,7 +60,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
             let download = try await makeDownload(Self.largeSize)
             let inaccurate = Locked<(claimed: Int64, stored: Int)?>(nil)
             let recorder = AttemptRecorder { checkpoint in
-                guard !download.has(checkpoint.confirmed, inSegments: fixture.options.parallel > 1) else { return }
+                guard !download.has(checkpoint.confirmed, inSegments: fixture.options.segmentsPerFile > 1) else { return }
                 inaccurate.withLock { $0 = $0 ?? (claimed: checkpoint.confirmed, stored: download.part?.count ?? 0) }
             }
             if let cut { try await fixture.cut(afterBytes: Int64(cut)) }
@@ -145,7 +145,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
             let attempt = start(download, recorder)
             try await attempt.waitUntilHeld(by: recorder, within: deadline, of: self)
             // With several segments, the part file has gaps, so its size is not the number of received bytes.
-            let size = fixture.options.parallel > 1 ? 0 : Int64(download.part?.count ?? 0)
+            let size = fixture.options.segmentsPerFile > 1 ? 0 : Int64(download.part?.count ?? 0)
             let received = max(size, recorder.progress.map(\.sent).max() ?? 0)
             try require(received <= allowed, "\(received) bytes were received, but only \(allowed) were allowed.")
             recorder.allowAll()

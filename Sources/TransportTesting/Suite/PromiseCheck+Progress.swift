@@ -51,7 +51,7 @@ extension PromiseCheck {
             let attempt = start(source, as: path, recorder)
             try await attempt.waitUntilHeld(by: recorder, within: deadline, of: self)
             // With several segments, the stored content has gaps, so its size is not the number of sent bytes.
-            let stored = fixture.options.parallel > 1 ? 0 : try await fixture.storedSize(of: path)
+            let stored = fixture.options.segmentsPerFile > 1 ? 0 : try await fixture.storedSize(of: path)
             let sent = recorder.progress.map(\.sent).max() ?? 0
             try require(max(stored, sent) <= allowed, "\(max(stored, sent)) bytes were sent, but only \(allowed) were allowed.")
             recorder.allowAll()

@@ -40,8 +40,9 @@ import TransferCommands
     }
 
     @Test(arguments: [
-        (["add", "studio", "a"], "--at"), (["list"], "--max"), (["run"], "--jobs"), (["agent", "start"], "--jobs"),
-        (["agent", "run"], "--jobs"), (["queue", "set"], "--max-sessions"), (["account", "add", "two", "https://b.example/"], "--rate"),
+        (["add", "studio", "a"], "--at"), (["list"], "--max"), (["run"], "--max-sessions"), (["agent", "start"], "--max-sessions"),
+        (["agent", "run"], "--max-sessions"), (["queue", "set"], "--max-sessions"),
+        (["account", "add", "two", "https://b.example/"], "--rate"),
         (["account", "add", "two", "https://b.example/"], "--max-sessions"), (["add", "studio", "a"], "--parallel"),
         (["add", "studio", "a"], "--chunk"), (["add", "studio", "a"], "--stall-timeout"), (["doctor"], "--timeout"), (["watch"], "--since"),
     ])

@@ -126,7 +126,7 @@ import TransferKit
             for name: String in ["b", "c", "d"] { try program.folder.file(name, size: 1_000) }
             let first = try await program.succeed("add", "studio", "a", "--rate", "64K").lines[0]
             let others = try await program.succeed("add", "studio", "b", "c", "d", "--each").lines
-            try await program.succeed("agent", "start", "--jobs", "1")
+            try await program.succeed("agent", "start", "--max-sessions", "1")
             try await studio.progress(of: first)
             try await program.succeed("move", others[2], "1")
             #expect(try await program.succeed("list", "--json").objects().map { $0["name"] as? String } == ["a", "d", "b", "c"])

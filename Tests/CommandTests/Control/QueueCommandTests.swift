@@ -50,7 +50,7 @@ import TransferKit
             try await program.succeed("queue", "set", "--max-sessions", "1")
             for name: String in ["a", "b", "c"] { try program.folder.file(name, size: 1 << 20) }
             let ids = try await program.succeed("add", "studio", "a", "b", "c", "--each").lines
-            let events = try await program.succeed("run", "--jobs", "2", "--progress", "json").objects()
+            let events = try await program.succeed("run", "--max-sessions", "2", "--progress", "json").objects()
             let transitions = events.filter { ["didActivate", "completed"].contains($0["event"] as? String) }
             #expect(transitions.prefix(2).map { $0["event"] as? String } == ["didActivate", "didActivate"])
             #expect(transitions.prefix(2).map { $0["id"] as? String } == Array(ids.prefix(2)))
@@ -62,7 +62,7 @@ import TransferKit
     /// A change of the stored limit also applies to the current run, even if the run was started with a different limit.
     @Test func appliesStoredLimitToCurrentAndLaterRuns() async throws {
         let program = try TransferQ()
-        let run = try RunningQueue(program, "--forever", "--jobs", "4")
+        let run = try RunningQueue(program, "--forever", "--max-sessions", "4")
         try await run.event("queueStarted")
         #expect(try await program.succeed("queue", "status", "--json").objects().first?["maxSessions"] as? Int == 4)
         try await program.succeed("queue", "set", "--max-sessions", "2")

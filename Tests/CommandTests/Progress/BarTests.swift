@@ -88,7 +88,7 @@ import Testing
             for name in names { try program.folder.sparseFile(name, size: 1 << 20) }
             _ = try await program.run(["add", "studio"] + names + ["--each"])
             let terminal = try PseudoTerminal(columns: 80, rows: 6)
-            let result = try await program.start(["run", "--jobs", "9"], diagnostics: terminal.terminal).result()
+            let result = try await program.start(["run", "--max-sessions", "9"], diagnostics: terminal.terminal).result()
             #expect(result.status == 0)
             let drawing = try await terminal.finish()
             #expect(drawing.contains("… and 6 more"))

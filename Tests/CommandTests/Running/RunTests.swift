@@ -205,7 +205,7 @@ import Testing
         #expect(run.status == 1 && run.diagnostics.contains("which is cancelled"), "\(run.testDescription)")
     }
 
-    @Test(arguments: [["--jobs", "0"], ["--forever", "--no-wait"], ["--progress", "odd"], ["--json", "--progress", "bars"]])
+    @Test(arguments: [["--max-sessions", "0"], ["--forever", "--no-wait"], ["--progress", "odd"], ["--json", "--progress", "bars"]])
     func rejectsInvalidOptions(options: [String]) async throws {
         let program = try TransferQ()
         #expect(try await program.run(["run"] + options).status == 2)

@@ -24,7 +24,7 @@ import TransferCore
             "$0" add studio a --each a a --json \(redirections); test $? = \(expectedStatus) || exit 11
             "$0" list --json \(redirections); test $? = \(expectedStatus) || exit 12
             "$0" help \(redirections); test $? = \(expectedStatus) || exit 14
-            "$0" run --no-wait --progress json --jobs 3 \(redirections)
+            "$0" run --no-wait --progress json --max-sessions 3 \(redirections)
             "$0" nosuch \(redirections); test $? = 2 || exit 13
             """
         let shell = try program.start("/bin/sh", ["-c", script].map { Array($0.utf8) } + [TransferQ.executable.bytes])

@@ -53,7 +53,7 @@ import TransportTUS
 
     private func download(from endpoint: Endpoint, _ transport: any Transport, parallel: Int = 4) async throws {
         let queue = try await workshop.openQueue(Account("real", endpoints: [endpoint]), transports: [transport])
-        let options = SessionOptions(retry: RetryPolicy(maximumAttempts: 100), parallel: parallel)
+        let options = SessionOptions(retry: RetryPolicy(maximumAttempts: 100), segmentsPerFile: parallel)
         let session = try await queue.enqueue(
             .download(items: [.remote(try RemotePath("large"))], from: "real", to: folder, options: options))
         try await queue.start()

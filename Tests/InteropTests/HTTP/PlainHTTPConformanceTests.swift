@@ -32,7 +32,7 @@ import TransportTesting
         let workshop = try Workshop()
         let server = try await FilesFixture.startServer(in: workshop)
         let fixture = try FilesFixture(
-            workshop, port: server.port, transport: HTTPTransport(), options: AttemptOptions(parallel: parallel),
+            workshop, port: server.port, transport: HTTPTransport(), options: AttemptOptions(segmentsPerFile: parallel),
             endpoint: {
                 .http("http+get\($0)", credentials: $1, options: HTTPOptions(requests: RequestOptions(parallelThreshold: 100_000)))
             })

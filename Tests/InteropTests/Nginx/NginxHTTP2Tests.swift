@@ -199,7 +199,7 @@ import TransportTUS
 
     @Test(arguments: [RealServer.Kind.resumableUpload, .tuspyserver])
     func sendsSegmentsInParallel(kind: RealServer.Kind) async throws {
-        let site = try await open(kind, settings: ["parallelThreshold": "1000000"], AttemptOptions(parallel: 4))
+        let site = try await open(kind, settings: ["parallelThreshold": "1000000"], AttemptOptions(segmentsPerFile: 4))
         let path = try workshop.file("large", size: 8 << 20 + 3)
         let receipt = try await site.upload.run(path)
         try site.checkContent(receipt, path, workshop)
@@ -224,7 +224,7 @@ import TransportTUS
     func resumesSegmentsAfterLostSharedConnection(kind: RealServer.Kind) async throws {
         let cuts = Locked<CuttingRelay?>(nil)
         let site = try await open(
-            kind, streams: true, settings: ["parallelThreshold": "1000000"], AttemptOptions(parallel: 4)
+            kind, streams: true, settings: ["parallelThreshold": "1000000"], AttemptOptions(segmentsPerFile: 4)
         ) { port in
             let relay = try CuttingRelay(to: port)
             cuts.withLock { $0 = relay }

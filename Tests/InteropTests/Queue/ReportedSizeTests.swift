@@ -83,7 +83,7 @@ struct ReportedSizeTests {
         // If the endpoint may fail, a session has at most 17 files, so all its files are in flight at the same time. Each file that started
         // later would wait for the endpoint's circuit breaker.
         let options = SessionOptions(
-            retry: RetryPolicy(base: .zero, maximumAttempts: 1), filesInFlight: 17, parallel: field == .contentRange ? 4 : 1,
+            retry: RetryPolicy(base: .zero, maximumAttempts: 1), filesInFlight: 17, segmentsPerFile: field == .contentRange ? 4 : 1,
             overwrite: policy)
         var sessions: [(id: SessionID, size: Int64, count: Int)] = []
         for size in Self.sizes {

@@ -54,7 +54,7 @@ struct SFTPBusyConnectionTests {
         let relay = try RawServer.relay(to: folder.server.port, passes: halt.passes)
         let account = Account("real", endpoints: [try folder.endpoint(port: relay.port, ["maxConnections": "2"])])
         let queue = try await workshop.openQueue(account, transports: [SFTPTransport()])
-        try await queue.setSessionLimit(2)
+        try await queue.setMaxConcurrentSessions(2)
         let content = Data.nonRepeating(48 << 20)
         try content.write(to: source.appending(path: "large"))
         let names = (0..<100).map { "small \($0)" }

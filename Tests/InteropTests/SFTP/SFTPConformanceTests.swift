@@ -22,7 +22,7 @@ import TransportTesting
     private func withFixture(
         cutting direction: CuttingRelay.Direction, parallel: Int = 1, _ body: (SSHFilesFixture) async throws -> Void
     ) async throws {
-        let fixture = try await SSHFilesFixture(cutting: direction, options: AttemptOptions(parallel: parallel))
+        let fixture = try await SSHFilesFixture(cutting: direction, options: AttemptOptions(segmentsPerFile: parallel))
         do {
             try await body(fixture)
         } catch {

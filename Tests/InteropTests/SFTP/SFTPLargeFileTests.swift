@@ -79,7 +79,7 @@ struct SFTPLargeFileTests {
         let checkpoints = Locked<[Checkpoint]>([])
         // 4 MiB is more than the size of one range (3 MiB), so both ranges are in flight when the connections break.
         relay.cut(.fromClient, inAllAfter: 4 << 20)
-        let options = AttemptOptions(verification: .checksum, parallel: 2)
+        let options = AttemptOptions(verification: .checksum, segmentsPerFile: 2)
         let error = await #expect(throws: TransferError.self) {
             try await folder.transfer(.upload(source), "file", at: endpoint, options, recording: checkpoints)
         }

@@ -102,7 +102,7 @@ import TransportTUS
         let server = try await startServer(kind)
         let path = try workshop.file("large", size: 7 << 20 + 5)
         let receipt = try await upload(
-            path, to: server, settings: ["parallelThreshold": "1000000"], AttemptOptions(parallel: count))
+            path, to: server, settings: ["parallelThreshold": "1000000"], AttemptOptions(segmentsPerFile: count))
         try check(receipt, path, on: server)
         #expect(receipt.warnings.isEmpty)
         let requests = try server.requests
@@ -119,7 +119,8 @@ import TransportTUS
         let server = try await startServer(.aiohttpTUS, options: "{\"client_max_size\": 100000000}")
         let path = try workshop.file("large", size: 7 << 20 + 5)
         try check(
-            try await upload(path, to: server, settings: ["parallelThreshold": "1000000"], AttemptOptions(parallel: 4)), path, on: server)
+            try await upload(path, to: server, settings: ["parallelThreshold": "1000000"], AttemptOptions(segmentsPerFile: 4)), path,
+            on: server)
         #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "PATCH"])
         await transport.shutdown()
     }

@@ -116,7 +116,7 @@ import TransportTUS
             server.endpoint(port: Int(relay.port)), settings: ["parallelThreshold": "1000000"])
         for bytes in [3 << 20, 2 << 20] { relay.cut(afterBytes: bytes) }
         let session = try await queue.enqueue(
-            try .upload([workshop.file("large", size: 16 << 20 + 3)], to: "real", options: SessionOptions(parallel: 4)))
+            try .upload([workshop.file("large", size: 16 << 20 + 3)], to: "real", options: SessionOptions(segmentsPerFile: 4)))
         try await queue.start()
         #expect(try await session.value.state == .completed)
         #expect(relay.hasCutAll)

@@ -18,7 +18,7 @@ import TransportTesting
             try #require(unsafe mount("tmpfs", target, "tmpfs", 0, "size=3m,mode=700") == 0)
             defer { _ = unsafe umount2(target, CInt(MNT_DETACH)) }
             let queue = try await fixture.queue.openWithAccounts()
-            try await queue.setSessionLimit(2)
+            try await queue.setMaxConcurrentSessions(2)
             let gate = fixture.memory.gate("1", atByte: 1_000_000)
             let first = try await queue.enqueue(try fixture.request("1", size: Self.size))
             let second = try await queue.enqueue(try fixture.request("2", size: Self.size), held: true)

@@ -135,7 +135,7 @@ import TransferKit
         let folder = try TemporaryFolder()
         let stage = try await Stage(folder.path, isTimed: false)
         try await stage.queue.save(stage.account("a"))
-        try await stage.queue.setSessionLimit(4)
+        try await stage.queue.setMaxConcurrentSessions(4)
         let requests = try (0..<Self.count).map { number in
             var request = try stage.upload("p\(number)")
             request.tags = ["tag \(number % 3)"]

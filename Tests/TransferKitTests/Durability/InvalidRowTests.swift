@@ -65,7 +65,7 @@ import TransferKit
         "UPDATE file SET size = -9223372036854775808 WHERE session = 2",
         "UPDATE file SET generation = 9223372036854775807 WHERE session = 2",
         "UPDATE file SET receipt = '{'",
-        "UPDATE setting SET value = -3 WHERE name = 'sessionLimit'",
+        "UPDATE setting SET value = -3 WHERE name = 'maxConcurrentSessions'",
         "INSERT OR REPLACE INTO setting(name, value) VALUES ('rateLimit', 0)",
         "UPDATE setting SET value = 9223372036854775807 WHERE name = 'orderRevision'",
         "INSERT INTO discard(endpoint, data, confirmed, next_attempt_at, give_up_at) VALUES ('{', x'00', 0, 0, 0)",
@@ -195,7 +195,7 @@ import TransferKit
         let folder = try TemporaryFolder()
         let stage = try await Stage(folder.path, isTimed: false)
         try await stage.queue.save(stage.account("a"))
-        try await stage.queue.setSessionLimit(2)
+        try await stage.queue.setMaxConcurrentSessions(2)
         _ = try await stage.queue.enqueue(Self.names.map { try stage.upload($0) })
         if let begun {
             for name in Self.names { stage.server.close(name) }

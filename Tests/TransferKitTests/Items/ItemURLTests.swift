@@ -116,7 +116,8 @@ import TransportTesting
     @Test func rejectsInvalidOptions() async throws {
         let queue = try await fixture.openWithAccounts()
         for options in [
-            SessionOptions(parallel: 0), SessionOptions(parallel: 65), SessionOptions(chunkSize: 0), SessionOptions(headers: ["": "x"]),
+            SessionOptions(segmentsPerFile: 0), SessionOptions(segmentsPerFile: 65), SessionOptions(chunkSize: 0),
+            SessionOptions(headers: ["": "x"]),
             SessionOptions(headers: ["X Y": "x"]), SessionOptions(headers: ["Ä": "x"]), SessionOptions(headers: ["X": "a\r\nY: b"]),
             SessionOptions(headers: ["AuthoriZation": "Bearer x"]),
         ] {
@@ -124,7 +125,7 @@ import TransportTesting
             let error = await #expect(throws: QueueError.self, "\(options)") { try await queue.enqueue(request) }
             #expect(error?.code == .invalidRequest)
         }
-        let good = SessionOptions(headers: ["X-Tier_1": "a\tb c"], chunkSize: 1, parallel: 64)
+        let good = SessionOptions(headers: ["X-Tier_1": "a\tb c"], chunkSize: 1, segmentsPerFile: 64)
         try await queue.enqueue(fixture.upload("file", options: good))
         await queue.shutdown()
         let store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)

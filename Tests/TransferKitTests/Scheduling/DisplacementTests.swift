@@ -239,7 +239,7 @@ import TransferKit
     @Test func loweredLimitInterruptsNoSession() throws {
         var queue = try Rehearsal(limit: 3)
         try queue.add("A B C D")
-        try queue.perform(.setSessionLimit(1, account: nil))
+        try queue.perform(.setMaxConcurrentSessions(1, account: nil))
         #expect(queue.line == "A=running B=running C=running D=waiting")
         // Displacing a single session would not free a slot, so the call displaces no session.
         try queue.call(.run(), "D")
@@ -254,7 +254,7 @@ import TransferKit
     @Test func loweredAccountLimitInterruptsNoSession() throws {
         var queue = try Rehearsal(limit: 3)
         try queue.add("A B C")
-        try queue.perform(.setSessionLimit(1, account: "a"))
+        try queue.perform(.setMaxConcurrentSessions(1, account: "a"))
         try queue.add("D", to: "b")
         #expect(queue.line == "A=running B=running C=running D=waiting")
         try queue.end("A")

@@ -11,7 +11,7 @@ import TransferKit
     }
 
     @Test func skipsRetriedSession() throws {
-        var scheduler = try Scheduler.fixture(sessionLimit: 2)
+        var scheduler = try Scheduler.fixture(maxConcurrentSessions: 2)
         let drafts = [SessionDraft.draft(), .draft()]
         let ids = drafts.map(\.id)
         _ = try scheduler.perform(.enqueue(drafts))

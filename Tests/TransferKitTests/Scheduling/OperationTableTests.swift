@@ -11,7 +11,7 @@ import TransferKit
         // The other session keeps the account's only slot, so that no waiting session starts immediately. A paused session keeps a second slot.
         try queue.add("other S")
         try bring(&queue, to: cell.state)
-        try queue.perform(.setSessionLimit(cell.state == "paused" ? 2 : 1, account: "a"))
+        try queue.perform(.setMaxConcurrentSessions(cell.state == "paused" ? 2 : 1, account: "a"))
         if cell.mode == "draining" { try queue.perform(.stop(.drain)) }
         if cell.mode == "stopped" {
             try queue.perform(.stop(.interrupt))

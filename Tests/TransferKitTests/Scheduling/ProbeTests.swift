@@ -9,7 +9,7 @@ import TransferKit
 
     /// A scheduler with three sessions, and an endpoint that failed too often. Sessions may probe it from 30 s on.
     private func scheduler(_ error: TransferError = .broken) throws -> Scheduler {
-        var scheduler = try Scheduler.fixture(sessionLimit: 3)
+        var scheduler = try Scheduler.fixture(maxConcurrentSessions: 3)
         _ = try scheduler.perform(.enqueue([.draft(), .draft(), .draft()]))
         _ = try scheduler.perform(.start)
         for _ in 0..<5 { _ = try scheduler.report(.endpointFailed(endpoint, error), of: 1) }
@@ -100,7 +100,7 @@ import TransferKit
     }
 
     @Test func userCallOverridesRetryAfter() throws {
-        var scheduler = try Scheduler.fixture(sessionLimit: 2)
+        var scheduler = try Scheduler.fixture(maxConcurrentSessions: 2)
         _ = try scheduler.perform(.enqueue([.draft(), .draft()]))
         _ = try scheduler.perform(.start)
         _ = try scheduler.report(.hostBusy(endpoint, .seconds(3_600)), of: 1)

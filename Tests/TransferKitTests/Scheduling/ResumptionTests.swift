@@ -28,7 +28,7 @@ import TransferKit
             try queue.call(.pause, name)
             try queue.finishStopping(name)
         }
-        try queue.perform(.setSessionLimit(2, account: account))
+        try queue.perform(.setMaxConcurrentSessions(2, account: account))
         try queue.perform(.perform(.resume, .group(.all)))
         #expect(queue.line == "A=running B=running C=waiting")
         #expect(queue.why("C") == (account == nil ? .queueLimit : .accountLimit))
@@ -40,7 +40,7 @@ import TransferKit
         try queue.add("A B")
         try queue.call(.pause, "B")
         try queue.finishStopping("B")
-        try queue.perform(.setSessionLimit(1, account: nil))
+        try queue.perform(.setMaxConcurrentSessions(1, account: nil))
         try queue.call(.run(), "B")
         #expect(queue.line == "A=ending(waiting) B=waiting")
         try queue.finishStopping("A")

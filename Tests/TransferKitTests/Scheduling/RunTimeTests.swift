@@ -24,7 +24,7 @@ import TransferKit
     @Test func storesTimeWithFilesOnceASecondAndAtTheEnd() throws {
         var scheduler = try Scheduler.fixture()
         _ = try scheduler.perform(.enqueue([.draft(), .draft("b")]))
-        _ = try scheduler.perform(.setSessionLimit(2, account: nil))
+        _ = try scheduler.perform(.setMaxConcurrentSessions(2, account: nil))
         _ = try scheduler.perform(.start)
         #expect(ran(try scheduler.report(completed, of: 1, at: milliseconds(999))) == [])
         #expect(ran(try scheduler.report(.connected, of: 1, at: milliseconds(4_000))) == [], "this report stores no run time")

@@ -4,8 +4,8 @@ import TransferKit
 
 extension Scheduler {
     /// A scheduler with a transport "memory" and the accounts "a" and "b".
-    static func fixture(sessionLimit: Int = 1) throws -> Scheduler {
-        var scheduler = Scheduler(Settings(transports: ["memory"], sessionLimit: sessionLimit))
+    static func fixture(maxConcurrentSessions: Int = 1) throws -> Scheduler {
+        var scheduler = Scheduler(Settings(transports: ["memory"], maxConcurrentSessions: maxConcurrentSessions))
         for name in ["a", "b"] { _ = try scheduler.perform(.saveAccount(.memory(name))) }
         return scheduler
     }

@@ -78,7 +78,7 @@ import TransferKit
     }
 
     @Test func completedFileResetsFailures() throws {
-        var scheduler = try Scheduler.fixture(sessionLimit: 2)
+        var scheduler = try Scheduler.fixture(maxConcurrentSessions: 2)
         _ = try scheduler.perform(.enqueue([.draft(), .draft()]))
         _ = try scheduler.perform(.start)
         let endpoint = try #require(scheduler.accounts[1]?.account.endpoints.first)
@@ -190,7 +190,7 @@ import TransferKit
 
     @Test(arguments: [Command.unblockAccount(name: "a"), .saveAccount(.memory("a"))])
     func doesNotAskForCredentialsAgainAfterAnswer(answer: Command) throws {
-        var scheduler = try Scheduler.fixture(sessionLimit: 3)
+        var scheduler = try Scheduler.fixture(maxConcurrentSessions: 3)
         _ = try scheduler.perform(.enqueue([.draft(), .draft(), .draft()]))
         _ = try scheduler.perform(.start)
         let refused = RunOutcome.accountBlocked(

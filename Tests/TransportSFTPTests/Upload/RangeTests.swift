@@ -10,7 +10,7 @@ struct RangeTests {
 
     private func splitTransfer(_ fixture: ProcessFixture, connections: Int = 4) -> TestTransfer {
         var transfer = TestTransfer(fixture)
-        transfer.options.parallel = 4
+        transfer.options.segmentsPerFile = 4
         transfer.settings = ["parallelThreshold": "\(Self.size)", "maxConnections": "\(connections)"]
         return transfer
     }

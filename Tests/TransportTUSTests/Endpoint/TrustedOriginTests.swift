@@ -9,7 +9,7 @@ import TransportTUS
     func rejectsLocationAtOtherOrigin(offers: String) async throws {
         let other = try ScriptedServer { _, _ in [.accepted(10)] }
         var upload = try TestUpload(size: 10, offers: offers) { _, _ in [.tus(201, ["Location": other.url("/secret")])] }
-        upload.options.parallel = 2
+        upload.options.segmentsPerFile = 2
         upload.endpoint.settings["parallelThreshold"] = "1"
         let stream = try TestStream(upload.file, total: 10, ahead: 20)
         let error = await upload.failure(source: offers.contains("defer") ? stream.source : nil)

@@ -46,7 +46,7 @@ import TransportTUS
         let words = features.merging(["Other-Versions": "6,7", "Other-Extensions": offers]) { given, _ in given }
         var upload = try TestUpload(size: 10, options: [Self.answer(204, words)], trial: [Self.answer(499)], script)
         if verifies { upload.options.verification = .checksum }
-        upload.options.parallel = parallel
+        upload.options.segmentsPerFile = parallel
         upload.endpoint.settings["parallelThreshold"] = "1"
         return (upload, TUSTransport(dialect: Self.other, now: { .now }))
     }

@@ -240,7 +240,7 @@ import TransportTUS
         }
         var parallel = upload
         parallel.endpoint.settings["parallelThreshold"] = "1"
-        parallel.options.parallel = 3
+        parallel.options.segmentsPerFile = 3
         let error = await parallel.failure()
         #expect(error?.retryAfter == .seconds(60))
         #expect(upload.methods.sorted() == (method == "POST" ? [] : ["PATCH", "PATCH", "PATCH"]) + ["POST", "POST", "POST"])

@@ -84,7 +84,7 @@ import TransportTUS
     ) throws -> TestUpload {
         var upload = try TestUpload(size: size, offers: offers) { request, _ in server.answer(request) }
         upload.endpoint.settings["parallelThreshold"] = "100"
-        upload.options.parallel = parallel
+        upload.options.segmentsPerFile = parallel
         return upload
     }
 
@@ -141,7 +141,7 @@ import TransportTUS
         }
         var parallel = upload
         parallel.endpoint.settings["parallelThreshold"] = "1"
-        parallel.options.parallel = 3
+        parallel.options.segmentsPerFile = 3
         _ = try await parallel.run()
         #expect(upload.server.connectionCount >= 3)
         await upload.end()
@@ -250,7 +250,7 @@ import TransportTUS
             }
         }
         upload.endpoint.settings["parallelThreshold"] = "1"
-        upload.options.parallel = 2
+        upload.options.segmentsPerFile = 2
         #expect(await upload.failure()?.failureClass == .transient)
         let before = upload.requests
         let cut = try #require(before.first { $0.method == "PATCH" }?.path)
@@ -291,7 +291,7 @@ import TransportTUS
         }
         var parallel = upload
         parallel.endpoint.settings["parallelThreshold"] = "1"
-        parallel.options.parallel = 3
+        parallel.options.segmentsPerFile = 3
         #expect(await parallel.failure()?.failureClass == .permanent)
         await upload.end()
     }
@@ -331,7 +331,7 @@ import TransportTUS
         }
         var parallel = upload
         parallel.endpoint.settings["parallelThreshold"] = "1"
-        parallel.options.parallel = 3
+        parallel.options.segmentsPerFile = 3
         #expect(await parallel.failure()?.failureClass == .transient)
         isDone.withLock { $0 = true }
         let before = upload.requests.count
@@ -363,7 +363,7 @@ import TransportTUS
         }
         var parallel = upload
         parallel.endpoint.settings["parallelThreshold"] = "1"
-        parallel.options.parallel = 2
+        parallel.options.segmentsPerFile = 2
         let receipt = try await parallel.run()
         #expect(receipt.warnings.count == warnings)
         #expect((receipt.leftovers == nil) == (leftovers == 0))

@@ -140,7 +140,7 @@ import TransportTUS
                 return isCut ? [.raw(String(decoding: whole.utf8.prefix(position), as: UTF8.self)), .close] : steps
             }
             upload.endpoint.settings["parallelThreshold"] = "1"
-            upload.options.parallel = 2
+            upload.options.segmentsPerFile = 2
             let attempts = try await complete(upload, place)
             #expect(attempts == (position == whole.utf8.count ? 1 : 2), "\(place)")
             let finals = upload.requests.indices.filter { upload.requests[$0].headers["upload-concat"]?.hasPrefix("final;") == true }

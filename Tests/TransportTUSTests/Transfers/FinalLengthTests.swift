@@ -13,7 +13,7 @@ import TransportTUS
         }
         var upload = try TestUpload(size: 1000, offers: "creation,concatenation") { request, _ in server.answer(request) }
         upload.endpoint.settings["parallelThreshold"] = "100"
-        upload.options.parallel = 2
+        upload.options.segmentsPerFile = 2
         let error = await upload.failure()
         #expect(error?.failureClass == .resumeLost && error?.code == .uploadGone)
         #expect(error?.message.contains("a file of 999 bytes from segments of 1000") == true)

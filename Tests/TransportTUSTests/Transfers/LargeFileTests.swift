@@ -43,7 +43,7 @@ import TransportTUS
     @Test(arguments: [(64 << 20 - 1, nil), (64 << 20, "partial")] as [(Int64, String?)])
     func splitsAboveThreshold(size: Int64, concat: String?) async throws {
         var upload = try TestUpload(size: 1, offers: "creation,concatenation") { _, _ in [.tus(400)] }
-        upload.options.parallel = 2
+        upload.options.segmentsPerFile = 2
         #expect(await upload.failure(source: try source(size, upload.file))?.failureClass == .permanent)
         #expect(upload.requests.first?.headers["upload-concat"] == concat)
         await upload.end()

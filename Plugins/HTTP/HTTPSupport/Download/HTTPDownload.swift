@@ -41,7 +41,7 @@ package struct HTTPDownload: Sendable {
                     + "because the name of a file is not known before its download.")
         }
         checkpoint = attempt.checkpoint
-        parallel = attempt.options.parallel
+        parallel = attempt.options.segmentsPerFile
         check = try DigestCheck(attempt.options)
     }
 

@@ -162,7 +162,7 @@ struct SFTPDownload {
         _ version: RemoteVersion, from start: Int64, _ handle: Handle, take: @escaping @Sendable ([ContentReader.Piece]) throws -> Void
     ) async throws {
         let reader = ContentReader(handle, at: client, features, on: threads, reporting: reporter)
-        let count = min(options.parallel, server.options.maxConnections)
+        let count = min(options.segmentsPerFile, server.options.maxConnections)
         guard count > 1, version.size >= server.options.parallelThreshold else {
             return try await reader.read(start..<version.size, take: take)
         }

@@ -151,7 +151,7 @@ struct SFTPUpload {
     }
 
     /// The maximum number of connections that send a large file in parallel.
-    private var maximumWriters: Int { min(options.parallel, server.options.maxConnections) }
+    private var maximumWriters: Int { min(options.segmentsPerFile, server.options.maxConnections) }
 
     // MARK: Content
 

@@ -108,7 +108,7 @@ struct TUSUpload {
             try server.checkSize(size, atMost: features.maximumSize)
             // Segments can't be read back before they are concatenated.
             if check != .readingBack, usesConcatenation(features) {
-                known = Concatenation.plan(options.parallel, of: size)
+                known = Concatenation.plan(options.segmentsPerFile, of: size)
                 try await record.begin(known)
             }
         }
@@ -162,7 +162,7 @@ struct TUSUpload {
     }
 
     private func usesConcatenation(_ features: TUSFeatures) -> Bool {
-        options.parallel > 1 && size > 1 && size >= server.options.requests.parallelThreshold && features.offers(.concatenation)
+        options.segmentsPerFile > 1 && size > 1 && size >= server.options.requests.parallelThreshold && features.offers(.concatenation)
     }
 
     func patchLoop(_ slot: TUSUploadRecord.Slot, _ range: Range<Int64>, to url: String, _ check: ContentCheck) -> PatchLoop {

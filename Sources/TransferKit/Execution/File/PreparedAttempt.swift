@@ -86,7 +86,8 @@ extension AttemptOptions {
     init(_ options: SessionOptions, uploadURL: Capability? = nil) {
         self.init(
             metadata: options.metadata, headers: options.headers, verification: options.verification, creation: options.creation,
-            chunkSize: options.chunkSize, parallel: options.parallel, overwrite: options.overwrite, uploadURL: uploadURL?.text,
+            chunkSize: options.chunkSize, segmentsPerFile: options.segmentsPerFile, overwrite: options.overwrite,
+            uploadURL: uploadURL?.text,
             expectedChecksum: options.expectedChecksum, settings: options.settings)
     }
 }

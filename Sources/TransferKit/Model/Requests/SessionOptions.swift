@@ -61,7 +61,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     public var chunkSize: Int64?
 
     /// The number of segments of a large file to transfer in parallel, 1 to 64, if the transport and the server support it. Default: 1.
-    public var parallel: Int
+    public var segmentsPerFile: Int
 
     /// The policy for files that already exist at the destination. For an upload, it applies if the server stores files under their names, as with
     /// SFTP. Default: the transfer of a file that already exists fails.
@@ -87,14 +87,14 @@ public struct SessionOptions: Hashable, Sendable, Codable {
         metadata: [String: String] = [:], onItemFailure: ItemFailurePolicy = .continue, retry: RetryPolicy = RetryPolicy(),
         stallTimeout: Duration = .seconds(60), responseTimeout: Duration = .seconds(300), onSourceChange: SourceChangePolicy = .fail,
         rateLimit: Int64? = nil, filesInFlight: Int? = nil, verification: Verification = .size, creation: CreationMode = .automatic,
-        allowsExpensiveNetwork: Bool = true, headers: [String: String] = [:], chunkSize: Int64? = nil, parallel: Int = 1,
+        allowsExpensiveNetwork: Bool = true, headers: [String: String] = [:], chunkSize: Int64? = nil, segmentsPerFile: Int = 1,
         overwrite: OverwritePolicy = .never, settings: [String: String] = [:], expectedChecksum: String? = nil
     ) {
         ownSettings = NamedCapabilities(settings)
         self.expectedChecksum = expectedChecksum
         self.headers = headers
         self.chunkSize = chunkSize
-        self.parallel = parallel
+        self.segmentsPerFile = segmentsPerFile
         self.overwrite = overwrite
         self.onSourceChange = onSourceChange
         self.rateLimit = rateLimit
@@ -127,7 +127,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
             allowsExpensiveNetwork: try container.decodeIfPresent(Bool.self, forKey: .allowsExpensiveNetwork) ?? true,
             headers: try container.decodeIfPresent([String: String].self, forKey: .headers) ?? defaults.headers,
             chunkSize: try container.decodeIfPresent(Int64.self, forKey: .chunkSize),
-            parallel: try container.decodeIfPresent(Int.self, forKey: .parallel) ?? defaults.parallel,
+            segmentsPerFile: try container.decodeIfPresent(Int.self, forKey: .segmentsPerFile) ?? defaults.segmentsPerFile,
             overwrite: try container.decodeIfPresent(OverwritePolicy.self, forKey: .overwrite) ?? defaults.overwrite,
             settings: try container.decodeIfPresent([String: String].self, forKey: .ownSettings) ?? defaults.settings,
             expectedChecksum: try container.decodeIfPresent(String.self, forKey: .expectedChecksum))
@@ -135,7 +135,9 @@ public struct SessionOptions: Hashable, Sendable, Codable {
 
     private enum CodingKeys: String, CodingKey {
         case metadata, onItemFailure, retry, stallTimeout, responseTimeout, onSourceChange, rateLimit, filesInFlight, verification, creation
-        case allowsExpensiveNetwork, headers, chunkSize, parallel, overwrite, expectedChecksum
+        case allowsExpensiveNetwork, headers, chunkSize, overwrite, expectedChecksum
+        // The names of the values in stores.
+        case segmentsPerFile = "parallel"
         case ownSettings = "settings"
     }
 }
@@ -145,8 +147,8 @@ extension SessionOptions {
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest` that names the option.
     func validate() throws(QueueError) {
-        guard (1...64).contains(parallel) else {
-            throw QueueError(.invalidRequest, "The number of parallel segments of a file must be from 1 to 64, not \(parallel).")
+        guard (1...64).contains(segmentsPerFile) else {
+            throw QueueError(.invalidRequest, "The number of parallel segments of a file must be from 1 to 64, not \(segmentsPerFile).")
         }
         guard chunkSize.map({ $0 >= 1 }) ?? true else {
             throw QueueError(.invalidRequest, "The chunk size must be at least 1 byte. Omit it for no limit.")

@@ -9,7 +9,7 @@ package enum Command: Sendable, Codable {
     /// Allows immediate probes of the account's unavailable endpoints.
     case retryEndpoints(account: String)
     /// Sets the session limit of an account, or of the queue if `account` is nil. A nil limit removes the stored limit.
-    case setSessionLimit(Int?, account: String?)
+    case setMaxConcurrentSessions(Int?, account: String?)
     /// Sets the rate limit, in bytes per second, of an account, or of the queue if `account` is nil. A nil limit removes the stored limit.
     case setRateLimit(Int64?, account: String?)
     /// Adds sessions at an index, or at the end if the index is nil. `expecting` is the revision of the order to which the index refers. The

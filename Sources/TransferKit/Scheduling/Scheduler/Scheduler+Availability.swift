@@ -113,13 +113,13 @@ extension Scheduler {
     /// Whether a session that has a slot may begin a run now. It must wait while the number of unfinished runs reaches the session limit of the queue
     /// or of the account. This happens after a limit was lowered, and while the run of the session that displaced this session is ending.
     func mayRunBesideOthers(_ account: AccountKey) -> Bool {
-        guard sessionIndex.live.count + flags.ending.count < sessionLimit else { return false }
-        guard let limit = accounts[account]?.account.sessionLimit else { return true }
+        guard sessionIndex.live.count + flags.ending.count < maxConcurrentSessions else { return false }
+        guard let limit = accounts[account]?.account.maxConcurrentSessions else { return true }
         return sessionIndex.live.count { sessionIndex[$0]?.account == account } + flags.ending.values.count { $0 == account } < limit
     }
 
     /// Whether the account has a free slot.
     func hasSlot(_ account: AccountKey) -> Bool {
-        accounts[account]?.account.sessionLimit.map { slotsInUse(of: account) < $0 } ?? true
+        accounts[account]?.account.maxConcurrentSessions.map { slotsInUse(of: account) < $0 } ?? true
     }
 }

@@ -42,7 +42,7 @@ extension Scheduler {
             let key = try accountKey(name)
             retryEndpoints(of: key, at: now)
             endBackoffs(of: key, &transaction)
-        case .setSessionLimit(let limit, let account): try setSessionLimit(limit, account: account, &transaction)
+        case .setMaxConcurrentSessions(let limit, let account): try setMaxConcurrentSessions(limit, account: account, &transaction)
         case .setRateLimit(let limit, let account): try setRateLimit(limit, account: account, &transaction)
         case .enqueue(let drafts, let index, let expected, let isHeld):
             if let index { try checkOrder(index, expected) }
@@ -75,7 +75,7 @@ extension Scheduler {
         transaction.writes.append(.saveAccount(key, account))
         // Saving an account unblocks it.
         if before?.block != nil { transaction.events.append(.accountUnblocked(account: account.name)) }
-        if before?.account.sessionLimit != account.sessionLimit || before?.account.rateLimit != account.rateLimit {
+        if before?.account.maxConcurrentSessions != account.maxConcurrentSessions || before?.account.rateLimit != account.rateLimit {
             transaction.events.append(.limitsChanged)
             transaction.actions.append(.pace(key))
         }
@@ -122,17 +122,19 @@ extension Scheduler {
 
     // MARK: Limits
 
-    private mutating func setSessionLimit(_ limit: Int?, account name: String?, _ transaction: inout Transaction) throws(QueueError) {
+    private mutating func setMaxConcurrentSessions(_ limit: Int?, account name: String?, _ transaction: inout Transaction)
+        throws(QueueError)
+    {
         if let name {
             let key = try accountKey(name)
-            try edit(key, &transaction) { $0.sessionLimit = limit }
+            try edit(key, &transaction) { $0.maxConcurrentSessions = limit }
         } else {
             guard limit.map({ $0 >= 1 }) ?? true else {
                 throw QueueError(.invalidRequest, "The session limit of the queue must be at least 1.")
             }
             mutateFlags { flags in
-                flags.sessionLimit = limit
-                flags.sessionLimitOverride = nil
+                flags.maxConcurrentSessions = limit
+                flags.maxConcurrentSessionsOverride = nil
             }
             transaction.events.append(.limitsChanged)
         }

@@ -70,7 +70,7 @@ extension Scheduler {
 
     /// The next session to start; nil if no slot is free or no session can start.
     private mutating func next(at now: DualInstant) -> SessionKey? {
-        guard slotsInUse < sessionLimit else { return nil }
+        guard slotsInUse < maxConcurrentSessions else { return nil }
         return firstInLine(at: now)
     }
 

@@ -26,18 +26,18 @@ extension Scheduler {
             claimants.append(other)
             usedSlots += 1
             // The search ends early, because there may be very many claimants.
-            guard usedSlots - 1 < sessionLimit else { return nil }
+            guard usedSlots - 1 < maxConcurrentSessions else { return nil }
         }
-        let isShort = usedSlots >= sessionLimit
+        let isShort = usedSlots >= maxConcurrentSessions
         var usedAccountSlots = 0
         var isAccountShort = false
-        if let limit = accounts[entry.account]?.account.sessionLimit {
+        if let limit = accounts[entry.account]?.account.maxConcurrentSessions {
             let slots = sessionIndex.accountSlots[entry.account] ?? SessionIndex.Slots()
             usedAccountSlots = slots.total - slots.freed + claimants.count { $0.account == entry.account }
             isAccountShort = usedAccountSlots >= limit
             guard usedAccountSlots - 1 < limit else { return nil }
         }
-        guard isShort || isAccountShort, usedSlots - 1 < sessionLimit else { return nil }
+        guard isShort || isAccountShort, usedSlots - 1 < maxConcurrentSessions else { return nil }
         let running = sessionIndex.live.compactMap { sessionIndex[$0] }.filter {
             $0.state == .running && !$0.conditions.contains(.stopping)
         }

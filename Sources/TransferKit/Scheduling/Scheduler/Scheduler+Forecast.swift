@@ -23,7 +23,7 @@ extension Scheduler {
         var limits: [AccountKey: Forecast.Limits] = [:]
         for (key, account) in accounts {
             limits[key] = Forecast.Limits(
-                sessions: account.account.sessionLimit, rate: account.account.rateLimit.map(Double.init),
+                sessions: account.account.maxConcurrentSessions, rate: account.account.rateLimit.map(Double.init),
                 paused: pausedWithSlot.count { $0.account == key })
         }
         let running = sessionIndex.live.sorted().compactMap { sessionIndex[$0] }.filter {
@@ -32,7 +32,7 @@ extension Scheduler {
         let isStrict = settings.ordering == .strict
         let candidates = (isStrict ? unfinished(limit) : waiting(limit)).sorted { startStanding($0) < startStanding($1) }
         return Outlook(
-            queue: Forecast.Limits(sessions: sessionLimit, rate: flags.rateLimit.map(Double.init), paused: pausedWithSlot.count),
+            queue: Forecast.Limits(sessions: maxConcurrentSessions, rate: flags.rateLimit.map(Double.init), paused: pausedWithSlot.count),
             accounts: limits, isStrict: isStrict,
             running: running.map { Forecast.Session(key: $0.key, account: $0.account) },
             waiting: candidates.prefix(limit).map { session($0, at: now) })

@@ -35,7 +35,7 @@ extension Scheduler {
     package func isIdle(at now: DualInstant) -> Bool {
         guard flags.mode == .running, !hasLiveRuns, flags.releases.isEmpty else { return false }
         // If paused sessions keep all slots, the app or the user must act.
-        guard sessionIndex.slots.total < sessionLimit else { return true }
+        guard sessionIndex.slots.total < maxConcurrentSessions else { return true }
         if settings.ordering == .strict {
             let wanted = sessionIndex.claimants.union(sessionIndex.yielded).compactMap { sessionIndex[$0] }
             if wanted.contains(where: { $0.startPriority == .now && ($0.isEligible || $0.isTimed) && canStartEventually($0.line, at: now) })
@@ -146,7 +146,7 @@ extension Scheduler {
             let keeper = paused.filter { $0.account == entry.account }.min { $0.rank < $1.rank }
             return keeper.map { .slotHeld(by: $0.id) } ?? .accountLimit
         }
-        guard slotsInUse >= sessionLimit else { return nil }
+        guard slotsInUse >= maxConcurrentSessions else { return nil }
         return paused.min { $0.rank < $1.rank }.map { .slotHeld(by: $0.id) } ?? .queueLimit
     }
 
@@ -178,7 +178,8 @@ extension Scheduler {
             scheduled: scheduled,
             paused: counts[.paused] ?? 0, held: counts[.held] ?? 0, cancelled: counts[.cancelled] ?? 0, completed: counts[.completed] ?? 0,
             failed: counts[.failed] ?? 0, nextDue: nextDue,
-            isIdle: isIdle(at: now), orderRevision: flags.orderRevision, sessionLimit: sessionLimit, rateLimit: flags.rateLimit,
+            isIdle: isIdle(at: now), orderRevision: flags.orderRevision, maxConcurrentSessions: maxConcurrentSessions,
+            rateLimit: flags.rateLimit,
             network: flags.network)
     }
 }

@@ -11,9 +11,9 @@ package struct Scheduler: Sendable {
         package var transports: Set<TransportID>
         package var ordering: QueueOrdering
         /// The session limit if the store contains no limit.
-        package var sessionLimit: Int
+        package var maxConcurrentSessions: Int
         /// The session limit that overrides the stored limit; nil for none.
-        package var sessionLimitOverride: Int?
+        package var maxConcurrentSessionsOverride: Int?
         package var retention: Retention
         /// How long a session that yielded waits for another session to start. After this time, the session may start again itself.
         package var yieldDelay: Duration
@@ -25,12 +25,13 @@ package struct Scheduler: Sendable {
         package var openedAt: DualInstant?
 
         package init(
-            transports: Set<TransportID>, ordering: QueueOrdering = .inOrder, sessionLimit: Int = 1, retention: Retention = .keepAll,
+            transports: Set<TransportID>, ordering: QueueOrdering = .inOrder, maxConcurrentSessions: Int = 1,
+            retention: Retention = .keepAll,
             yieldDelay: Duration = .seconds(5), network: NetworkCondition = .unconstrained, diskFloor: Int64 = 0
         ) {
             self.transports = transports
             self.ordering = ordering
-            self.sessionLimit = sessionLimit
+            self.maxConcurrentSessions = maxConcurrentSessions
             self.retention = retention
             self.yieldDelay = yieldDelay
             self.network = network
@@ -57,9 +58,9 @@ package struct Scheduler: Sendable {
     package struct Flags: Sendable, Equatable {
         package var mode = QueueStatus.Mode.stopped
         /// The stored limit; nil for the limit of the settings.
-        package var sessionLimit: Int?
+        package var maxConcurrentSessions: Int?
         /// The limit with which this process was started. Setting another limit removes it.
-        package var sessionLimitOverride: Int?
+        package var maxConcurrentSessionsOverride: Int?
         package var rateLimit: Int64?
         package var orderRevision: UInt64 = 0
         package var lastRun: UInt64 = 0
@@ -139,15 +140,16 @@ package struct Scheduler: Sendable {
         self.settings = settings
         flags = Flags()
         flags.network = settings.network
-        flags.sessionLimitOverride = settings.sessionLimitOverride
+        flags.maxConcurrentSessionsOverride = settings.maxConcurrentSessionsOverride
         sessionIndex = SessionIndex(isStrict: settings.ordering == .strict, keepsEnds: settings.retention != .keepAll)
     }
 
     package var orderRevision: UInt64 { flags.orderRevision }
 
     /// The maximum number of sessions that use a slot.
-    package var sessionLimit: Int {
-        settings.ordering == .strict ? 1 : flags.sessionLimitOverride ?? flags.sessionLimit ?? settings.sessionLimit
+    package var maxConcurrentSessions: Int {
+        settings.ordering == .strict
+            ? 1 : flags.maxConcurrentSessionsOverride ?? flags.maxConcurrentSessions ?? settings.maxConcurrentSessions
     }
 
     package var slotsInUse: Int { sessionIndex.slots.total + flags.ending.count }
@@ -164,11 +166,11 @@ package struct Scheduler: Sendable {
         flags.nextSession = max(flags.nextSession, min(key, 1 << 62) + 1)
     }
 
-    package mutating func load(sessionLimit: Int?, rateLimit: Int64?, orderRevision: UInt64) {
-        flags.sessionLimit = sessionLimit
+    package mutating func load(maxConcurrentSessions: Int?, rateLimit: Int64?, orderRevision: UInt64) {
+        flags.maxConcurrentSessions = maxConcurrentSessions
         flags.rateLimit = rateLimit
         flags.orderRevision = orderRevision
-        storedSettings = (orderRevision, flags.sessionLimit, rateLimit)
+        storedSettings = (orderRevision, flags.maxConcurrentSessions, rateLimit)
     }
 
     /// Sets which sessions have begun. Called before ``load(_:_:)`` loads the sessions.
@@ -266,7 +268,7 @@ package struct Scheduler: Sendable {
         if let flagsBefore { flags = flagsBefore }
         flagsBefore = nil
         sessionIndex.recallAllLines()
-        storedSettings = (flags.orderRevision, flags.sessionLimit, flags.rateLimit)
+        storedSettings = (flags.orderRevision, flags.maxConcurrentSessions, flags.rateLimit)
     }
 
     func savepoint() -> Savepoint {
@@ -369,10 +371,10 @@ package struct Scheduler: Sendable {
             transaction.writes.append(.schedule(ScheduleRow(entry: entry, details: sessionIndex.details(key)).durable))
         }
         dirty.removeAll(keepingCapacity: dirty.count < 4_096)
-        let settings = (flags.orderRevision, flags.sessionLimit, flags.rateLimit)
+        let settings = (flags.orderRevision, flags.maxConcurrentSessions, flags.rateLimit)
         if settings != storedSettings {
             storedSettings = settings
-            transaction.writes.append(.settings(orderRevision: settings.0, sessionLimit: settings.1, rateLimit: settings.2))
+            transaction.writes.append(.settings(orderRevision: settings.0, maxConcurrentSessions: settings.1, rateLimit: settings.2))
         }
     }
 }

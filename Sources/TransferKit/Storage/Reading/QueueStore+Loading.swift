@@ -93,7 +93,7 @@ extension QueueStore {
         }
         // A limit below 1 can only result from damage, and counts as not set.
         scheduler.load(
-            sessionLimit: values["sessionLimit"].flatMap { $0 >= 1 ? Int(clamping: $0) : nil },
+            maxConcurrentSessions: values["sessionLimit"].flatMap { $0 >= 1 ? Int(clamping: $0) : nil },
             rateLimit: values["rateLimit"].flatMap { $0 >= 1 ? $0 : nil }, orderRevision: UInt64(clamping: values["orderRevision"] ?? 0))
         if let seen = values[Self.clockSeen].flatMap(Self.calendarDate), let steady = values[Self.clockSteady].flatMap(Self.calendarDate) {
             scheduler.load(seen: seen, steady: steady)

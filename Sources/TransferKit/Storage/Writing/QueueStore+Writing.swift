@@ -83,9 +83,10 @@ extension QueueStore {
             try execute(db, "DELETE FROM account WHERE key = ?", [key])
         case .blockAccount(let key, let block):
             try execute(db, "UPDATE account SET block = ? WHERE key = ?", [try StoreCoding.encodeIfPresent(block), key])
-        case .settings(let orderRevision, let sessionLimit, let rateLimit):
+        case .settings(let orderRevision, let maxConcurrentSessions, let rateLimit):
             let values = [
-                ("orderRevision", Int64(clamping: orderRevision)), ("sessionLimit", sessionLimit.map(Int64.init)), ("rateLimit", rateLimit),
+                ("orderRevision", Int64(clamping: orderRevision)), ("sessionLimit", maxConcurrentSessions.map(Int64.init)),
+                ("rateLimit", rateLimit),
             ]
             for (name, value) in values {
                 try execute(

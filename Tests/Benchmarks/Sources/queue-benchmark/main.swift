@@ -102,12 +102,12 @@ case "work":
     InstantTransport.shared.keepsFilesInFlight = true
     var startTimes = InstantTransport.shared.startTimes
     samples = []
-    try await queue.setSessionLimit(1)
+    try await queue.setMaxConcurrentSessions(1)
     try await queue.start()
     _ = await startTimes.next()
     for limit in 2...400 {
         let start = ContinuousClock.now
-        try await queue.setSessionLimit(limit)
+        try await queue.setMaxConcurrentSessions(limit)
         if let started = await startTimes.next() { samples.append(start.duration(to: started) / .seconds(1)) }
     }
     reportPercentiles("dispatch, from a free slot to the transport", samples)
@@ -181,14 +181,14 @@ case "accounts":
     report("list all s", try await time { _ = try await queue.sessions() })
     InstantTransport.shared.keepsFilesInFlight = true
     var startTimes = InstantTransport.shared.startTimes
-    try await queue.setSessionLimit(1)
+    try await queue.setMaxConcurrentSessions(1)
     try await queue.start()
     _ = await startTimes.next()
     report("list all of a running queue s", try await time { _ = try await queue.sessions() })
     var samples: [Double] = []
     for limit in 2...400 {
         let start = ContinuousClock.now
-        try await queue.setSessionLimit(limit)
+        try await queue.setMaxConcurrentSessions(limit)
         if let started = await startTimes.next() { samples.append(start.duration(to: started) / .seconds(1)) }
     }
     reportPercentiles("dispatch, from a free slot to the transport", samples)

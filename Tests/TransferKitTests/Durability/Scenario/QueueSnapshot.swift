@@ -26,7 +26,7 @@ struct QueueSnapshot: Hashable {
     let sessions: [Session]
     let accounts: [Account]
     let blocked: [String]
-    let sessionLimit: Int
+    let maxConcurrentSessions: Int
     let rateLimit: Int64?
 
     static func of(_ queue: TransferQueue) async throws -> QueueSnapshot {
@@ -39,8 +39,8 @@ struct QueueSnapshot: Hashable {
                     context: $0.context, files: $0.statistics.files)
             },
             accounts: accounts.map(\.account), blocked: accounts.filter { $0.blockingError != nil }.map(\.account.name),
-            sessionLimit: status.sessionLimit, rateLimit: status.rateLimit)
+            maxConcurrentSessions: status.maxConcurrentSessions, rateLimit: status.rateLimit)
     }
 
-    static let empty = QueueSnapshot(sessions: [], accounts: [], blocked: [], sessionLimit: 1, rateLimit: nil)
+    static let empty = QueueSnapshot(sessions: [], accounts: [], blocked: [], maxConcurrentSessions: 1, rateLimit: nil)
 }

@@ -9,7 +9,7 @@ extension Scenario {
 
     static let unfinishedUploads = [
         Step("save account a") { try await $0.queue.save($0.account("a")) },
-        Step("set the session limit") { try await $0.queue.setSessionLimit(9) },
+        Step("set the session limit") { try await $0.queue.setMaxConcurrentSessions(9) },
         Step("enqueue sessions") { stage in
             _ = try await stage.queue.enqueue((1...7).map { try stage.upload("d\($0)") })
         },
@@ -65,7 +65,7 @@ extension Scenario {
 
     static let additions = [
         Step("save account a") { try await $0.queue.save($0.account("a")) },
-        Step("set the session limit") { try await $0.queue.setSessionLimit(2) },
+        Step("set the session limit") { try await $0.queue.setMaxConcurrentSessions(2) },
         Step("enqueue sessions") { _ = try await $0.queue.enqueue([try $0.upload("i1"), try $0.upload("i2")]) },
         Step("enqueue a held session") { _ = try await $0.queue.enqueue(try $0.upload("i3"), held: true) },
         Step("add an item to a waiting session") { try await $0.queue.addItems([$0.item("i1-more")], to: .id(Stage.id("i1"))) },
@@ -132,7 +132,7 @@ extension Scenario {
 
     static let spooled = [
         Step("save account a") { try await $0.queue.save($0.account("a")) },
-        Step("set the session limit") { try await $0.queue.setSessionLimit(5) },
+        Step("set the session limit") { try await $0.queue.setMaxConcurrentSessions(5) },
         Step("enqueue data items") { stage in
             _ = try await stage.queue.enqueue(
                 (1...4).map { try stage.request("b\($0)", [stage.blob("b\($0)"), stage.blob("b\($0)-more")]) })

@@ -60,8 +60,8 @@ enum Scenario: String, CaseIterable, Sendable {
         Step("save account a") { try await $0.queue.save($0.account("a")) },
         Step("save account b") { try await $0.queue.save($0.account("b")) },
         Step("edit account b") { try await $0.queue.save($0.account("b", hosts: ["b", "c"])) },
-        Step("set the limit of the queue") { try await $0.queue.setSessionLimit(3) },
-        Step("set the limit of an account") { try await $0.queue.setSessionLimit(2, account: "b") },
+        Step("set the limit of the queue") { try await $0.queue.setMaxConcurrentSessions(3) },
+        Step("set the limit of an account") { try await $0.queue.setMaxConcurrentSessions(2, account: "b") },
         Step("set the rate limit of the queue") { try await $0.queue.setRateLimit(1_000_000_000) },
         Step("set the rate limit of an account") { try await $0.queue.setRateLimit(500_000_000, account: "a") },
         Step("enqueue one session") { _ = try await $0.queue.enqueue($0.upload("one")) },
@@ -133,7 +133,7 @@ enum Scenario: String, CaseIterable, Sendable {
         Step("retry a group of sessions") { _ = try await $0.queue.apply(.retry, to: .all) },
         Step("remove a session with dependents") { try await $0.queue.remove(Stage.id("one"), isForced: true) },
         Step("remove a group of sessions") { try await $0.queue.apply(.remove(), to: .sessions([Stage.id("held"), Stage.id("first")])) },
-        Step("set no limit for the queue") { try await $0.queue.setSessionLimit(nil) },
+        Step("set no limit for the queue") { try await $0.queue.setMaxConcurrentSessions(nil) },
         Step("delete account b with its sessions") { try await $0.queue.deleteAccount("b", cascades: true) },
     ]
 
@@ -145,7 +145,7 @@ enum Scenario: String, CaseIterable, Sendable {
     private static let displacing = [
         Step("save account a") { try await $0.queue.save($0.account("a")) },
         Step("save account b") { try await $0.queue.save($0.account("b")) },
-        Step("set the session limit") { try await $0.queue.setSessionLimit(2) },
+        Step("set the session limit") { try await $0.queue.setMaxConcurrentSessions(2) },
         Step("enqueue sessions") { stage in
             _ = try await stage.queue.enqueue(names.map { try stage.upload($0) } + others.map { try stage.upload($0) })
         },
@@ -190,7 +190,7 @@ enum Scenario: String, CaseIterable, Sendable {
         },
         Step("raise the limit, so that many sessions run") { stage in
             stage.server.close("s2")
-            try await stage.queue.setSessionLimit(20)
+            try await stage.queue.setMaxConcurrentSessions(20)
             for name in others + ["s2"] { try await stage.server.reached(name) }
         },
     ]

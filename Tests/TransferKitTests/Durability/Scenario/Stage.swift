@@ -95,7 +95,7 @@ final class Stage: Sendable {
     static func running(_ names: [String], in root: FilePath) async throws -> Stage {
         let stage = try await Stage(root)
         try await stage.queue.save(stage.account("a"))
-        try await stage.queue.setSessionLimit(3)
+        try await stage.queue.setMaxConcurrentSessions(3)
         let requests = try names.map { name in
             var request = try stage.upload(name)
             // The test advances the clock faster than bytes can move.

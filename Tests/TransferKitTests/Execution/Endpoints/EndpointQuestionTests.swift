@@ -127,7 +127,7 @@ import TransportTesting
             return nil
         }
         let queue = try await open(chooser)
-        try await queue.setSessionLimit(2)
+        try await queue.setMaxConcurrentSessions(2)
         var first = try fixture.upload("1")
         first.id = slow
         try await queue.enqueue(first)

@@ -43,7 +43,7 @@ import TransportTesting
     @Test func bytesOfAnySessionResetFailures() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
-        try await queue.setSessionLimit(2)
+        try await queue.setMaxConcurrentSessions(2)
         let first = try await queue.enqueue(try fixture.upload("1", options: options))
         let second = try await queue.enqueue(try fixture.upload("2", options: options))
         try await play(fixture.memory, fixture.clock) { try await queue.start() }

@@ -27,7 +27,7 @@ import TransportTesting
     @Test func laterFilesUseChangedOptions() async throws {
         var options = SessionOptions(
             metadata: ["a": "b"], filesInFlight: 1, verification: Verification.none, creation: .separate,
-            headers: ["X-Tier": "cold"], chunkSize: 5, parallel: 3, settings: ["upload": "form"])
+            headers: ["X-Tier": "cold"], chunkSize: 5, segmentsPerFile: 3, settings: ["upload": "form"])
         let fixture = try await fixture(options)
         let gate = fixture.memory.gate("1", atByte: 1_000)
         let run = try await fixture.start()
@@ -40,10 +40,10 @@ import TransportTesting
             seen == [
                 AttemptOptions(
                     metadata: ["a": "b"], headers: ["X-Tier": "cold"], verification: Verification.none, creation: .separate,
-                    chunkSize: 5, parallel: 3, settings: ["upload": "form"]),
+                    chunkSize: 5, segmentsPerFile: 3, settings: ["upload": "form"]),
                 AttemptOptions(
                     metadata: ["a": "b"], headers: ["X-Tier": "cold"], verification: .checksum, creation: .separate, chunkSize: 5,
-                    parallel: 3, settings: ["upload": "form"]),
+                    segmentsPerFile: 3, settings: ["upload": "form"]),
             ])
         await fixture.close()
     }

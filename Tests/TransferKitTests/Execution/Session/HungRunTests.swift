@@ -162,7 +162,7 @@ import TransportTesting
         let transport = HangingTransport(fixture.memory) { _ in true }
         let queue = try await fixture.open(transports: [transport])
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
-        try await queue.setSessionLimit(16)
+        try await queue.setMaxConcurrentSessions(16)
         var hung: [TransferSession] = []
         for index in 0..<16 { hung.append(try await queue.enqueue(try fixture.upload("\(index)"))) }
         let last = try await queue.enqueue(try fixture.upload("last"))

@@ -8,7 +8,7 @@ import TransportTesting
 @Suite struct OptionRangeTests {
     @Test(arguments: [
         SessionOptions(rateLimit: 0), SessionOptions(rateLimit: -1), SessionOptions(filesInFlight: 0), SessionOptions(filesInFlight: 65),
-        SessionOptions(stallTimeout: .zero), SessionOptions(responseTimeout: .seconds(-1)), SessionOptions(parallel: 0),
+        SessionOptions(stallTimeout: .zero), SessionOptions(responseTimeout: .seconds(-1)), SessionOptions(segmentsPerFile: 0),
         SessionOptions(chunkSize: 0), SessionOptions(retry: RetryPolicy(maximumAttempts: 0)),
         SessionOptions(expectedChecksum: "sha256:00"), SessionOptions(expectedChecksum: "crc:00"),
         SessionOptions(expectedChecksum: "md5:" + String(repeating: "0", count: 32)),

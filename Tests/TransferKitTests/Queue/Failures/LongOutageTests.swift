@@ -53,7 +53,7 @@ import TransportTesting
 
     @Test(arguments: outages) func allSessionsStartWithinFifteenSecondsAfterOutage(_ error: TransferError?) async throws {
         let queue = try await open(sessions: 8, failing: error)
-        try await queue.setSessionLimit(3)
+        try await queue.setMaxConcurrentSessions(3)
         await pass(until: .seconds(1_800), queue)
         fixture.memory.accept(host: "a")
         let attemptsBefore = fixture.memory.attempts.count

@@ -45,7 +45,7 @@ import TransportTesting
         #expect(queue.line == "A=running B=running C=ending(waiting)")
         try queue.finishStopping("C")
         #expect(queue.why("C") == .networkConstraint(.expensive))
-        try queue.perform(.setSessionLimit(1, account: nil))
+        try queue.perform(.setMaxConcurrentSessions(1, account: nil))
         try queue.add("D")
         try queue.call(.move(to: .front), "D")
         try queue.end("A")

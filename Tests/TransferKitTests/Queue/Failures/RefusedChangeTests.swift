@@ -23,7 +23,7 @@ import TransportTesting
     }
 
     private func enqueueAll(_ queue: TransferQueue, limit: Int = 1) async throws -> [TransferSession] {
-        try await queue.setSessionLimit(limit)
+        try await queue.setMaxConcurrentSessions(limit)
         return try await queue.enqueue(try names.map { try fixture.upload($0) })
     }
 

@@ -18,7 +18,7 @@ import TransportTesting
 
     /// Starts sessions at a host. Cancels them once each has a partial upload.
     private func cancel(_ names: [String], at host: String, in queue: TransferQueue) async throws {
-        try await queue.setSessionLimit(names.count)
+        try await queue.setMaxConcurrentSessions(names.count)
         try await queue.save(Account(host, endpoints: [fixture.memory.endpoint(host: host)]))
         let gates = names.map { fixture.memory.gate($0, atByte: 4_000) }
         var sessions: [SessionID] = []

@@ -22,7 +22,7 @@ import TransportTesting
     /// - Parameter hung: A latch that opens when the discard at the first host hangs.
     private func cancelled(_ hosts: [String], where hung: Latch) async throws -> TransferQueue {
         let queue = try await fixture.open(transports: [transport])
-        try await queue.setSessionLimit(hosts.count)
+        try await queue.setMaxConcurrentSessions(hosts.count)
         var sessions: [TransferSession] = []
         for host in hosts { try await queue.save(Account(host, endpoints: [fixture.memory.endpoint(host: host)])) }
         for host in hosts {
@@ -104,7 +104,7 @@ extension DiscardTests {
     /// Opens a queue with `count` cancelled sessions at one host, each with a partial upload.
     private func cancelled(at host: String, _ count: Int, logger: Logger? = nil) async throws -> TransferQueue {
         let queue = try await fixture.open(transports: [transport], logger: logger)
-        try await queue.setSessionLimit(count)
+        try await queue.setMaxConcurrentSessions(count)
         try await queue.save(Account(host, endpoints: [fixture.memory.endpoint(host: host)]))
         let gates = (0..<count).map { fixture.memory.gate("f\($0)", atByte: 4_000) }
         var sessions: [SessionID] = []

@@ -41,7 +41,8 @@ struct ModelSequence: Codable, Sendable {
             if let keptCount { retention = .count(keptCount) }
             if let keptSeconds { retention = .age(.seconds(keptSeconds)) }
             return Scheduler.Settings(
-                transports: ["memory"], ordering: isStrict ? .strict : .inOrder, sessionLimit: limit, retention: retention, diskFloor: 1_000
+                transports: ["memory"], ordering: isStrict ? .strict : .inOrder, maxConcurrentSessions: limit, retention: retention,
+                diskFloor: 1_000
             )
         }
     }

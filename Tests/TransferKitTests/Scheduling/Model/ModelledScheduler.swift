@@ -132,8 +132,9 @@ struct ModelledScheduler {
     var limits: SlotLimits {
         let accounts = scheduler.accounts.values.map(\.account)
         return SlotLimits(
-            queue: scheduler.sessionLimit,
-            accounts: Dictionary(uniqueKeysWithValues: accounts.compactMap { account in account.sessionLimit.map { (account.name, $0) } }),
+            queue: scheduler.maxConcurrentSessions,
+            accounts: Dictionary(
+                uniqueKeysWithValues: accounts.compactMap { account in account.maxConcurrentSessions.map { (account.name, $0) } }),
             owners: Dictionary(uniqueKeysWithValues: scheduler.sessions.map { ($0.id, $0.account) }))
     }
 }

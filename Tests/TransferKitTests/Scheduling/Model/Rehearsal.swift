@@ -11,7 +11,7 @@ struct Rehearsal {
         run = ModelRun(ModelSequence.Settings(isStrict: isStrict, limit: limit))
         for name in ["a", "b"] {
             var account = Account.memory(name)
-            account.sessionLimit = accountLimit
+            account.maxConcurrentSessions = accountLimit
             try perform(.saveAccount(account))
         }
         try perform(.start)

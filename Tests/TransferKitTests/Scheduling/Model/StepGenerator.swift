@@ -199,8 +199,8 @@ struct StepGenerator {
         case 0...3: .start
         case 4: .stop(.interrupt)
         case 5...6: .stop(.drain, deadline: oneIn(2) ? nil : .seconds(number(0...30)))
-        case 7: .setSessionLimit(number(1...3), account: nil)
-        case 8: .setSessionLimit(oneIn(2) ? nil : number(1...2), account: accountName())
+        case 7: .setMaxConcurrentSessions(number(1...3), account: nil)
+        case 8: .setMaxConcurrentSessions(oneIn(2) ? nil : number(1...2), account: accountName())
         case 9...10: .unblockAccount(name: accountName())
         case 11: .saveAccount(account(accountName()))
         case 12: replacement(accountName(), queue)
@@ -224,7 +224,7 @@ struct StepGenerator {
         if oneIn(3) { endpoints.append(Endpoint(transport: "memory", address: "memory://spare/")) }
         if oneIn(4) { endpoints.insert(Endpoint(transport: "missing", address: "missing://\(name)/"), at: 0) }
         if oneIn(12) { endpoints = [Endpoint(transport: "missing", address: "missing://\(name)/")] }
-        return Account(name, endpoints: endpoints, sessionLimit: oneIn(2) ? nil : number(1...2))
+        return Account(name, endpoints: endpoints, maxConcurrentSessions: oneIn(2) ? nil : number(1...2))
     }
 
     // MARK: Random choices

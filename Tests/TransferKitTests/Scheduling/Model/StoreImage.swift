@@ -6,7 +6,7 @@ struct StoreImage {
     private var tags: [SessionKey: Set<String>] = [:]
     private var accounts: [AccountKey: Scheduler.AccountEntry] = [:]
     private var orderRevision: UInt64 = 0
-    private var sessionLimit: Int?
+    private var maxConcurrentSessions: Int?
     private var rateLimit: Int64?
 
     mutating func apply(_ writes: [StoreWrite]) {
@@ -15,7 +15,7 @@ struct StoreImage {
             case .saveAccount(let key, let account): accounts[key] = Scheduler.AccountEntry(account: account)
             case .deleteAccount(let key): accounts[key] = nil
             case .blockAccount(let key, let block): accounts[key]?.block = block
-            case .settings(let revision, let limit, let rate): (orderRevision, sessionLimit, rateLimit) = (revision, limit, rate)
+            case .settings(let revision, let limit, let rate): (orderRevision, maxConcurrentSessions, rateLimit) = (revision, limit, rate)
             case .insertSessions(let sessions):
                 sessions.forEach { row, draft in
                     rows[row.entry.key] = Self.stored(row)
@@ -54,7 +54,7 @@ struct StoreImage {
     /// Returns the scheduler of another process that opens this store.
     mutating func open(_ settings: Scheduler.Settings) -> Scheduler {
         var scheduler = Scheduler(settings)
-        scheduler.load(sessionLimit: sessionLimit, rateLimit: rateLimit, orderRevision: orderRevision)
+        scheduler.load(maxConcurrentSessions: maxConcurrentSessions, rateLimit: rateLimit, orderRevision: orderRevision)
         for (key, account) in accounts { scheduler.load(key, account) }
         for row in rows.values { _ = scheduler.load(row.entry, row.details == ScheduleRow(entry: row.entry).details ? nil : row.details) }
         apply(scheduler.finishLoading().writes)

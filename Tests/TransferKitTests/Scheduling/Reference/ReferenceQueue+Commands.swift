@@ -17,8 +17,8 @@ extension ReferenceQueue {
             let number = accounts[try requireAccount(name)].number
             retryEndpoints(of: number)
             endBackoffs(of: number)
-        case .setSessionLimit(let limit, let account?): accounts[try requireAccount(account)].account.sessionLimit = limit
-        case .setSessionLimit(let limit, nil): self.limit = limit ?? self.limit
+        case .setMaxConcurrentSessions(let limit, let account?): accounts[try requireAccount(account)].account.maxConcurrentSessions = limit
+        case .setMaxConcurrentSessions(let limit, nil): self.limit = limit ?? self.limit
         case .setRateLimit(let rate, let account?): accounts[try requireAccount(account)].account.rateLimit = rate
         case .setRateLimit(_, nil): break
         case .enqueue(let drafts, let index, let expecting, let isHeld):

@@ -10,7 +10,7 @@ extension ReferenceQueue {
     /// A strict queue has one slot, regardless of its settings.
     var queueLimit: Int { isStrict ? 1 : limit }
 
-    func limit(ofAccount number: Int) -> Int { account(number)?.account.sessionLimit ?? .max }
+    func limit(ofAccount number: Int) -> Int { account(number)?.account.maxConcurrentSessions ?? .max }
 
     var slotsInUse: Int { sessions.count { $0.holdsSlot } + leftovers.count }
 

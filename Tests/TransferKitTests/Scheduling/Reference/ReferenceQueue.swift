@@ -47,7 +47,7 @@ struct ReferenceQueue {
 
     init(_ settings: Scheduler.Settings) {
         self.settings = settings
-        limit = settings.sessionLimit
+        limit = settings.maxConcurrentSessions
         network = settings.network
     }
 
